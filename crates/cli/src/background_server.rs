@@ -1,4 +1,4 @@
-//! A server beside the rest of a command, until that ends.
+//! The HTTP server in worker threads, while a command does something else.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::recording;
 use crate::runs;
 use crate::settings::Settings;
 
-/// The port, unless somebody says otherwise.
+/// The default port.
 pub const PORT: u16 = 7836;
-/// How many threads wait for messages. Files are read and written by others.
+/// The number of worker threads for connections. Other threads read and write files.
 const WORKERS: usize = 2;
 
-/// How long is waited for what reads or writes files when the server has ended.
+/// How long to wait for file operations after the server has ended.
 const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// A server that ends when this is dropped.
@@ -32,13 +32,13 @@ pub struct BackgroundServer {
 }
 
 impl BackgroundServer {
-    /// Begins to serve at a port, or at any that is free.
+    /// Starts to serve on a port, or on any free port.
     pub fn start(settings: &Settings, port: Option<u16>) -> Result<Self, Failure> {
         let store = runs::make_store(settings)?;
         let port = port.unwrap_or(0);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
-            let failure = Failure::could_not(format!("cannot listen at 127.0.0.1:{port}: {error}"));
-            failure.with_hint("`--port 0` takes any port that is free")
+            let failure = Failure::could_not(format!("cannot listen on 127.0.0.1:{port}: {error}"));
+            failure.with_hint("`--port 0` takes any free port")
         })?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
@@ -61,7 +61,7 @@ impl BackgroundServer {
                     Err(error) => tracing::error!("cannot serve: {error}"),
                 }
             });
-            // What nobody waits for any more is not waited for.
+            // Requests that are still running are abandoned.
             runtime.shutdown_timeout(LAST_WORK);
         })?;
         Ok(Self { api, url, announced, stop, thread: Some(thread) })
@@ -71,7 +71,7 @@ impl BackgroundServer {
         &self.url
     }
 
-    /// Returns a link that lets a browser in, once.
+    /// Returns a link that gives one browser access, once.
     pub fn link(&self) -> String {
         self.api.link()
     }

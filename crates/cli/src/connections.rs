@@ -1,4 +1,4 @@
-//! Connections that were recorded, on their way into the archive: their bytes to the vault, their events to runs.
+//! Archives recorded connections: their bytes go to the vault, their events to runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure};
 use crate::recording::{self, warn};
 use crate::settings::Settings;
 
-/// Archives what connections have left whose recording was cut off. What fails is told, and tried again the next time.
+/// Archives the connections whose recording was interrupted. Failures are warnings, and tried again the next time.
 pub fn import_leftover_connections(journal: &Journal, settings: &Settings) {
     let spooled = connections(journal.store()).unwrap_or_else(|error| {
         warn(&with_causes(&error));
@@ -35,7 +35,7 @@ fn import_leftover(
     settings: &Settings,
     spooled: RecordedConnection,
 ) -> Result<(), Failure> {
-    // One that is being recorded is settled by whoever does that.
+    // A connection that is being recorded is archived by its recorder.
     let Some(_guard) = spooled.lock(journal.store()).map_err(failure)? else { return Ok(()) };
     let vault = Vault::open(Arc::clone(journal.store().disk()));
     let store_dir = settings.store.value.canonicalize()?;
@@ -47,7 +47,7 @@ fn import_leftover(
     import_connection(journal, settings, spooled, recorded.is_left)
 }
 
-/// Archives one connection, and takes its file away when the vault has it and nothing is left to be made of it.
+/// Archives one connection, and deletes its file when the vault has it and nothing is left to derive from it.
 pub fn import_connection(
     journal: &Journal,
     settings: &Settings,
@@ -68,7 +68,7 @@ pub fn import_connection(
     }
 }
 
-/// Hears whether a file has become part of the archive.
+/// Notes whether a file was archived.
 #[derive(Default)]
 struct ImportResult {
     is_recorded: bool,
@@ -88,8 +88,8 @@ impl ImportProgress for ImportResult {
     }
 }
 
-/// Returns what ends a command when a connection or a spine cannot be recorded.
-#[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
+/// Returns the failure for a connection or a spine that cannot be recorded.
+#[expect(clippy::needless_pass_by_value, reason = "used with `map_err`")]
 pub fn failure(error: spines::Error) -> Failure {
     let is_forgotten = matches!(error, spines::Error::Forgotten { .. });
     let exit = match (is_forgotten, error.is_held()) {
@@ -100,7 +100,7 @@ pub fn failure(error: spines::Error) -> Failure {
     Failure { exit, ..Failure::could_not(with_causes(&error)) }
 }
 
-/// Returns what ends a command when something cannot be forgotten.
+/// Returns the failure for something that cannot be forgotten.
 pub fn forget_failure(error: forget::ForgetError) -> Failure {
     let is_held = error.is_held();
     let failure = match error {
@@ -115,6 +115,6 @@ pub fn forget_failure(error: forget::ForgetError) -> Failure {
         forget::ForgetError::Vault(error) => error.into(),
         forget::ForgetError::Journal(error) => error.into(),
     };
-    let hint = "`steno pause` makes whoever records let go; `steno resume` afterwards";
+    let hint = "run `steno pause` first, which makes the recording `steno` release it, and `steno resume` afterwards";
     if is_held { failure.with_hint(hint) } else { failure }
 }

@@ -1,4 +1,4 @@
-//! What ends a command early: a message for people, a hint, an exit code.
+//! Errors of commands: a message for people, a hint, an exit code.
 
 use std::io;
 use std::path::Path;
@@ -16,17 +16,17 @@ use crate::id_lines::candidate_lines;
 pub enum Exit {
     /// Done.
     Done,
-    /// Ran, and found nothing or a failed check.
+    /// The command ran, and found nothing or a failed check.
     CheckFailed,
     /// Wrong use.
     Usage,
-    /// Could not: disk, permission, our fault.
+    /// The command failed: disk, permission, a bug.
     Failed,
-    /// Held by another writer.
+    /// Another process is writing.
     Held,
     /// Ended by a signal, after everything accepted was recorded.
     Signal(u8),
-    /// As a process has ended that we stood before.
+    /// The exit code of the child process that the command started.
     Child(u8),
 }
 
@@ -45,17 +45,17 @@ impl Exit {
     }
 }
 
-/// Why a command ended early.
+/// An error that ends a command.
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
     pub message: String,
-    /// Lines that belong to the message, made harmless already; they may have colours.
+    /// Lines after the message. They are safe to print, and may have colours.
     pub list: Vec<String>,
     pub hint: Option<String>,
 }
 
-/// What commands return.
+/// The result of a command.
 pub type Outcome = Result<Exit, Failure>;
 
 impl Failure {
@@ -120,23 +120,23 @@ impl From<LibraryError> for Failure {
             LibraryError::File(error) => error.into(),
             LibraryError::NoStore => Self::nothing(message).with_hint("`steno up` creates one"),
             LibraryError::InvalidName { want, .. } => {
-                let wanted = "a UUID, four or more characters of its beginning or its end, `last`";
+                let wanted = "a UUID, four or more characters of its beginning or end, `last`";
                 let wanted = match want {
                     TargetKind::Session | TargetKind::Run => format!("{wanted}, or a path"),
                     TargetKind::Thread => wanted.to_owned(),
                 };
-                Self::usage(format!("{message}: want {wanted}")).with_hint(list_hint(want))
+                Self::usage(format!("{message}: expected {wanted}")).with_hint(list_hint(want))
             }
             LibraryError::NotFound { want, .. } => Self::nothing(message).with_hint(list_hint(want)),
             LibraryError::LastOutOfRange { .. } => {
                 Self::nothing(message).with_hint(list_hint(TargetKind::Session))
             }
             LibraryError::WithoutEvents { session } => Self::nothing(message).with_hint(format!(
-                "`steno restore {session} --list` shows them, and without `--list` gives them back"
+                "`steno restore {session} --list` lists its files; without `--list` it restores them"
             )),
             LibraryError::Ambiguous { candidates, .. } => {
                 let list = candidate_lines(&candidates);
-                let hint = "give more of it; four characters of the END of an id are usually enough";
+                let hint = "use more characters; the last four characters of an id are usually unique";
                 Self { list, ..Self::usage(message).with_hint(hint) }
             }
             LibraryError::NoFile { path, link, source } => {
@@ -158,20 +158,20 @@ impl From<FileError> for Failure {
             }
             FileError::NotReadYet { .. } | FileError::Unknown { .. } | FileError::Empty { .. } => Self::nothing(message),
             FileError::Gzip { .. } => {
-                Self::nothing(message).with_hint("unpack it first; zstd is read as it is")
+                Self::nothing(message).with_hint("unpack it first; only zstd is read directly")
             }
-            FileError::Utf16 { .. } => Self::nothing(message).with_hint("turn it into UTF-8 first"),
+            FileError::Utf16 { .. } => Self::nothing(message).with_hint("convert it to UTF-8 first"),
             FileError::NoSession { what, .. } => Self::nothing(message).with_hint(match what {
                 NoSession::Archive => {
-                    "`steno spine validate` and `distill` read bundles; else unpack it, and give the session file in `rollout`"
+                    "`steno spine validate` and `steno spine distill` read bundles; for other commands, unpack it and use the session file in `rollout`"
                 }
-                NoSession::Spine => "`steno spine validate` and `distill` read the directory that it lies in",
+                NoSession::Spine => "`steno spine validate` and `steno spine distill` read the directory that contains it",
             }),
         }
     }
 }
 
-/// Returns that something cannot be done with a path, and why.
+/// Returns the failure to do something with a path.
 pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     Failure::could_not(match NotRegular::inside(error) {
         Some(_) => format!("`{}` is not a regular file", path.display()),
@@ -199,14 +199,14 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Names the run that is held, rather than its lock file.
+/// Returns a message that names the run instead of its lock file.
 fn held_run_message(error: &JournalError) -> Option<String> {
     let JournalError::Locked { path } = error else { return None };
     let Some(RunFile::Lock(run)) = RunFile::parse(path.as_str()) else { return None };
     Some(format!("run {run} is locked by another writer"))
 }
 
-/// Returns the exit code that an error of the journal stands for.
+/// Returns the exit code for an error of the journal.
 pub fn exit_of(error: &JournalError) -> Exit {
     match error {
         JournalError::Locked { .. } => Exit::Held,
@@ -231,25 +231,23 @@ pub fn exit_of(error: &JournalError) -> Exit {
 
 fn hint_for(error: &JournalError) -> Option<&'static str> {
     Some(match error {
-        JournalError::Locked { .. } => "another `steno` writes to this run; `steno follow` reads along",
+        JournalError::Locked { .. } => "another `steno` writes to this run; `steno follow` shows its events",
         JournalError::NoSuchRun { .. } => "`steno ls` lists the runs",
-        JournalError::Paused => "`steno resume` lets it go on",
-        JournalError::NoRoom { .. } => "make room on the disk; what was acknowledged is safe",
+        JournalError::Paused => "`steno resume` ends the pause",
+        JournalError::NoRoom { .. } => "free some disk space; acknowledged events are safe",
         JournalError::Poisoned { .. } => "check the disk, then start again: opening the run recovers it",
         JournalError::Damaged { .. } | JournalError::SealBroken { .. } => {
-            "nothing was changed; `steno verify` shows every run, `steno events` reads what is good"
+            "nothing was changed; `steno verify` checks every run, `steno events` shows the undamaged part"
         }
-        JournalError::NotAStore { .. } => "give another directory with `--store`",
-        JournalError::StoreTooNew { .. } => "a newer `steno` wrote this store; use that one",
+        JournalError::NotAStore { .. } => "use another directory with `--store`",
+        JournalError::StoreTooNew { .. } => "a newer `steno` wrote this store; use that version",
         JournalError::NotRegular { .. } => {
-            "move it away; the record goes into files that only its owner can read"
+            "move it away; records are written only to regular files that only their owner can read"
         }
         JournalError::Changed { .. } => {
-            "find out what else writes to the store; `steno verify` shows what is good"
+            "find out what else writes to the store; `steno verify` shows what is undamaged"
         }
-        JournalError::Vanished { .. } => {
-            "find out what removes files from the store; start again to record on"
-        }
+        JournalError::Vanished { .. } => "find out what removes files from the store, then start again",
         JournalError::TooLong { .. }
         | JournalError::Closed
         | JournalError::BadFormatFile { .. }

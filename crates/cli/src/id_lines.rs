@@ -1,4 +1,4 @@
-//! Ids as they are printed: the part that is enough to name one stands out, and lists of them are aligned.
+//! Prints ids, with the shortest part that names each in bold, and aligned lists of them.
 
 use anstyle::Style;
 use steno_library::{Candidate, IdIndex, Library, ShortestPart};
@@ -11,7 +11,7 @@ use crate::output::colors_are_on;
 /// How much of a title is shown in a list of candidates.
 const TITLE_CHARS_MAX: usize = 60;
 
-/// Returns an id with the part of it that is enough in bold, and the rest dimmed.
+/// Returns an id with its shortest unique part in bold, and the rest dimmed.
 pub fn marked(id: &str, part: ShortestPart) -> String {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     let (before, part, behind) = part.split(id);
@@ -22,7 +22,7 @@ pub fn marked(id: &str, part: ShortestPart) -> String {
     format!("{}{bold}{}{bold:#}{}", faint(before), visible(part, Lines::Escape), faint(behind))
 }
 
-/// Marks ids that are printed anywhere. Without colours nothing is looked up.
+/// Marks ids in output. Without colours, nothing is looked up.
 pub struct IdMarks(Option<IdIndex<RunId>>);
 
 impl IdMarks {
@@ -37,7 +37,7 @@ impl IdMarks {
         Self(None)
     }
 
-    /// Returns a text with the part marked that is enough, if it is an id of the store.
+    /// Returns an id of the store with its shortest unique part marked; any other text unchanged.
     pub fn mark(&self, text: &str) -> String {
         let known = self.0.as_ref().and_then(|index| {
             let exact = index.exact(text);
@@ -48,8 +48,8 @@ impl IdMarks {
     }
 }
 
-/// Marks the id in the words that name a run, `run 550e8400-…`, and dims the rest of them. Where they have only the beginning
-/// of an id, they get the part that is enough: the run is one of those that are shown.
+/// Marks the id in the name of a run, `run 550e8400-…`, and dims the rest. If the name has only the beginning of an
+/// id, the shortest unique part replaces it; of several runs, the one that is shown is meant.
 pub fn marked_name(words: &str, index: &IdIndex<RunId>, is_shown: impl Fn(RunId) -> bool) -> Option<String> {
     const SHORT_CHARS: usize = 8;
     let dim = Style::new().dimmed();
@@ -82,13 +82,13 @@ pub fn minute(time: Option<&Timestamp>) -> String {
     visible(&text.replace('T', " "), Lines::Escape).into_owned()
 }
 
-/// Returns the last part of a directory, which says most.
+/// Returns the last part of a directory.
 pub fn project_name(project: Option<&str>) -> String {
     let name = project.map(|project| project.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
     visible(name.unwrap_or_default(), Lines::Escape).into_owned()
 }
 
-/// Returns a line for each of several things that a text may mean.
+/// Returns one line for each thing that a text may mean.
 pub fn candidate_lines(candidates: &[Candidate]) -> Vec<String> {
     let projects: Vec<String> =
         candidates.iter().map(|candidate| project_name(candidate.project.as_deref())).collect();

@@ -33,17 +33,17 @@ fn main() -> ExitCode {
     start_tracing(cli.global.verbose);
     // Past a file size limit a write should fail with EFBIG, not end the process.
     if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()) {
-        tracing::warn!("SIGXFSZ cannot be ignored: {error}");
+        tracing::warn!("cannot ignore SIGXFSZ: {error}");
     }
     let outcome = run(&cli);
     let exit = outcome.unwrap_or_else(|failure| report(&failure));
     ExitCode::from(exit.code())
 }
 
-/// Shows help, or what is wrong with the arguments; those may hold anything.
+/// Prints help, or what is wrong with the arguments, which may contain any characters.
 fn explain(mut error: clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::UnknownArgument {
-        // It would have been meant as a path or a run, which it hardly was.
+        // clap suggests to pass it as a path or a run, which is rarely what was meant.
         error.remove(ContextKind::Suggested);
     }
     if error.use_stderr() {
@@ -55,7 +55,7 @@ fn explain(mut error: clap::Error) -> ExitCode {
         write!(io::stderr(), "{}", steno_views::visible(&text, steno_views::Lines::Keep)).ok();
         return ExitCode::from(Exit::Usage.code());
     }
-    // Nobody to read the help is no failure.
+    // A closed stdout is not a failure.
     error.print().ok();
     ExitCode::SUCCESS
 }
@@ -70,7 +70,7 @@ fn run(cli: &Cli) -> Outcome {
         None => Ok(commands::overview::run(&settings, &mut output)),
     };
     match (outcome, output.finish()) {
-        // Whoever read our output has enough: that is their right and no failure of ours.
+        // The reader of stdout has left, which is not a failure.
         (Ok(_), Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
         (Ok(_), Err(error)) => Err(Failure::could_not(format!("cannot write to stdout: {error}"))),
         (outcome, _) => outcome,
@@ -110,11 +110,11 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
     }
 }
 
-/// Says on stderr what went wrong, and what to do about it.
+/// Prints an error and its hint to stderr.
 fn report(failure: &Failure) -> Exit {
     let mut stderr = anstream::stderr().lock();
     let bold = anstyle::AnsiColor::Red.on_default().bold();
-    // Both may name what others have chosen: runs, turns, files.
+    // Both may contain text that others chose: runs, turns, files.
     let shown = |text| steno_views::visible(text, steno_views::Lines::Keep);
     // Nothing can be done when stderr is gone too.
     writeln!(stderr, "{bold}error:{bold:#} {}", shown(&failure.message)).ok();

@@ -1,4 +1,4 @@
-//! stdout: buffered, coloured when that is wanted, quiet when the reader has left.
+//! stdout: buffered, coloured if wanted, silent once the reader has left.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
@@ -9,8 +9,8 @@ use steno_views::{Lines, visible};
 
 use crate::args::ColorChoice;
 
-/// Where commands write their data. Errors are kept until [`Output::finish`]; what a command does does not depend on
-/// whether somebody reads along.
+/// The stdout of a command. Write errors are kept until [`Output::finish`], so that a command works the same whether
+/// or not its output is read.
 pub struct Output {
     stream: BufWriter<AutoStream<io::Stdout>>,
     error: Option<io::Error>,
@@ -29,7 +29,7 @@ impl Output {
         Self { stream, error: None, width: terminal_width() }
     }
 
-    /// Returns how wide the terminal is; nothing where the output goes elsewhere, or nobody knows.
+    /// Returns the width of the terminal; `None` if stdout is not a terminal or the width is not known.
     pub fn width(&self) -> Option<usize> {
         self.width
     }
@@ -58,7 +58,7 @@ impl Output {
         self.write(b"\n");
     }
 
-    /// Writes what is buffered; returns false when nobody reads any more.
+    /// Flushes the buffer; returns false when stdout is closed.
     pub fn flush(&mut self) -> bool {
         if let Err(error) = self.stream.flush() {
             self.error.get_or_insert(error);
@@ -66,7 +66,7 @@ impl Output {
         self.error.is_none()
     }
 
-    /// Tells whether whoever read our output has gone, which writing nothing would never show.
+    /// Tells whether the reader of stdout has left, even if nothing is written.
     pub fn is_abandoned() -> bool {
         let stdout = io::stdout();
         let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
@@ -113,13 +113,13 @@ fn terminal_width() -> Option<usize> {
     width_of(wish.as_deref(), size)
 }
 
-/// Chooses the width: what the user says, else what the system says. A terminal that says 0 does not know.
+/// Chooses the width: the user's setting first, then the system's. A terminal that reports 0 does not know its width.
 fn width_of(wish: Option<&str>, size: Option<u16>) -> Option<usize> {
     let wish = wish.and_then(|wish| wish.trim().parse().ok());
     [wish, size.map(usize::from)].into_iter().flatten().find(|width| *width > 0)
 }
 
-/// Spells characters that steer a terminal as `\u` escapes. They can stand in JSON only inside strings, so the value
+/// Writes characters that control a terminal as `\u` escapes. In JSON they occur only inside strings, so the value
 /// stays the same.
 pub fn harmless_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -127,7 +127,7 @@ pub fn harmless_json(json: &str) -> String {
     out
 }
 
-/// Hands on the pieces of [`harmless_json`]: a line may be very long, and needs no second copy to be written.
+/// Passes on the parts of [`harmless_json`], so that a very long line is not copied.
 pub fn harmless_pieces(json: &str, mut each: impl FnMut(&str)) {
     let mut rest = json;
     while let Some((at, letter)) = rest.char_indices().find(|(_, letter)| is_steering(*letter)) {
@@ -148,15 +148,15 @@ fn is_steering(letter: char) -> bool {
     matches!(visible(letter.encode_utf8(&mut [0; 4]), Lines::Keep), std::borrow::Cow::Owned(_))
 }
 
-/// What a list of states calls what is not as it was written. In JSON it is `damaged`.
+/// The word for `damaged` in output for people; JSON has `damaged`.
 const DAMAGED: &str = "DAMAGED";
 
-/// Returns how a state is called for people.
+/// Returns the word for a state in output for people.
 pub fn state_word(state: &str) -> &str {
     if state == "damaged" { DAMAGED } else { state }
 }
 
-/// Returns the word for what is not as it was written, as a line begins with it.
+/// Returns the coloured word that begins a line about damage.
 pub fn damaged() -> String {
     let bad = AnsiColor::Red.on_default().bold();
     format!("{bad}{DAMAGED}{bad:#}")

@@ -1,5 +1,4 @@
-//! The store and its library as settings name them, and what a RUN argument means; opens it, and says what can be seen at
-//! once to be wrong with it.
+//! Opens the store that the settings name, and resolves RUN arguments.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,13 +14,13 @@ use steno_model::RunId;
 use crate::failure::{Exit, Failure, cannot};
 use crate::settings::Settings;
 
-/// What a RUN argument means.
+/// A resolved RUN argument.
 pub enum RunOrFile {
     Run(RunId),
     File(PathBuf),
 }
 
-/// Opens the store to read; one that is not there is empty.
+/// Opens the store for reading; `None` if it does not exist.
 pub fn open_store(settings: &Settings) -> Result<Option<Store>, Failure> {
     let disk =
         RealDisk::open(&settings.store.value).map_err(|error| no_store(settings, &error.to_string()))?;
@@ -29,7 +28,7 @@ pub fn open_store(settings: &Settings) -> Result<Option<Store>, Failure> {
     store.map_err(|error| about_store(settings, error))
 }
 
-/// Opens the store to read, or says that there is none.
+/// Opens the store for reading, or fails if it does not exist.
 pub fn need_store(settings: &Settings) -> Result<Store, Failure> {
     open_store(settings)?.ok_or_else(|| not_there(settings))
 }
@@ -43,36 +42,36 @@ fn not_there(settings: &Settings) -> Failure {
     .with_hint("`steno up` creates one")
 }
 
-/// Opens the store to write, and makes it when it is not there.
+/// Opens the store for writing, and creates it if needed.
 pub fn make_store(settings: &Settings) -> Result<Store, Failure> {
     let disk =
         RealDisk::create(&settings.store.value).map_err(|error| no_store(settings, &error.to_string()))?;
     Store::create(Arc::new(disk)).map_err(|error| about_store(settings, error))
 }
 
-/// Opens the library of the store; one that is not there is empty.
+/// Opens the library of the store; it is empty if there is no store.
 pub fn open_library(settings: &Settings) -> Result<Library, Failure> {
     Ok(Library::new(open_store(settings)?))
 }
 
-/// Opens the library of the store, or says that there is none.
+/// Opens the library of the store, or fails if there is no store.
 pub fn need_library(settings: &Settings) -> Result<Library, Failure> {
     Ok(Library::new(Some(need_store(settings)?)))
 }
 
 fn no_store(settings: &Settings, why: &str) -> Failure {
     let message = format!("cannot open the store `{}`: {why}", settings.store.value.display());
-    Failure::could_not(message).with_hint("name another directory with `--store DIR` or STENO_HOME")
+    Failure::could_not(message).with_hint("set another directory with `--store DIR` or STENO_HOME")
 }
 
-/// Adds to an error of the store as a whole which store it is.
+/// Adds the path of the store to an error about it.
 fn about_store(settings: &Settings, error: steno_journal::Error) -> Failure {
     let failure = Failure::from(error);
     let message = format!("cannot use the store `{}`: {}", settings.store.value.display(), failure.message);
     Failure { message, ..failure }
 }
 
-/// Finds what an argument names.
+/// Resolves an argument.
 pub fn resolve(
     text: &str,
     want: TargetKind,
@@ -82,13 +81,13 @@ pub fn resolve(
     library.resolve(text, want).map_err(|error| unresolved(error, settings))
 }
 
-/// Says why an argument names nothing.
+/// Returns the failure for an argument that names nothing.
 pub fn unresolved(error: LibraryError, settings: &Settings) -> Failure {
     let is_there = !matches!(error, LibraryError::NoStore);
     if is_there { error.into() } else { not_there(settings) }
 }
 
-/// Reads a RUN argument: a run of the store, or a path.
+/// Resolves a RUN argument: a run of the store, or a path.
 pub fn find(text: &str, settings: &Settings) -> Result<RunOrFile, Failure> {
     Ok(match resolve(text, TargetKind::Run, &open_library(settings)?, settings)? {
         Target::Run(run) | Target::Session(run) => RunOrFile::Run(run),
@@ -96,7 +95,7 @@ pub fn find(text: &str, settings: &Settings) -> Result<RunOrFile, Failure> {
     })
 }
 
-/// Reads a RUN argument that may be a transcript file, and not a file of an agent or a directory.
+/// Resolves a RUN argument to a run or a transcript file; fails for agents' files and directories.
 pub fn find_recorded(text: &str, settings: &Settings) -> Result<RunOrFile, Failure> {
     let found = find(text, settings)?;
     if let RunOrFile::File(path) = &found {
@@ -105,7 +104,7 @@ pub fn find_recorded(text: &str, settings: &Settings) -> Result<RunOrFile, Failu
     Ok(found)
 }
 
-/// Fails for a file of an agent and for a directory.
+/// Fails for agents' files and directories.
 fn check_kind(path: &Path) -> Result<(), Failure> {
     if let Err(failure) = AgentFile::open(path).map_err(Failure::from)
         && failure.exit == Exit::CheckFailed
@@ -113,30 +112,30 @@ fn check_kind(path: &Path) -> Result<(), Failure> {
         return Err(failure);
     }
     let Some((what, hint)) = no_transcript(path) else { return Ok(()) };
-    let message = format!("`{}` is {what}, and not a transcript", path.display());
+    let message = format!("`{}` is {what}, not a transcript", path.display());
     Err(Failure { hint, ..Failure::usage(message) })
 }
 
-/// Tells what a path is that is no transcript, and what to do with it; a damaged transcript is one.
+/// Describes a path that is not a transcript, with a hint; `None` for transcripts, even damaged ones.
 fn no_transcript(path: &Path) -> Option<(&'static str, Option<String>)> {
     let hint = format!("`steno events {}` shows it", path.display());
     if path.is_dir() {
         return Some((
             "a directory",
-            Some("`steno events`, `tree` and `show` take a directory of an agent".to_owned()),
+            Some("`steno events`, `tree` and `show` read an agent's directory".to_owned()),
         ));
     }
-    // One that cannot be opened is no better known, and fails where it is needed.
+    // A file that cannot be opened fails where it is needed.
     let opened = AgentFile::open(path).ok()?;
     Some((surface_name(opened.sniffed()?.surface), opened.surface().map(|_| hint)))
 }
 
-/// Reads a RUN argument that has to be a run of the store.
+/// Resolves a RUN argument that must be a run of the store.
 pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
     match find(text, settings) {
         Ok(RunOrFile::Run(run)) => Ok(run),
         Ok(RunOrFile::File(path)) => Err(no_run(&path)),
-        // What looks like a path is no run either way.
+        // A text that looks like a path cannot be a run.
         Err(failure) if failure.exit == Exit::Failed && text.contains(['/', '.']) => {
             Err(LibraryError::InvalidName { text: text.to_owned(), want: TargetKind::Run }.into())
         }
@@ -144,18 +143,18 @@ pub fn find_run(text: &str, settings: &Settings) -> Result<RunId, Failure> {
     }
 }
 
-/// Says that something at a path is no run of the store, and what it is.
+/// Returns the failure for a path where a run of the store is needed.
 pub fn no_run(path: &Path) -> Failure {
     let name = path.display();
     if let Some((what, hint)) = no_transcript(path) {
-        let message = format!("`{name}` is {what}, and this command takes runs of the store");
+        let message = format!("`{name}` is {what}; this command needs a run of the store");
         return Failure { hint, ..Failure::usage(message) };
     }
-    let message = format!("`{name}` is a file, and this command takes runs of the store");
-    Failure::usage(message).with_hint("`steno events`, `tree`, `show` and `verify` take files too")
+    let message = format!("`{name}` is a file; this command needs a run of the store");
+    Failure::usage(message).with_hint("`steno events`, `tree`, `show` and `verify` also read files")
 }
 
-/// Opens what was found to read, as it is now.
+/// Opens a run or file for reading, up to its current end.
 pub fn open_reader(found: &RunOrFile, settings: &Settings) -> Result<Reader, Failure> {
     match found {
         RunOrFile::Run(run) => {
@@ -168,11 +167,11 @@ pub fn open_reader(found: &RunOrFile, settings: &Settings) -> Result<Reader, Fai
     }
 }
 
-/// Opens a file to read that has to be a transcript with events in it; what it is else, is said.
+/// Opens a transcript file for reading; fails if it is another kind of file or has no events.
 pub fn open_transcript(path: &Path) -> Result<Reader, Failure> {
     check_kind(path)?;
     check_transcript(path)?;
-    // What is damaged is for its reader to find.
+    // Damage is reported by the reader.
     if open_file(path)?.read_next().is_ok_and(|first| first.is_none()) {
         return Err(Failure::nothing(format!("`{}` has no events", path.display())));
     }

@@ -9,13 +9,13 @@ use crate::settings::Settings;
 
 #[derive(Args, Debug)]
 pub struct UpArgs {
-    /// Archive what is there and end, without following it
+    /// Archive what is there and stop, without following
     #[arg(long)]
     pub once: bool,
-    /// Do not serve the store over HTTP meanwhile
+    /// Do not serve the store over HTTP
     #[arg(long)]
     pub no_serve: bool,
-    /// Serve at this port; 0 takes any that is free [default: 7836, or any if that is taken]
+    /// Serve on this port; 0 takes any free port [default: 7836, or any free port if 7836 is taken]
     #[arg(long, value_name = "N", conflicts_with_all = ["no_serve", "once"])]
     pub port: Option<u16>,
     #[command(flatten)]
@@ -29,10 +29,10 @@ pub struct UpArgs {
 
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// Files or directories, wherever they lie; what is inside is recognised by content [default: the agents' homes]
+    /// Files or directories anywhere; what they contain is detected by content [default: the agents' homes]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Archive files that were forgotten too, as if they were new
+    /// Archive forgotten files too, as if they were new
     #[arg(long, requires = "paths")]
     pub again: bool,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct ImportArgs {
 
 #[derive(Args, Debug)]
 pub struct RederiveArgs {
-    /// The runs, damaged ones too [default: all that await it, and no damaged ones]
+    /// The runs, which may be damaged [default: every run that an older `steno` derived, except damaged ones]
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
     /// Print what was done as one JSON object
@@ -54,7 +54,7 @@ pub struct RederiveArgs {
 
 #[derive(Args, Debug)]
 pub struct WatchArgs {
-    /// Files or directories, wherever they lie [default: the agents' homes]
+    /// Files or directories anywhere [default: the agents' homes]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -71,41 +71,42 @@ pub struct WatchArgs {
     override_usage = "steno forget [OPTIONS] <RUN>\n       steno forget [OPTIONS] --project <PROJECT>\n       steno forget [OPTIONS] --older-than <TIME>"
 )]
 pub struct ForgetArgs {
-    /// A session (its UUID, four or more characters that it begins or ends with, or `last`), as its agent names it, or a file: its session with its subagents, and
-    /// the connections that had nothing else. Or a thread that has a trace spine or was on a connection alone
+    /// A session (its UUID, four or more characters of its beginning or end, or `last`, or the agent's own name for
+    /// it), or a file: deletes its session with its subagents, and connections that had no other session. Or a thread
+    /// that has a trace spine or was recorded on a connection only
     #[arg(required_unless_present_any = ["project", "older_than"])]
     pub run: Option<String>,
-    /// All sessions of a project, by its directory or as its agent names it; `*` stands for anything
+    /// All sessions of a project: its directory, or the agent's own name for it; `*` matches any text
     #[arg(long, value_name = "PROJECT", conflicts_with = "run", allow_hyphen_values = true)]
     pub project: Option<String>,
-    /// All sessions that nobody has written to for this time, like `90d`
+    /// All sessions that were last written to before this time, like `90d`
     #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["run", "project"])]
     pub older_than: Option<jiff::SignedDuration>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Show what would go, and change nothing
+    /// Show what would be deleted, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print one JSON object a line: sources, runs and spines that go
+    /// Print one JSON object per line: sources, runs and spines to delete
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct DuArgs {
-    /// What a row adds up
+    /// What to group the rows by
     #[arg(long, value_name = "WHAT", default_value = "project")]
     pub by: DuGroup,
-    /// Show every row
+    /// Show all rows
     #[arg(long)]
     pub all: bool,
-    /// Print one JSON object a row, and the totals last
+    /// Print one JSON object per row, and the totals last
     #[arg(long)]
     pub json: bool,
 }
 
-/// What a row of `du` adds up.
+/// What `du` groups its rows by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DuGroup {
     Agent,
@@ -116,7 +117,7 @@ pub enum DuGroup {
 
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Print one JSON object a line: homes, the store, what is wrong
+    /// Print one JSON object per line: homes, the store, findings
     #[arg(long)]
     pub json: bool,
 }
@@ -131,26 +132,26 @@ pub struct ServiceArgs {
 pub enum ServiceCommand {
     /// Start `steno up` now and at every login
     Install,
-    /// Stop it, and start it no more
+    /// Stop `steno up`, and no longer start it at login
     Uninstall,
-    /// Say whether it is installed, and whether it runs
+    /// Show whether the service is installed and running
     Status,
-    /// Print the service's file, and change nothing
+    /// Print the service file, and change nothing
     Print,
 }
 
 #[derive(Args, Debug)]
 pub struct PauseArgs {
-    /// Go on by itself after this time, like `30m` or `2h`
+    /// Resume automatically after this time, like `30m` or `2h`
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub time: Option<jiff::SignedDuration>,
-    /// Leave out for good what is written meanwhile: sessions that agents write to during the pause are not archived any
+    /// Leave out permanently what agents write during the pause: sessions that they write to are not archived any
     /// further
     #[arg(long)]
     pub skip: bool,
 }
 
-/// Reads a time like `30m`, `2h` or `90 days`.
+/// Parses a time like `30m`, `2h` or `90 days`.
 pub fn parse_time(text: &str) -> Result<jiff::SignedDuration, String> {
     const HOURS_PER_DAY: i64 = 24;
     let text = text.trim();
@@ -165,38 +166,41 @@ pub fn parse_time(text: &str) -> Result<jiff::SignedDuration, String> {
             .map(jiff::SignedDuration::from_hours),
         None => text.parse().ok(),
     };
-    time.filter(jiff::SignedDuration::is_positive).ok_or_else(|| "a time like 30m, 2h or 90d".to_owned())
+    time.filter(jiff::SignedDuration::is_positive)
+        .ok_or_else(|| "expected a time like 30m, 2h or 90d".to_owned())
 }
 
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// A session (its UUID, four or more characters that it begins or ends with, or `last`), as its agent names it, or the path of one of its files
+    /// A session (its UUID, four or more characters of its beginning or end, or `last`, or the agent's own name for
+    /// it), or the path of one of its files
     pub run: String,
-    /// Write below this directory, and not where the files were: as they lay in the agent's home, else by their names;
-    /// where two would be the same, with the whole path that they had
+    /// Write below this directory instead of the original place. Files keep their path below the agent's home, or
+    /// else their name. Where two names are the same, files keep their whole path
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Give back this generation of the session's own file, and not the last one
+    /// Restore this generation of the session's own file instead of the last one
     #[arg(long, value_name = "NUMBER")]
     pub generation: Option<u32>,
-    /// Show what there is, and write nothing
+    /// List the files and whether each is on disk, and write nothing
     #[arg(long)]
     pub list: bool,
-    /// Print one JSON object a file
+    /// Print one JSON object per file
     #[arg(long)]
     pub json: bool,
 }
 
-/// Where transcript entries go.
+/// The file that transcript entries are written to.
 #[derive(Args, Debug)]
 pub struct EntriesFileArgs {
-    /// Also add the records to this file as transcript entries, one log record a line [default: as the setting `entries` says]
+    /// Also append the records to this file as transcript entries, one log record per line [default: the setting
+    /// `entries`]
     #[arg(long = "entries", value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
 
 impl EntriesFileArgs {
-    /// Returns the file that the flag names, else the one that the settings do.
+    /// Returns the file that the flag names, or else the one that the settings name.
     pub fn path(&self, settings: &Settings) -> Option<PathBuf> {
         self.file.clone().or_else(|| settings.capture.entries.value.clone())
     }
@@ -205,13 +209,13 @@ impl EntriesFileArgs {
 /// How files are followed.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct TailingArgs {
-    /// Look at files every `poll_interval` seconds, and do not rely on the system to tell of changes
+    /// Check files every `poll_interval` seconds instead of waiting for change notifications of the system
     #[arg(long)]
     pub poll: bool,
 }
 
 impl TailingArgs {
-    /// Returns how files are followed: as the settings say, unless the flag says otherwise.
+    /// Returns how files are followed: by the flag, or else by the settings.
     pub fn options(self, settings: &Settings) -> TailOptions {
         let options = settings.capture.tail_options();
         if self.poll { TailOptions { backend: Backend::Polling, ..options } } else { options }

@@ -12,48 +12,49 @@ pub struct ExportArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ExportCommand {
-    /// Write sessions as ATIF trajectories, version 1.8
+    /// Export sessions as ATIF trajectories, version 1.8
     ///
-    /// One step of the agent for each response of the model, results under their calls, subagents inside the trajectory
-    /// that began them, exact metrics. Pictures and other media become files in `media`, called by their hash. The same
-    /// record always gives the same bytes; `docs/atif.md` says what becomes what.
+    /// Each response of the model becomes one agent step, with tool results under their calls, subagents inside the
+    /// trajectory that started them, and exact metrics. Images and other media become files in `media`, named by
+    /// their hash. The same record always gives the same bytes. `docs/atif.md` describes the mapping.
     ///
-    /// A session without a step cannot be written. It is said, and the others are written; if it was named the exit code is
-    /// 1, and with `--all` it is left out and counted.
+    /// A session without steps cannot be exported. The other sessions are exported anyway. If the session was named,
+    /// the exit code is 1; with `--all` it is skipped and counted.
     Atif(AtifArgs),
     /// Check ATIF trajectories, more strictly than Harbor does
     ///
-    /// Exit code 1 means that a file is no valid trajectory. `docs/atif.md` lists the rules.
+    /// Exit code 1 means that a file is not a valid trajectory. `docs/atif.md` lists the rules.
     Check(CheckArgs),
 }
 
 #[derive(Args, Debug)]
 pub struct AtifArgs {
-    /// A session (its UUID, four or more characters that it begins or ends with, or `last`), as its agent names it, a transcript file, or a file or directory of an agent
+    /// A session (its UUID, four or more characters of its beginning or end, or `last`, or the agent's own name for
+    /// it), a transcript file, or an agent's file or directory
     #[arg(value_name = "RUN", required_unless_present = "all")]
     pub runs: Vec<String>,
-    /// Write every session of the store
+    /// Export every session of the store
     #[arg(long, conflicts_with = "runs")]
     pub all: bool,
-    /// Where to: `x.json` for one trajectory, `x.jsonl` for one a line, `-` for stdout, which takes no media, and else a
-    /// directory, with `<run>.json` for each
+    /// Output: `x.json` for one trajectory, `x.jsonl` for one trajectory per line, `-` for stdout (without media), or
+    /// else a directory with `<run>.json` for each
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
-    /// Replace files that are there already
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Print one JSON object a trajectory, and one for all
+    /// Print one JSON object per trajectory, and a summary
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Trajectories; of a file that ends in `.jsonl`, one a line; of a directory every `.json` and `.jsonl` in it; `-` for
-    /// stdin
+    /// Trajectories: a `.json` file, a `.jsonl` file with one trajectory per line, a directory with such files, or
+    /// `-` for stdin
     #[arg(value_name = "FILE|DIR", required = true)]
     pub files: Vec<PathBuf>,
-    /// Print one JSON object a finding, and one a file
+    /// Print one JSON object per finding, and one per file
     #[arg(long)]
     pub json: bool,
 }

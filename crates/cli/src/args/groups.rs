@@ -73,7 +73,7 @@ mod tests {
         let command = Cli::command();
         let there: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
         assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), there);
-        assert_eq!(listed.len(), there.len(), "a command stands in two groups");
+        assert_eq!(listed.len(), there.len(), "a command is in two groups");
     }
 
     #[test]

@@ -29,11 +29,12 @@ pub use spine::{
 
 /// The flight recorder for AI agents
 ///
-/// Keeps what agents do in a store of plain JSONL transcripts that survive crashes, and answers from them.
+/// Records what agents do in a store of plain JSONL transcripts, and answers questions about it. What was recorded
+/// survives crashes.
 #[derive(Debug, Parser)]
 #[command(name = "steno", version)]
-#[command(after_help = "Exit codes: 0 done; 1 ran, and found nothing or a failed check; 2 wrong use; \
-    3 could not (disk, permission); 4 held by another writer.")]
+#[command(after_help = "Exit codes: 0 done; 1 found nothing, or a check failed; 2 wrong use; \
+    3 failed (disk, permission); 4 another process writes it.")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -41,25 +42,25 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-/// Where help has the options that every command takes: apart from those of the command, and last.
+/// The heading of the options that every command takes: help shows them last.
 const GLOBAL_HEADING: &str = "Global options";
 
 /// Options that every command takes.
 #[derive(Args, Debug)]
 pub struct Global {
-    /// Use this store instead of the one that the settings name
+    /// Use this store instead of the configured one
     #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL_HEADING)]
     pub store: Option<PathBuf>,
-    /// Read this config file instead of the usual one
+    /// Read this config file instead of the default one
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_HEADING)]
     pub config: Option<PathBuf>,
-    /// Use the sample sessions, in a store of their own
+    /// Use the sample sessions, in a separate store
     #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     pub demo: bool,
-    /// Colour the output: auto, always or never
+    /// When to use colors: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", help_heading = GLOBAL_HEADING)]
     pub color: Option<ColorChoice>,
-    /// Say more on stderr
+    /// Print more details to stderr
     #[arg(long, short, global = true, help_heading = GLOBAL_HEADING)]
     pub verbose: bool,
 }
@@ -71,12 +72,12 @@ pub enum ColorChoice {
     Never,
 }
 
-/// How much an acknowledgement promises.
+/// What an acknowledgement guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LevelChoice {
-    /// Survives the death of the process
+    /// Survives a crash of the process
     Written,
-    /// Survives a power cut
+    /// Survives a power failure
     Synced,
 }
 
@@ -91,155 +92,160 @@ impl From<LevelChoice> for Level {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Archive every agent on this machine, and follow it
+    /// Archive the agents' files on this machine, and follow them
     ///
-    /// Every byte of the agents' files is kept, each version of a file that is rewritten included, and their records
-    /// become events of runs. A second start passes over what has not changed. Ctrl-C ends it; `--once` does not follow.
+    /// Keeps every byte of the agents' files, including each version of a file that is rewritten, and turns their
+    /// records into events of runs. Files that have not changed since the last start are skipped. Press Ctrl-C to
+    /// stop. With `--once`, `up` stops as soon as everything is archived.
     Up(UpArgs),
-    /// Archive what the agents have written, once
+    /// Archive agents' files, once
     ///
-    /// Every byte of their files is kept, and their records become events of runs. Files that have not changed since
-    /// are passed over. Files that another `steno` is recording are left to it: that is 0 if it follows them, as it keeps
-    /// what comes. If nobody follows, and others hold every file that may have news, nothing was archived and it is 1.
+    /// Keeps every byte of the files, and turns their records into events of runs. Files that have not changed since
+    /// the last time are skipped. Files that another `steno` is recording are skipped too: if that `steno` follows
+    /// them, nothing is lost and the exit code is 0. If no `steno` follows them and nothing else was archived, the
+    /// exit code is 1.
     Import(ImportArgs),
-    /// Archive what the agents have written, and follow them
+    /// Archive agents' files, then follow them
     ///
-    /// What another `steno` follows already is left to it, and taken over when that one ends.
+    /// Files that another `steno` follows are skipped. `watch` takes them over when that `steno` ends.
     Watch(WatchArgs),
-    /// Derive runs again from the archive
+    /// Derive runs again from the stored files
     ///
-    /// A newer `steno` may read more of agents' files than the one that archived them. The bytes are in the archive, so that
-    /// runs are derived anew also when the agent has deleted its files. `up` and `import` do this too. The old transcripts
-    /// are kept beside the new ones. A transcript that is missing is made again. One that is damaged is made again only if its
-    /// RUN is named, and kept beside the new one. What another `steno` is recording is left alone, and it ends with 4.
+    /// A newer `steno` may understand more of an agent's files than the one that archived them. The store keeps the
+    /// bytes of these files, so runs can be derived again even if the agent has deleted them. `up` and `import` do
+    /// this too. The old transcripts are kept next to the new ones.
+    ///
+    /// A missing transcript is derived again. A damaged transcript is derived again only if its RUN is named, and the
+    /// damaged one is kept. Files that another `steno` is recording are skipped, and the exit code is 4.
     Rederive(RederiveArgs),
-    /// Write an agent's files of a session back, byte for byte
+    /// Write the files of a session back, byte for byte
     ///
-    /// The session's own file, those of its subagents, and what lies beside them. They get the time of now, so that the
-    /// agent's cleanup does not take them again at once, and the agent can go on with the session. Files that are there
-    /// already stay as they are; if one of them differs, nothing is written.
+    /// Restores the session's own file, the files of its subagents, and the files stored next to them. The files get
+    /// the current time, so that the agent's cleanup does not delete them at once and the agent can resume the
+    /// session. Existing files are not changed. If one of them differs from the stored file, nothing is written.
     Restore(RestoreArgs),
-    /// Delete sessions from the archive for good
+    /// Delete sessions from the store permanently
     ///
-    /// Their files with all copies, their lines in files that sessions share, their transcripts, and the trace spines of their
-    /// threads. A tombstone without names stays, so that they are not archived again; the agent's own files are left alone.
-    /// What somebody is writing is not forgotten.
+    /// Deletes their files with all copies, their lines in files that several sessions share, their transcripts, and
+    /// the trace spines of their threads. A tombstone without names remains, so that they are not archived again. The
+    /// agent's own files are not changed. A session that is being recorded is not deleted.
     Forget(ForgetArgs),
-    /// Show what takes up space in the archive
+    /// Show what takes up space in the store
     ///
-    /// `alone` is what forgetting a row would free: bytes that others share count for nobody. `source` is what the files
-    /// have, every generation included.
+    /// `alone` is what forgetting a row would free: bytes that other rows share are not counted. `source` is the size
+    /// of the files, including every generation.
     Du(DuArgs),
     /// Check agents and store, and say how to fix problems
     Doctor(DoctorArgs),
     /// Run `steno up` at every login
     ///
-    /// A user unit of systemd on Linux, an agent of launchd on macOS. It uses this program, this store, and the agents'
-    /// homes that this shell's variables name. Where it cannot be started, nothing is left installed, and `install` ends
-    /// with 3.
+    /// Installs a systemd user unit on Linux, or a launchd agent on macOS. The service uses this program, this store,
+    /// and the agents' homes that the variables of this shell name. If the service cannot be started, nothing stays
+    /// installed and the exit code is 3.
     Service(ServiceArgs),
     /// Pause recording
     ///
-    /// Stops every way in: `up` and `watch` leave agents' files alone, `import`, `record`, `spine record` and recording over
-    /// HTTP are refused, and `app-server` hands messages on without recording them. When the command returns, nothing is
-    /// recorded any more. What agents write to their files meanwhile is archived when recording goes on, unless `--skip` is
-    /// given.
+    /// During a pause, `up` and `watch` do not read agents' files; `import`, `record`, `spine record` and recording
+    /// over HTTP fail; `app-server` forwards messages without recording them. When `pause` returns, nothing is
+    /// recorded any more. What agents write to their files during the pause is archived afterwards, unless `--skip`
+    /// is given.
     Pause(PauseArgs),
     /// Resume recording after a pause
     Resume,
     /// Record events from stdin, one JSON object per line
     ///
-    /// Each line is an event without `seq`; each is answered on stdout, in order, by {"seq":N,"level":"synced"}
-    /// or {"error":"line N: …"}. A line that is refused leaves nothing in the transcript, and a new run begins
-    /// with its first good line. `run_id`, `path`, `iteration` and `timestamp` may be left out.
+    /// Each line is an event without `seq`. For each line, `record` prints one answer on stdout, in order:
+    /// {"seq":N,"level":"synced"}, or {"error":"line N: …"} if the line is refused. A refused line leaves nothing in
+    /// the transcript. A new run is created by its first valid line. `run_id`, `path`, `iteration` and `timestamp`
+    /// are optional.
     Record(RecordArgs),
     /// Show the events of a run
     ///
-    /// Agents' files may hold several runs: as text, a line names the run whenever another one goes on. Numbers begin
-    /// with 1 in each file, and a copy of a run that came before is named with its file. Files that were compressed
-    /// with zstd (`.zst`) are read as they are.
+    /// An agent's file may contain several runs: the text output then names the run whenever it changes. Numbers
+    /// start at 1 in each file. Another copy of a run is shown with the name of its file. Files compressed with zstd
+    /// (`.zst`) are read directly.
     Events(EventsArgs),
     /// Show the steps of a session as a tree
     ///
-    /// Agents' files may hold several sessions: each is a tree, the oldest first, with the subagents whose files were
-    /// read below it. Several files of one session are merged. A session's file brings the subagents in the directory
-    /// beside it.
+    /// Agents' files may contain several sessions: each one is a tree, the oldest first, with its subagents below it.
+    /// Several files of one session are merged. With a session's file, the subagents in the directory next to it are
+    /// read too.
     ///
-    /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
-    /// never say that it is over.
+    /// `open` means that the record has no end. An agent's session can be resumed at any time, so its files never say
+    /// that it has ended.
     Tree(ViewArgs),
     /// Show a session as a conversation
     ///
-    /// What people and models say is whole, and what tools give is shortened; `--json` has all of it, one object a run.
-    /// Child runs and subagents come after the run that began them. Several files of one session are merged. A
-    /// session's file brings the subagents in the directory beside it.
+    /// Messages of people and models are shown in full, and tool results are shortened. `--json` prints everything,
+    /// one object per run. Child runs and subagents come after the run that started them. Several files of one
+    /// session are merged. With a session's file, the subagents in the directory next to it are read too.
     ///
-    /// Copies of a session that went on differently are branches. They are not shown here; `--branches` lists them.
+    /// Copies of a session that continued differently are branches. They are not shown here; `--branches` lists them.
     ///
-    /// `open` means that the record has no end. A session of an agent can be taken up again tomorrow, so that its files
-    /// never say that it is over.
+    /// `open` means that the record has no end. An agent's session can be resumed at any time, so its files never say
+    /// that it has ended.
     Show(ShowArgs),
     /// Show the events of a run as they are recorded
     ///
-    /// Ends when the run has completed and nobody records it any more.
+    /// Stops when the run is completed and no process records it any more.
     Follow(FollowArgs),
     /// List the sessions in the store
     ///
-    /// A session is an agent's own file with its subagents, and with what was recorded of it elsewhere. The part of an id that
-    /// is enough to name it is bold: its beginning, or its end where that is shorter.
+    /// A session is an agent's own file, with its subagents and with other recordings of the same session. In each
+    /// id, the shortest part that names the session is bold: its beginning, or its end if that is shorter.
     ///
-    /// A quick look: of each run its length, its first and its last event, and where its seals end. So `damaged`
-    /// is certain, and any other state is not a promise: what lies between, only `steno verify` reads. Sessions of which
-    /// the archive has files and no events are no runs; how many there are is said on stderr.
+    /// `ls` reads only the size, the first and the last event, and the last seal of each run. So the state `damaged`
+    /// is certain, and the other states are not: only `steno verify` reads the whole run. Sessions that have stored
+    /// files but no events are not listed; their number is printed to stderr.
     Ls(LsArgs),
     /// Check transcripts, seals, trace spines and evidence
     ///
-    /// Without a run, all trace spines are checked too, and every pack, manifest and tail of the evidence: damage is told
-    /// with the threads and sessions it touches, and the rest stays readable. With a run its transcript alone is checked,
-    /// and not the spine of its thread: `steno spine validate` does that.
+    /// Without RUN, the whole store is checked: transcripts, trace spines, and every pack, manifest and tail of the
+    /// evidence. Damage is reported with the threads and sessions that it affects; everything else stays readable.
+    /// With RUN, only its transcript is checked; `steno spine validate` checks the spine of its thread.
     ///
-    /// A transcript that was cut after a whole line, with its seals deleted or cut too, is good in itself. Only
-    /// seals that were kept elsewhere show that, with `--expect`.
+    /// A transcript that was cut after a whole line, and whose seals were deleted or cut too, passes the check. Only
+    /// seals that were kept elsewhere reveal the cut: compare with `--expect`.
     Verify(VerifyArgs),
     /// Seal runs, and print their last seals
     ///
-    /// A seal vouches for all bytes up to it. Keep the printed lines elsewhere, and `steno verify --expect FILE`
-    /// shows whether a transcript was cut or changed since. Opening a run also moves a torn tail aside.
+    /// A seal is a hash over all bytes before it. Keep the printed lines elsewhere: `steno verify --expect FILE` then
+    /// shows whether a transcript was cut or changed. Sealing also moves a torn tail aside.
     Seal(SealArgs),
     /// Show a session as transcript entries, one log record per line
     ///
-    /// Each record is `{"event":"transcript.entry","context":{…}}`; `transcript.start` and `transcript.stop` stand around
-    /// those of a file.
+    /// Each record is `{"event":"transcript.entry","context":{…}}`. `transcript.start` and `transcript.stop` mark the
+    /// beginning and the end of a file.
     Entries(EntriesArgs),
     /// Show how many tokens sessions used
     ///
-    /// The store has every session that was ever archived, also those that an agent has deleted since. Files of Claude Code
-    /// and Codex that are not archived yet, and the ends of those that went on, are read in the agents' homes, those that
-    /// `CLAUDE_CONFIG_DIR` and `CODEX_HOME` name among them. What was forgotten or is excluded is not read. Without a store,
-    /// and with `--live`, the homes alone are read. A line on stderr says which it was.
+    /// Reads every session in the store, including those that the agent has deleted since. Files of Claude Code and
+    /// Codex that are not archived yet, or only in part, are read from the agents' homes, including those that
+    /// `CLAUDE_CONFIG_DIR` and `CODEX_HOME` name. Forgotten and excluded sessions are not read. Without a store, or
+    /// with `--live`, only the homes are read. A line on stderr says what was read.
     ///
-    /// A response counts once, however many records, resumed sessions and forks repeat it. `exact` is false where the
-    /// record has less than the final counts, or a file could not be read; then it is at least so much. Days are days in
-    /// UTC. Input is what was read for the first time, without cached tokens, which have columns of their own; what a
-    /// subagent used counts under its session.
+    /// Each response counts once, even if several records, resumed sessions and forks repeat it. `exact` is false if
+    /// the record has no final counts or a file could not be read: the numbers are then a lower bound. Days are in
+    /// UTC. Input does not include cached tokens, which have their own columns. What a subagent used counts for its
+    /// session.
     Usage(UsageArgs),
-    /// Make, list and verify receipts of turns
+    /// Export, list and verify receipts of turns
     Receipt(ReceiptArgs),
     /// Record, check, bundle and distill trace spines
     Spine(SpineArgs),
-    /// Write sessions in other formats, and check such files
+    /// Export sessions to other formats, and check such files
     Export(ExportArgs),
     /// Serve the store over HTTP, on this machine only
     ///
-    /// Listens on 127.0.0.1 alone. Every request has to show the token, which is made anew at each start and stands in a
-    /// file of the store that only its owner can read. `docs/api.md` describes the API, and `/v1/openapi.json` too.
+    /// Listens on 127.0.0.1 only. Every request needs the token, which is created at each start and written to a file
+    /// in the store that only its owner can read. `docs/api.md` and `/v1/openapi.json` describe the API.
     Serve(ServeArgs),
-    /// Record between a client and `codex app-server`
+    /// Record the messages between a client and `codex app-server`
     ///
-    /// Point the client at `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is handed on
-    /// first, in both directions; what was said becomes runs, and a trace spine for each thread. Where nothing can be
-    /// recorded, since the store cannot be written to, that is said loudly at the beginning and at the end, and the server
-    /// runs all the same. The exit code is the server's.
+    /// Let the client start `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is
+    /// forwarded first, in both directions. The messages are recorded as runs, and as one trace spine per thread. If
+    /// the store cannot be written to, nothing is recorded: `app-server` warns at the beginning and at the end, and
+    /// the server runs anyway. The exit code is that of the server.
     AppServer(AppServerArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),
@@ -249,41 +255,41 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct RecordArgs {
-    /// The run's UUID; a run that is there already goes on after its last event
+    /// UUID of the run; an existing run continues after its last event
     #[arg(long, value_name = "UUID")]
     pub run: String,
-    /// What an acknowledgement promises [default: synced]
+    /// What an acknowledgement guarantees [default: synced]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<LevelChoice>,
     #[command(flatten)]
     pub always: AlwaysJson,
 }
 
-/// `--json` of commands that print nothing else: taken so that a script can ask every command alike.
+/// `--json` of commands that always print JSON. It is accepted so that scripts can pass it to every command.
 #[derive(Args, Debug)]
 pub struct AlwaysJson {
-    /// Print one JSON object a line, as it does anyway
+    /// Print one JSON object per line; this is always so
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct EventsArgs {
-    /// A run (its UUID, four or more characters that it begins or ends with, or `last`), a transcript file, or a file or
-    /// directory of an agent; `RUN:SEQ` is one event
+    /// A run (its UUID, four or more characters of its beginning or end, or `last`), a transcript file, or an agent's
+    /// file or directory; `RUN:SEQ` is one event
     pub run: String,
-    /// Begin with this event
+    /// Start with this event
     #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub from: u64,
-    /// Show only events of this type; may be given again
+    /// Show only events of this type; can be repeated
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
     #[command(flatten)]
     pub form: EventFormat,
-    /// Fail at the first event or block of an unknown type; of agents' files, also at what cannot be read
+    /// Fail at the first event or block of an unknown type; in agents' files, also at unreadable records
     #[arg(long)]
     pub strict: bool,
-    /// Of agents' files, show whose they are, what they carry and how much was understood
+    /// For agents' files, show which agent wrote them, what they contain and how much of it was understood
     #[arg(long, conflicts_with_all = ["from", "types", "strict", "raw"])]
     pub completeness: bool,
 }
@@ -291,27 +297,28 @@ pub struct EventsArgs {
 /// How events are printed.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct EventFormat {
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// Print the recorded lines byte for byte, terminal controls included; of agents' files, the events made of them
+    /// Print the recorded lines byte for byte, including terminal control characters; for agents' files, the events
+    /// derived from them
     #[arg(long)]
     pub raw: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct EntriesArgs {
-    /// Archived sessions (a UUID, four or more characters that it begins or ends with, or `last`), or files and directories
-    /// of agents
+    /// Archived sessions (UUID, four or more characters of its beginning or end, or `last`), or agents' files and
+    /// directories
     #[arg(value_name = "SESSION|PATH", required = true)]
     pub what: Vec<std::ffi::OsString>,
-    /// Name the prompt [default: its first words, or the session's id]
+    /// Name of the prompt [default: its first words, or the session's id]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Leave the source lines out of the entries
+    /// Omit the source lines from the entries
     #[arg(long)]
     pub no_raw: bool,
-    /// Print the records byte for byte, terminal controls included
+    /// Print the records byte for byte, including terminal control characters
     #[arg(long)]
     pub raw_output: bool,
     #[command(flatten)]
@@ -320,22 +327,22 @@ pub struct EntriesArgs {
 
 #[derive(Args, Debug)]
 pub struct UsageArgs {
-    /// Files or directories of agents to read alone [default: the store, and what is not archived yet]
+    /// Read only these files or directories of agents [default: the store, and files that are not archived yet]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Read the agents' homes alone, and not the store
+    /// Read only the agents' homes, not the store
     #[arg(long, conflicts_with = "paths")]
     pub live: bool,
-    /// What a row adds up, in this order, with commas between [default: day,model]
+    /// Columns to group by, in this order, separated by commas [default: day,model]
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_default_value = true,
         default_values_t = [UsageGroup::Day, UsageGroup::Model])]
     pub by: Vec<UsageGroup>,
-    /// Print one JSON object a row
+    /// Print one JSON object per row
     #[arg(long)]
     pub json: bool,
 }
 
-/// What a row of `usage` adds up.
+/// A column that `usage` groups by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum UsageGroup {
     Day,
@@ -361,16 +368,16 @@ impl std::fmt::Display for UsageGroup {
     }
 }
 
-/// What `tree` and `show` are asked for.
+/// Arguments of `tree` and `show`.
 #[derive(Args, Debug)]
 pub struct ViewArgs {
-    /// A session (its UUID, four or more characters that it begins or ends with, or `last`), a transcript file, or a file or
-    /// directory of an agent; of `show`, `RUN:SEQ` is the turn of an event
+    /// A session (its UUID, four or more characters of its beginning or end, or `last`), a transcript file, or an
+    /// agent's file or directory; with `show`, `RUN:SEQ` is the turn of an event
     pub run: String,
-    /// Show each step of the system, also where many follow each other
+    /// Show every system step, even where many follow each other
     #[arg(long)]
     pub all: bool,
-    /// Print one JSON object a line: a tree, or a run's conversation
+    /// Print one JSON object per line: a tree, or the conversation of a run
     #[arg(long)]
     pub json: bool,
 }
@@ -379,23 +386,23 @@ pub struct ViewArgs {
 pub struct ShowArgs {
     #[command(flatten)]
     pub view: ViewArgs,
-    /// List the branches of the session: copies that went on differently, each with its first event as RUN:SEQ
+    /// List the branches of the session: copies that continued differently, each with its first event as RUN:SEQ
     #[arg(long, conflicts_with = "all")]
     pub branches: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct ServeArgs {
-    /// Listen at this port; 0 takes any that is free [default: 7836]
+    /// Listen on this port; 0 takes any free port [default: 7836]
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
-    /// Print a link that lets one browser in, once
+    /// Print a link that gives one browser access, once
     #[arg(long)]
     pub link: bool,
-    /// Print where it serves as one JSON object
+    /// Print the address as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Print the description of the API, which is an `OpenAPI` document, and end
+    /// Print the `OpenAPI` description of the API, and exit
     #[arg(long)]
     pub openapi: bool,
 }
@@ -411,37 +418,38 @@ pub struct AppServerArgs {
 
 #[derive(Args, Debug)]
 pub struct FollowArgs {
-    /// A run: its UUID, four or more characters that it begins or ends with, or `last`
+    /// A run: its UUID, four or more characters of its beginning or end, or `last`
     pub run: String,
-    /// Begin with this event
+    /// Start with this event
     #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub from: u64,
     #[command(flatten)]
     pub form: EventFormat,
-    /// Wait for a run that does not exist yet, given by its whole UUID
+    /// Wait for a run that does not exist yet; needs its whole UUID
     #[arg(long)]
     pub wait: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct LsArgs {
-    /// List every run: subagents, copies, streams and connections too
+    /// List every run, including subagents, copies, streams and connections
     #[arg(long)]
     pub runs: bool,
-    /// Print one JSON object a session, or with `--runs` a run
+    /// Print one JSON object per session, or per run with `--runs`
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
-    /// Runs (UUID, four or more characters of its beginning or end, or `last`) or transcript files; all runs, spines and evidence of the store when none is given
+    /// Runs (UUID, four or more characters of its beginning or end, or `last`) or transcript files [default: all
+    /// runs, spines and evidence of the store]
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Compare with seals that were kept elsewhere, one a line; says which runs the file does not name
+    /// Compare with seals that were kept elsewhere, one per line; warns of runs that have no seal in FILE
     #[arg(long, value_name = "FILE")]
     pub expect: Option<PathBuf>,
-    /// Print one JSON object a line: runs, spines, connections, evidence
+    /// Print one JSON object per line: runs, spines, connections, evidence
     #[arg(long)]
     pub json: bool,
 }
@@ -452,7 +460,7 @@ pub struct SealArgs {
     /// Runs: UUID, four or more characters of its beginning or end, or `last`
     #[arg(value_name = "RUN", required_unless_present = "all")]
     pub runs: Vec<String>,
-    /// Seal every run of the store that nobody records
+    /// Seal every run of the store that is not being recorded
     #[arg(long, conflicts_with = "runs")]
     pub all: bool,
     #[command(flatten)]
@@ -461,7 +469,7 @@ pub struct SealArgs {
 
 #[derive(Args, Debug)]
 pub struct ConfigArgs {
-    /// Print one JSON object a setting
+    /// Print one JSON object per setting
     #[arg(long)]
     pub json: bool,
 }

@@ -14,30 +14,33 @@ pub struct ReceiptArgs {
 pub enum ReceiptCommand {
     /// Print the receipt of a turn
     ///
-    /// Built from the record alone, and always the same bytes. What the record does not say is null, and listed under
-    /// `unavailable` with the reason. No thought and no tool's output is in it. Nothing is written anywhere.
+    /// The receipt is built from the record alone, and always has the same bytes. A value that the record does not
+    /// have is null, and listed under `unavailable` with the reason. Receipts contain no reasoning and no tool
+    /// output. Nothing is written to the store.
     Export(ReceiptExportArgs),
-    /// List the turns that there are receipts of
+    /// List the turns that have a receipt
     Ls(ReceiptLsArgs),
-    /// Print the lines that a receipt is made of, byte for byte
+    /// Print the lines that a receipt is made from, byte for byte
     ///
-    /// Whoever has these and a receipt with `integrity` can check both without the store, with `receipt verify --lines`.
+    /// With these lines and a receipt with `integrity`, anyone can check both without the store: see `receipt verify
+    /// --lines`.
     Lines(ReceiptTurnArgs),
-    /// Check a receipt: make all of it anew, and name the first difference
+    /// Build a receipt again, and show the first difference
     ///
-    /// Against the store; or, without one, against a transcript file, a directory of records, or just the lines that it is
-    /// made of. Says what that proves, and what not. Exit code 1 means that it does not hold, or that there is nothing to
-    /// check it against.
+    /// The receipt is checked against the store, or without a store against a transcript file, a directory of
+    /// records, or only the lines that it is made from. The output says what this proves and what it does not. Exit
+    /// code 1 means that the receipt does not hold, or that there is nothing to check it against.
     Verify(ReceiptVerifyArgs),
 }
 
-/// Which turn of which session.
+/// Names a turn of a session.
 #[derive(Args, Debug)]
 pub struct ReceiptTurnArgs {
-    /// The session: its UUID, four or more characters that it begins or ends with, `last`, or a transcript file; of `--records`, a thread's id
+    /// The session: its UUID, four or more characters of its beginning or end, or `last`, or a transcript file; with
+    /// `--records`, the id of a thread
     #[arg(long, value_name = "THREAD")]
     pub thread: String,
-    /// The turn, like `turn-0001`, or as its provider calls it
+    /// The turn, like `turn-0001`, or the agent's own name for it
     #[arg(long, value_name = "TURN")]
     pub turn: String,
 }
@@ -46,10 +49,10 @@ pub struct ReceiptTurnArgs {
 pub struct ReceiptExportArgs {
     #[command(flatten)]
     pub of: ReceiptTurnArgs,
-    /// How to print it
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     pub format: ReceiptFormat,
-    /// Add hashes of the lines it is made of, and proofs that these are lines of the run
+    /// Add hashes of the lines that the receipt is made from, and proofs that they are lines of the run
     #[arg(long, conflicts_with = "records")]
     pub integrity: bool,
     /// Read a directory of records (`threads/`, `turns/`, `items/`, `events/`) instead of the store
@@ -59,7 +62,7 @@ pub struct ReceiptExportArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReceiptFormat {
-    /// For programs, and to be checked
+    /// For programs, and for `receipt verify`
     Json,
     /// For people
     Text,
@@ -67,32 +70,32 @@ pub enum ReceiptFormat {
 
 #[derive(Args, Debug)]
 pub struct ReceiptLsArgs {
-    /// Only turns of this session
+    /// List only the turns of this session
     #[arg(long, value_name = "THREAD")]
     pub thread: Option<String>,
     /// Read a directory of records instead of the store
     #[arg(long, value_name = "DIR")]
     pub records: Option<PathBuf>,
-    /// Print one JSON object a turn
+    /// Print one JSON object per turn
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct ReceiptVerifyArgs {
-    /// The receipt, as `receipt export` has printed it; `-` for stdin
+    /// The receipt, as printed by `receipt export`; `-` for stdin
     #[arg(value_name = "FILE")]
     pub receipt: PathBuf,
-    /// Check it against this transcript file alone; repeat it for a session of several runs
+    /// Check against this transcript file only; repeat it for a session of several runs
     #[arg(long = "transcript", value_name = "FILE")]
     pub transcripts: Vec<PathBuf>,
-    /// Check it against the lines that it is made of, and nothing else
+    /// Check only against the lines that the receipt is made from
     #[arg(long, value_name = "FILE", conflicts_with = "transcripts")]
     pub lines: Option<PathBuf>,
-    /// Check it against a directory of records
+    /// Check against a directory of records
     #[arg(long, value_name = "DIR", conflicts_with_all = ["transcripts", "lines"])]
     pub records: Option<PathBuf>,
-    /// Print one JSON object: `holds` is null if it could not be checked
+    /// Print one JSON object; `holds` is null if the receipt could not be checked
     #[arg(long)]
     pub json: bool,
 }

@@ -16,75 +16,79 @@ pub struct SpineArgs {
 pub enum SpineCommand {
     /// List the spines of the store
     ///
-    /// A quick look: what is sealed is not read, so only `damaged` is certain. `spine validate` reads all of it.
+    /// Sealed segments are not read, so only the state `damaged` is certain. `spine validate` reads everything.
     Ls(SpineLsArgs),
     /// Record sessions of Codex as spines
     ///
-    /// From its session files, from what it writes below `CODEX_ROLLOUT_TRACE_ROOT`, or from the archive. Of a directory that
-    /// is no trace, every session file below it is recorded (`rollout-*.jsonl`, compressed with zstd or not). What a spine has
-    /// already is not written again, so that a session that has grown is gone on with. One that cannot be recorded takes
-    /// nothing from the others. `steno app-server` records live.
+    /// Sources are Codex's session files, what Codex writes below `CODEX_ROLLOUT_TRACE_ROOT`, or files in the store.
+    /// In a directory that is not a trace, every session file is recorded (`rollout-*.jsonl`, with or without zstd
+    /// compression). Records that a spine already has are not written again, so a session that has grown is
+    /// continued. If one source cannot be recorded, the others are recorded anyway. `steno app-server` records live.
     Record(SpineRecordArgs),
     /// Check a spine or a bundle, rule by rule
     ///
-    /// Every line, number, payload and artifact, and every segment against its meta file; of a bundle, all that it says of
-    /// itself. Changes nothing. A segment that a crash left open, a torn end of it, and numbers that somebody else left out
-    /// are told and are no errors. Exit code 1 means that there is an error. `docs/format/spine.md` lists the rules.
+    /// Checks every line, number, payload and artifact, every segment against its meta file, and everything that a
+    /// bundle says about itself. Changes nothing. A segment that a crash left open, its torn end, and numbers that
+    /// other programs skipped are reported, and are not errors. Exit code 1 means that there is an error.
+    /// `docs/format/spine.md` lists the rules.
     Validate(SpineValidateArgs),
-    /// Put a spine with its rollout and artifacts into a directory or an archive
+    /// Write a spine with its rollout and artifacts to a bundle
     ///
-    /// The same spine always gives the same bytes. Nothing is ever written over. Shell snapshots, which hold secrets, are
-    /// left out unless asked for, and masked then; what is left out or changed is said, and stands in `bundle.json`.
+    /// The same spine always gives the same bytes. Existing files are never overwritten. Shell snapshots contain
+    /// secrets: they are left out unless you ask for them, and are then masked. Whatever is left out or changed is
+    /// reported, and listed in `bundle.json`.
     Bundle(SpineBundleArgs),
     /// Distill turns of a session into Harbor tasks
     ///
-    /// The instruction is what the user said; the environment the recorded commit with the recorded changes; the check a
-    /// command of the session that was seen to succeed behind the last change, tests before builds before linters, or else
-    /// whether the recorded changes are there. Nothing is guessed: what the record does not have is said in `task.toml`, or
-    /// the window is refused with the reason. The same bundle always gives the same bytes. `docs/harbor.md` has the rules.
+    /// The instruction is what the user said. The environment is the recorded commit with the recorded changes. The
+    /// check is a command of the session that succeeded after the last change: tests are preferred to builds, and
+    /// builds to linters. Without such a command, the check compares the changes themselves. Nothing is guessed:
+    /// `task.toml` says what the record does not have, or the window is refused with the reason. The same bundle
+    /// always gives the same bytes. `docs/harbor.md` has the rules.
     ///
-    /// A window that was asked for and is refused makes the exit code 1; with `--each-turn` only if nothing is left.
+    /// If a requested window is refused, the exit code is 1; with `--each-turn`, only if no task was made.
     Distill(SpineDistillArgs),
 }
 
 #[derive(Args, Debug)]
 pub struct SpineLsArgs {
-    /// Print one JSON object a spine
+    /// Print one JSON object per spine
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct SpineRecordArgs {
-    /// A session file, a directory of them or of a trace, or a thread of the archive: its id, or the beginning or end of it
+    /// A session file, a directory of session files, a trace directory, or a thread of the store: its id, or the
+    /// beginning or end of it
     #[arg(required_unless_present = "all", value_name = "FILE|DIR|THREAD")]
     pub sources: Vec<String>,
-    /// Record every thread of Codex that the archive has a session file of
+    /// Record every thread of Codex that has a session file in the store
     #[arg(long, conflicts_with = "sources")]
     pub all: bool,
-    /// Record sessions that were forgotten too, as if they were new
+    /// Record forgotten sessions too, as if they were new
     #[arg(long)]
     pub again: bool,
-    /// Print one JSON object a source
+    /// Print one JSON object per source
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct SpineValidateArgs {
-    /// A directory of segments, a bundle (directory, `.tar.zst` or `.tar`), or a thread of the store [default: every spine
-    /// of the store]
+    /// A directory of segments, a bundle (directory, `.tar.zst` or `.tar`), or a thread of the store [default: every
+    /// spine of the store]
     #[arg(value_name = "DIR|BUNDLE|THREAD")]
     pub what: Option<String>,
-    /// If there is no error, seal what a crash left open; a torn end is moved aside and kept
+    /// If there are no errors, seal what a crash left open; a torn end is moved aside and kept
     #[arg(long)]
     pub repair: bool,
-    /// Print one JSON object a finding, and one for each spine at its end
+    /// Print one JSON object per finding, and one per spine at its end
     #[arg(long)]
     pub json: bool,
 }
 
-/// How shell snapshots go into a bundle.
+/// How shell snapshots are written to a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotForm {
     /// Without the values of exported variables
@@ -95,16 +99,16 @@ pub enum SnapshotForm {
 
 #[derive(Args, Debug)]
 pub struct SpineBundleArgs {
-    /// The thread: its id, the beginning or the end of it, or `last`
+    /// The thread: its id, the beginning or end of it, or `last`
     pub thread: String,
-    /// Where to: `FILE.tar.zst`, or else a directory; nothing may stand there
+    /// Output: `FILE.tar.zst`, or else a directory; it must not exist
     #[arg(long, short, value_name = "DIR|FILE.tar.zst")]
     pub output: PathBuf,
-    /// Put shell snapshots in too, with the values of exported variables masked; `whole` as they are, keys and tokens
-    /// among them [default: they are left out]
+    /// Include shell snapshots, with the values of exported variables masked; `whole` includes them unchanged, with
+    /// keys and tokens [default: they are left out]
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "masked")]
     pub with_snapshot: Option<SnapshotForm>,
-    /// If the thread is a fork, put the rollouts of the threads in that it goes on from
+    /// If the thread is a fork, include the rollouts of the threads that it continues
     #[arg(long)]
     pub with_base: bool,
     /// Print one JSON object
@@ -119,42 +123,42 @@ pub struct SpineDistillArgs {
     /// A bundle (directory, `.tar.zst` or `.tar`), a directory of segments, or a thread of the store
     #[arg(required = true, value_name = "BUNDLE")]
     pub bundles: Vec<String>,
-    /// The turns of a task: `3`, `2..4` (both included), `2..` or `..4`; may be given again, for a task each
+    /// The turns of a task: `3`, `2..4` (inclusive), `2..` or `..4`; repeat it for several tasks
     #[arg(long, value_name = "A..B", value_parser = turns)]
     pub turns: Vec<Span>,
-    /// The records of a task, by their numbers; they have to be those of whole turns
+    /// The records of a task, by number; they must cover whole turns
     #[arg(long = "seq", value_name = "M..N", value_parser = seqs)]
     pub seqs: Vec<Span>,
-    /// Make a task of each turn that can be one
+    /// Make a task from each turn that allows it
     #[arg(long)]
     pub each_turn: bool,
-    /// Show the turns, and what each of them would become; nothing is written
+    /// Show the turns and what each would become; write nothing
     #[arg(long)]
     pub list: bool,
-    /// Where to: the task's own directory, or, of several, the directory that they will lie in
+    /// Output: the directory of the task, or the parent directory of several tasks
     #[arg(long, short, value_name = "DIR", required_unless_present = "list", conflicts_with = "list")]
     pub output: Option<PathBuf>,
-    /// Take the repository from here, and put the recorded commit into the task [default: it is fetched from the recorded
-    /// address when the task is built]
+    /// Read the repository from here, and include the recorded commit in the task [default: the task fetches it from
+    /// the recorded address when it is built]
     #[arg(long, value_name = "DIR")]
     pub repo: Option<PathBuf>,
-    /// Where the repository lay in the session, if not where the record says
+    /// Directory of the repository during the session, if not the recorded one
     #[arg(long, value_name = "PATH", value_parser = root)]
     pub root: Option<String>,
-    /// The image to begin with: what a session ran in is not recorded [default: debian:bookworm-slim]
+    /// The base image, since the record does not have it [default: debian:bookworm-slim]
     #[arg(long, value_name = "IMAGE", value_parser = image)]
     pub image: Option<String>,
-    /// Make a task of a doubtful window all the same, with a label; may be given again
+    /// Make a task from a doubtful window anyway, with a label; can be repeated
     #[arg(long, value_name = "CONCERN", value_parser = PossibleValuesParser::new(Concern::ALL.map(Concern::as_str)))]
     pub allow: Vec<String>,
-    /// Run each task here before it is kept: its check has to fail before the solution, and to succeed behind it. This runs
-    /// what was recorded, on this machine and with your rights
+    /// Run each task here before it is kept: its check must fail before the solution and succeed after it. This runs
+    /// recorded commands on this machine, with your permissions
     #[arg(long = "try", requires = "repo")]
     pub trial: bool,
-    /// Leave out `trajectory.json`, what came before: agents that cannot begin with one refuse the task
+    /// Leave out `trajectory.json`, the history before the task; agents that cannot start from it refuse the task
     #[arg(long)]
     pub no_trajectory: bool,
-    /// Print one JSON object a window
+    /// Print one JSON object per window
     #[arg(long)]
     pub json: bool,
 }
@@ -163,7 +167,7 @@ fn turns(text: &str) -> Result<Span, String> {
     // As other commands name a turn.
     let text = text.strip_prefix("turn-").filter(|number| !number.contains("..")).unwrap_or(text);
     let (first, last) = range(text)?;
-    let number = |number: u64| u32::try_from(number).map_err(|_| "there are not so many turns".to_owned());
+    let number = |number: u64| u32::try_from(number).map_err(|_| "there are fewer turns".to_owned());
     Ok(Span::Turns(number(first)?, last.map_or(Ok(u32::MAX), number)?))
 }
 
@@ -172,10 +176,10 @@ fn seqs(text: &str) -> Result<Span, String> {
     Ok(Span::Seqs(first, last.unwrap_or(u64::MAX)))
 }
 
-/// Reads `A`, `A..B`, `A..` or `..B`; numbers begin with 1.
+/// Parses `A`, `A..B`, `A..` or `..B`; numbers start at 1.
 fn range(text: &str) -> Result<(u64, Option<u64>), String> {
     let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
-    let wrong = || "give a number from 1, or two of them: `2..4`".to_owned();
+    let wrong = || "use a number from 1, or a range like `2..4`".to_owned();
     let Some((first, last)) = text.split_once("..") else {
         let only = number(text).ok_or_else(wrong)?;
         return Ok((only, Some(only)));
@@ -188,16 +192,16 @@ fn range(text: &str) -> Result<(u64, Option<u64>), String> {
     }
 }
 
-/// Takes a path from the root on.
+/// Parses an absolute path.
 fn root(text: &str) -> Result<String, String> {
     let is_path = text.starts_with('/') && !text.split('/').any(|part| part == "..");
-    if is_path { Ok(text.to_owned()) } else { Err("give a path from the root on: `/srv/project`".to_owned()) }
+    if is_path { Ok(text.to_owned()) } else { Err("use an absolute path like `/srv/project`".to_owned()) }
 }
 
-/// Takes the name of an image, and nothing that would be more than that in a Dockerfile.
+/// Parses the name of an image; refuses anything that has another meaning in a Dockerfile.
 fn image(text: &str) -> Result<String, String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
     let is_image =
         text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_plain);
-    if is_image { Ok(text.to_owned()) } else { Err("this is no name of an image".to_owned()) }
+    if is_image { Ok(text.to_owned()) } else { Err("not the name of an image".to_owned()) }
 }

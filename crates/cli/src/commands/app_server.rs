@@ -1,4 +1,4 @@
-//! `steno app-server -- COMMAND…`: stands between a client and `codex app-server`, hands every byte on, and records.
+//! `steno app-server -- COMMAND…`: forwards every byte between a client and `codex app-server`, and records.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -26,7 +26,7 @@ use crate::recording::{self, EntriesLog, warn};
 use crate::runs;
 use crate::settings::Settings;
 
-/// How many gaps of a record are told one by one.
+/// How many gaps are reported one by one.
 const GAPS_SHOWN_MAX: usize = 10;
 
 pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
@@ -35,9 +35,9 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
         None
     });
     let prepared = prepare(settings, entries);
-    // The record holds nobody up, not even where there can be none.
+    // The server is started even if nothing can be recorded.
     if let Err(failure) = &prepared {
-        warn(&format!("NOTHING IS RECORDED: {}; the server is started all the same", failure.message));
+        warn(&format!("NOTHING IS RECORDED: {}; the server is started anyway", failure.message));
     }
     let mut child = start(args)?;
     let signals = SignalForwarder::to(&child)?;
@@ -46,7 +46,7 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     let recording = prepared.and_then(|prepared| prepared.record(conversation, end));
     if let Some(to) = child.stdin.take() {
         let (pump, tap) = (Pump { from: io::stdin(), to, lane: Lane::ToAgent }, tap.clone());
-        // Nobody waits for it: a client may stay silent for ever after its server has ended.
+        // This thread is not joined: the client may stay silent after the server has ended.
         std::thread::Builder::new().name("steno-to-agent".to_owned()).spawn(move || pump.run(&tap))?;
     }
     if let Some(from) = child.stdout.take() {
@@ -58,7 +58,7 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     drop(tap);
     let status = child.wait()?;
     drop(signals);
-    // The recorder waits for it; where there is none, nobody does.
+    // The recorder waits for this message; without a recorder it is dropped.
     server_end(status).and_then(|end| end_sender.send(end).ok());
     drop(end_sender);
     match recording {
@@ -73,7 +73,7 @@ pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
     Ok(exit_of(status))
 }
 
-/// A recording that nothing was said to yet.
+/// A recorder that has no messages yet.
 struct PreparedRecorder {
     journal: Journal,
     recorder: ConnectionRecorder,
@@ -100,7 +100,7 @@ fn prepare(settings: &Settings, entries: Option<EntriesLog>) -> Result<PreparedR
 }
 
 impl PreparedRecorder {
-    /// Records beside the pumps, which never wait for it. The last thing is how the server ended.
+    /// Records in a worker thread; the pumps never wait for it. The last message is how the server ended.
     fn record(
         self,
         conversation: Conversation,
@@ -127,10 +127,10 @@ impl PreparedRecorder {
     }
 }
 
-/// What a recording leaves: what is not in it, and what became of the rest.
+/// The end of a recording: the gaps, and the result.
 type RecordingResult = (UnrecordedMessages, Result<ConnectionReport, Failure>);
 
-/// A recording that goes on.
+/// A recording in a worker thread.
 struct RecordingThread {
     journal: Journal,
     spooled: RecordedConnection,
@@ -138,9 +138,9 @@ struct RecordingThread {
 }
 
 impl RecordingThread {
-    /// Waits for what is written still, says what is missing, and archives it with what others have left.
+    /// Waits for the recording, reports gaps, and archives it together with connections that others left.
     fn settle(self, settings: &Settings) {
-        // What waits is archived when recording goes on.
+        // What is left is archived after the pause.
         let is_paused = self.journal.store().is_paused(jiff::Timestamp::now());
         match self.thread.join() {
             Ok((unrecorded, became)) => {
@@ -157,11 +157,11 @@ impl RecordingThread {
                         );
                         settled.unwrap_or_else(|failure| warn(&failure.message));
                     }
-                    // What was said until then is kept, and tried again below.
+                    // Earlier messages are kept, and tried again below.
                     Err(failure) => warn(&failure.message),
                 }
             }
-            Err(_) => warn("the recording has failed"),
+            Err(_) => warn("recording failed"),
         }
         if !is_paused {
             connections::import_leftover_connections(&self.journal, settings);
@@ -170,12 +170,13 @@ impl RecordingThread {
 }
 
 fn start(args: &AppServerArgs) -> Result<Child, Failure> {
-    let (program, rest) = args.command.split_first().ok_or_else(|| Failure::usage("name the command"))?;
+    let (program, rest) =
+        args.command.split_first().ok_or_else(|| Failure::usage("give the command of the server"))?;
     let mut command = Command::new(program);
     command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().map_err(|error| {
         let failure = Failure::could_not(format!("cannot start `{}`: {error}", program.to_string_lossy()));
-        failure.with_hint("name the server and its arguments: `steno app-server -- codex app-server`")
+        failure.with_hint("give the server and its arguments: `steno app-server -- codex app-server`")
     })
 }
 
@@ -190,18 +191,18 @@ fn report_recorded(recorded: &ConnectionReport) {
     }
 }
 
-/// Tells what was handed on and is not in the record.
+/// Warns of messages that were forwarded but not recorded.
 fn warn_of_gaps(unrecorded: &UnrecordedMessages) {
     for gap in unrecorded.gaps.iter().take(GAPS_SHOWN_MAX) {
-        warn(&format!("handed on and not recorded: {gap}"));
+        warn(&format!("forwarded but not recorded: {gap}"));
     }
     let gaps = unrecorded.gaps.len() as u64 + unrecorded.gaps_more;
     if gaps > 1 {
         let messages = count(unrecorded.messages, "message");
-        warn(&format!("{messages} handed on and not recorded, in {}", count(gaps, "gap")));
+        warn(&format!("{messages} forwarded but not recorded, in {}", count(gaps, "gap")));
     }
     if unrecorded.is_untold {
-        warn("the record ends before the last of them, and could not say so");
+        warn("the record ends before the last gap, and does not mention it");
     }
 }
 
@@ -215,7 +216,7 @@ fn exit_of(status: ExitStatus) -> Exit {
     signal.or(code).unwrap_or(Exit::Failed)
 }
 
-/// Hands signals on to the server, which decides what they mean.
+/// Forwards signals to the server.
 struct SignalForwarder {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
@@ -226,7 +227,7 @@ impl SignalForwarder {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
-        // A terminal tells the server itself.
+        // A terminal sends SIGINT to the server itself.
         let is_terminal = rustix::termios::isatty(io::stdin());
         let thread = std::thread::Builder::new().name("steno-signals".to_owned()).spawn(move || {
             for signal in &mut signals {

@@ -1,4 +1,4 @@
-//! `steno du`: what costs space, and what was spared.
+//! `steno du`: shows what takes up space, and how much was saved.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
 
-/// How many rows are shown unless all are asked for.
+/// The maximum number of rows without `--all`.
 const ROWS_MAX: usize = 20;
 
-/// What files cost together.
+/// The sizes of a group of files.
 #[derive(Default)]
 struct SizeSum {
     files: u64,
@@ -35,7 +35,7 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
         transcripts += store.size(run)?.unwrap_or(0);
     }
     if usage.sources.is_empty() && transcripts == 0 {
-        return Err(Failure::nothing("the archive is empty").with_hint("`steno up` fills it"));
+        return Err(Failure::nothing("the store is empty").with_hint("`steno up` fills it"));
     }
     let mut sums: BTreeMap<String, SizeSum> = BTreeMap::new();
     for source in &usage.sources {
@@ -56,16 +56,13 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
         print(&rows, &usage, args, &marks, output);
         output.line(&format!("transcripts {:>8}", size(transcripts)));
         if superseded > 0 {
-            output.line(&format!(
-                "  kept      {:>8} as they were before they were derived anew",
-                size(superseded)
-            ));
+            output.line(&format!("  kept      {:>8} from before runs were derived again", size(superseded)));
         }
     }
     Ok(Exit::Done)
 }
 
-/// Returns what a source is added up under.
+/// Returns the row of a source.
 fn name_of(source: &SourceUsage, by: DuGroup) -> String {
     let info = &source.info;
     let provider = info.provider.clone().unwrap_or_else(|| "other".to_owned());
@@ -83,7 +80,7 @@ fn print(rows: &[(String, SizeSum)], usage: &Usage, args: &DuArgs, marks: &IdMar
     let shown = if args.all { rows.len() } else { rows.len().min(ROWS_MAX) };
     output.line("   alone   source  files");
     for (name, sum) in &rows[..shown] {
-        // A session stands behind its agent.
+        // The name is an agent and a session.
         let name = match name.rsplit_once(' ') {
             Some((agent, session)) => format!("{} {}", visible(agent, Lines::Escape), marks.mark(session)),
             None => visible(name, Lines::Escape).into_owned(),
@@ -96,7 +93,7 @@ fn print(rows: &[(String, SizeSum)], usage: &Usage, args: &DuArgs, marks: &IdMar
     let disk = usage.stored_bytes + usage.manifest_bytes + usage.tail_bytes + usage.garbage_bytes;
     output.line("");
     output.line(&format!(
-        "evidence    {:>8} for {} of {}",
+        "evidence    {:>8} for {} in {}",
         size(disk),
         size(usage.bytes),
         count(usage.sources.len() as u64, "file")
@@ -106,10 +103,10 @@ fn print(rows: &[(String, SizeSum)], usage: &Usage, args: &DuArgs, marks: &IdMar
         (usage.saved_by_delta, "by delta compression"),
         (usage.saved_by_compression, "by compression"),
     ] {
-        output.line(&format!("  spared    {:>8} {by}", size(bytes)));
+        output.line(&format!("  saved     {:>8} {by}", size(bytes)));
     }
     if usage.garbage_bytes > 0 {
-        output.line(&format!("  unused    {:>8} left by processes that died", size(usage.garbage_bytes)));
+        output.line(&format!("  unused    {:>8} left by crashed processes", size(usage.garbage_bytes)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! `steno entries`: the transcript entries of archived sessions and of agents' own files, as lines of a structured log.
+//! `steno entries`: prints transcript entries of archived sessions and agents' files as lines of a structured log.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
@@ -45,12 +45,12 @@ pub fn run(args: &EntriesArgs, settings: &Settings) -> Outcome {
     tally.check()?;
     if tally.known == 0 && !paths.is_empty() {
         let names: Vec<_> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-        return Err(Failure::nothing(format!("no agent's file that we can read in {}", names.join(", "))));
+        return Err(Failure::nothing(format!("no readable agent's file in {}", names.join(", "))));
     }
     Ok(Exit::Done)
 }
 
-/// Tells paths from sessions of the store.
+/// Separates paths from sessions of the store.
 fn paths_and_sessions(
     args: &EntriesArgs,
     settings: &Settings,
@@ -77,7 +77,7 @@ fn paths_and_sessions(
     Ok((paths, found))
 }
 
-/// The log on stdout, and who collects for it.
+/// Collects entries, and logs them to stdout.
 struct EntryWriter {
     collector: EntryCollector,
     log: EntryLog,
@@ -85,13 +85,13 @@ struct EntryWriter {
 }
 
 impl EntryWriter {
-    /// Logs while something is done. What the command itself has to say goes to stderr as always.
+    /// Runs `work` while entries are logged. Warnings of the command still go to stderr.
     fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         let subscriber = tracing_subscriber::registry().with(self.log.clone());
         tracing::subscriber::with_default(subscriber, work)
     }
 
-    /// Tells whether nobody reads on.
+    /// Tells whether the reader of stdout has left.
     fn is_broken(&self) -> bool {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() || Output::is_abandoned()
     }
@@ -122,7 +122,7 @@ impl EntryWriter {
         let read = file.read(&mut sink, |_| self.is_broken());
         match &read {
             Ok(Some(read)) if read.is_cut => {
-                self.collector.error(&format!("`{path}` ends inside of compressed data"));
+                self.collector.error(&format!("`{path}` ends inside compressed data"));
             }
             Ok(_) => {}
             // The entries before it are good.
@@ -145,7 +145,7 @@ impl EntryWriter {
             let source = StoredSource { vault, manifest: &manifest };
             let read = self.during(|| read_stored(source, &mut sink, &|| self.is_broken()));
             if let Err(error) = read {
-                let message = format!("cannot read what `{path}` was: {}", with_causes(&error));
+                let message = format!("cannot read the stored bytes of `{path}`: {}", with_causes(&error));
                 self.during(|| self.collector.error(&message));
                 return Err(Failure::could_not(message));
             }
@@ -154,21 +154,20 @@ impl EntryWriter {
     }
 }
 
-/// Says that there are no files of a session, or no session.
+/// Returns the failure for a session without files, or for no session.
 fn no_sources(session: RunId, library: &Library) -> Result<Failure, Failure> {
     if library.relations()?.runs_of(session).is_empty() {
         return Ok(JournalError::NoSuchRun { run: session }.into());
     }
-    let message = format!("run {session} was not made from a file of an agent");
-    Ok(Failure::nothing(message).with_hint(
-        "only sessions that `steno up`, `import`, `watch` or `app-server` has recorded have entries",
-    ))
+    let message = format!("run {session} was not derived from an agent's file");
+    Ok(Failure::nothing(message)
+        .with_hint("only sessions recorded by `steno up`, `import`, `watch` or `app-server` have entries"))
 }
 
-/// Takes the entries of some runs: a connection has those of others too.
+/// Passes on the entries of some runs: a connection has entries of other runs too.
 struct RunFilter {
     entries: EntrySink,
-    /// All of them if none are named.
+    /// `None` means all runs.
     runs: Option<BTreeSet<RunId>>,
 }
 
@@ -190,7 +189,7 @@ impl Sink for RunFilter {
     }
 }
 
-/// Lines on stdout, harmless for a terminal unless asked for as they are. The first failure is kept, and ends it.
+/// Lines on stdout, with terminal controls escaped unless raw output is wanted. Keeps the first write error.
 struct StdoutLines {
     out: BufWriter<io::Stdout>,
     raw: bool,

@@ -11,14 +11,14 @@ use steno_views::{Lines, cut, visible};
 use crate::args::EventFormat;
 use crate::output::Output;
 
-/// How much of what an event says is shown where no terminal tells its width, and how much at least where one does.
+/// The length of an event's text if the width of the terminal is not known, and the minimum if it is.
 const TEXT_CHARS_MAX: usize = 100;
 const TEXT_CHARS_MIN: usize = 40;
-/// How wide the column of numbers is.
+/// The width of the column of numbers.
 const SEQ_CHARS: usize = 5;
-/// How much of one value is decoded for a line; much of it may be white space that is cut off.
+/// How much of a value is decoded for a line; much of it may be white space.
 const BEGINNING_CHARS_MAX: usize = 4 * TEXT_CHARS_MAX;
-/// How wide the column of types is: as wide as the longest of the ten.
+/// The width of the column of types: the longest of the ten.
 const TYPE_CHARS: usize = "step.call_workflow.completed".len();
 
 /// Prints one event in the form asked for.
@@ -32,26 +32,24 @@ pub fn print(recorded: &RecordedEvent, form: EventFormat, output: &mut Output) {
     }
 }
 
-/// Prints an event that was made just now and has no line yet.
+/// Prints an event that was derived from an agent's file and has no recorded line.
 pub fn print_made(event: ExchangeEvent, form: EventFormat, output: &mut Output) {
     if !form.raw && !form.json {
         return output.line(&human_line(&event, output.width()));
     }
     let line = event.to_line();
-    // It may be very long, and one copy of it is enough.
+    // It may be very long: one copy is enough.
     drop(event);
     if form.raw { output.raw_line(line.as_bytes()) } else { output.json_line(&line) }
 }
 
-/// Names the run whose events come next, and the file if it is one more of the same run. Text alone needs it: as JSON
-/// each event has its run.
+/// Prints the run of the next events, and its file if it is a copy. JSON does not need it: each event has its run.
 pub fn print_run(event: &ExchangeEvent, origin: &Origin, is_again: bool, output: &mut Output) {
     let dim = Style::new().dimmed();
     let surface = origin.surface;
     let parent = event.parent_run_id.map(|parent| format!("  child of {parent}")).unwrap_or_default();
     let file = origin.path.display().to_string();
-    let again =
-        if is_again { format!("  again, in {}", visible(&file, Lines::Escape)) } else { String::new() };
+    let again = if is_again { format!("  copy in {}", visible(&file, Lines::Escape)) } else { String::new() };
     output.line(&format!(
         "{dim}run {}  {} {}{parent}{again}{dim:#}",
         event.run_id,
@@ -60,7 +58,7 @@ pub fn print_run(event: &ExchangeEvent, origin: &Origin, is_again: bool, output:
     ));
 }
 
-/// Returns a line for people: number, time, type, place, and the beginning of what it says.
+/// Returns a line for people: number, time, type, path, and the beginning of the text.
 fn human_line(event: &ExchangeEvent, width: Option<usize>) -> String {
     let dim = Style::new().dimmed();
     let style = style_of(event);
@@ -129,7 +127,7 @@ fn detail(event: &ExchangeEvent) -> String {
             let word = outcome.filter(|word| ["denied", "interrupted"].contains(&word.as_str()));
             let word = word.as_deref().unwrap_or("failed");
             match tool.error.as_ref().map(JsonString::as_raw).map(text_of) {
-                // Agents give the output of a failed call as the reason why it failed.
+                // Agents repeat the output of a failed call as its error.
                 Some(error) if error.trim() == said.trim() => format!("{} {word}: {error}", tool.name),
                 Some(error) => format!("{} {word}: {error} {said}", tool.name),
                 None => format!("{} {said}", tool.name),
@@ -142,7 +140,7 @@ fn detail(event: &ExchangeEvent) -> String {
     }
 }
 
-/// Returns what an event says that reports usage and nothing else.
+/// Returns the text of an event that only reports usage.
 fn usage_text(extra: &Extra) -> String {
     let scope = extra.get("usage_scope").and_then(|scope| scope.read::<String>().ok());
     let report = extra.get("usage").and_then(|report| usage(report, scope.as_deref()));
@@ -176,14 +174,13 @@ fn block_text(block: &ContentBlock) -> String {
     }
 }
 
-/// Returns what marks a text that nobody said: a system prompt.
+/// Returns the label of a text that is not a message, like a system prompt.
 fn label_of(block: &ContentBlock) -> String {
     let label = block.extra.get("label").and_then(|label| label.read::<String>().ok());
     label.map(|label| format!("({label}) ")).unwrap_or_default()
 }
 
-/// Returns a value as text: a string decoded, anything else as JSON. Of what no line has room for, the beginning: outputs
-/// may be very long, and need not be decoded for it.
+/// Returns a value as text: a string decoded, anything else as JSON. Only the beginning of a long value is decoded.
 fn text_of(json: &str) -> String {
     let Some(inside) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return cut(json, BEGINNING_CHARS_MAX);
@@ -195,14 +192,14 @@ fn text_of(json: &str) -> String {
     if start.len() < inside.len() { format!("{text}…") } else { text }
 }
 
-/// Returns as much of what stands between the quotes of a JSON string as a line needs, with no escape torn.
+/// Returns the beginning of the content of a JSON string, without splitting an escape.
 fn beginning_of_string(inside: &str) -> &str {
     let mut end = 0;
     for _ in 0..BEGINNING_CHARS_MAX {
         let rest = inside.get(end..).unwrap_or_default();
         end += match rest.as_bytes() {
             [] => break,
-            // Two escapes may be the halves of one character.
+            // Two escapes may be a surrogate pair.
             [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', _, _, b'\\', b'u', ..] => 12,
             [b'\\', b'u', ..] => 6,
             [b'\\', ..] => 2,

@@ -13,14 +13,14 @@ use crate::output::Output;
 use crate::runs;
 use crate::settings::Settings;
 
-/// How long to wait at most before looking again, should the system not tell of a change.
+/// How long to wait before checking again, if the system does not notify of changes.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 const WAIT_FOR_RUN: Duration = Duration::from_millis(50);
 
 pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let run = runs::find_run(&args.run, settings).map_err(|failure| {
         if args.wait && failure.exit == Exit::CheckFailed {
-            failure.with_hint("to wait for a run that is yet to come, give its whole UUID")
+            failure.with_hint("to wait for a run that does not exist yet, use its whole UUID")
         } else {
             failure
         }
@@ -38,7 +38,7 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
         if !output.flush() || Output::is_abandoned() {
             return Ok(Exit::Done);
         }
-        // A completed run may be opened again; only when nobody holds it has it really ended.
+        // A completed run may be opened again; it has ended only when no process has it open.
         if follower.is_completed() && !store.is_locked(run)? {
             return Ok(Exit::Done);
         }
@@ -46,7 +46,7 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
     }
 }
 
-/// Says why following ends. A transcript that was derived anew has other events under other numbers.
+/// Returns the failure that ends following. After a run was derived again, its events have other numbers.
 fn ended(store: &Store, run: RunId, error: JournalError) -> Failure {
     let is_rederived = matches!(error, JournalError::Vanished { .. })
         && store.has(run).unwrap_or(false)
@@ -54,7 +54,7 @@ fn ended(store: &Store, run: RunId, error: JournalError) -> Failure {
     if !is_rederived {
         return error.into();
     }
-    Failure::nothing(format!("run {run} was derived anew, and its events have other numbers now"))
+    Failure::nothing(format!("run {run} was derived again, and its events have new numbers"))
         .with_hint("`steno follow` shows them from the beginning")
 }
 

@@ -1,4 +1,4 @@
-//! `steno forget`: deletes sessions from the archive for good, after showing what goes.
+//! `steno forget`: deletes sessions from the store permanently, after showing what will be deleted.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -24,12 +24,10 @@ use crate::recording::{journal_options, warn};
 use crate::runs;
 use crate::settings::Settings;
 
-/// Says what stays, and what takes it.
-fn warn_about_unread(plan: &ForgetPlan) {
+/// Warns of spines that are kept.
+fn warn_of_kept_spines(plan: &ForgetPlan) {
     for thread in &plan.spines.staying {
-        warn(&format!(
-            "the spine of `{thread}` has records of what goes, and of other connections: it stays"
-        ));
+        warn(&format!("the spine of `{thread}` also has records of other connections, and is kept"));
     }
 }
 
@@ -49,13 +47,13 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
     let vault = Vault::open(Arc::clone(store.disk()));
     let finished = if args.dry_run { Vec::new() } else { tidy(&store, &vault, settings)? };
     let plan = match plan(args, &Library::new(Some(store.clone()))) {
-        // What is asked for may be what was cut short.
+        // The interrupted deletion may have been the requested one.
         Err(_) if !finished.is_empty() => return Ok(Exit::Done),
         plan => plan?,
     };
     if plan.is_empty() {
-        warn_about_unread(&plan);
-        return Err(Failure::nothing("no session in the archive matches"));
+        warn_of_kept_spines(&plan);
+        return Err(Failure::nothing("no matching session in the store"));
     }
     show(&plan, &store, &vault, args, output)?;
     if args.dry_run {
@@ -68,14 +66,15 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
     carry_out(&plan, &store, &vault)
 }
 
-/// Completes what was begun with forgetting, and has connections archived that wait for it: what they hold would come back.
+/// Completes interrupted deletions, and archives connections that wait for it: otherwise their content would come
+/// back.
 fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadId>, Failure> {
     let finished = finish(store, vault, Timestamp::now()).map_err(forget_failure)?;
     for thread in &finished {
-        notice(&format!("the spine of {thread} was forgotten before, and is gone now"));
+        notice(&format!("deleted the rest of the forgotten spine of {thread}"));
     }
     if !store.is_paused(Timestamp::now()) {
-        // What is archived now makes it a store of today's format.
+        // Archiving upgrades the store to the current format.
         import_leftover_connections(
             &Journal::new(runs::make_store(settings)?, journal_options(settings)),
             settings,
@@ -84,7 +83,7 @@ fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadI
     Ok(finished)
 }
 
-/// Finds out what goes with what the arguments name.
+/// Plans what to delete.
 fn plan(args: &ForgetArgs, library: &Library) -> Result<ForgetPlan, Failure> {
     let wanted = match (&args.run, &args.project, args.older_than) {
         (Some(text), _, _) => ForgetSelection::session(library, text)?,
@@ -95,13 +94,12 @@ fn plan(args: &ForgetArgs, library: &Library) -> Result<ForgetPlan, Failure> {
             let before = Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN);
             ForgetSelection::older_than(library, before).map_err(forget_failure)?
         }
-        (None, None, None) => return Err(Failure::usage("say what to forget")),
+        (None, None, None) => return Err(Failure::usage("give a session, `--project` or `--older-than`")),
     };
     ForgetPlan::make(library, wanted).map_err(forget_failure)
 }
 
-/// Returns a directory that somebody named from where they are as it is named from anywhere. Anything else may be what an
-/// agent calls a project.
+/// Makes a relative directory absolute. Any other text may be an agent's name for a project.
 fn absolute(pattern: &str) -> String {
     let is_path =
         pattern.starts_with(['.', '~']) || pattern.contains('/') && !pattern.starts_with(['/', '*', '-']);
@@ -151,9 +149,9 @@ fn show(
         line(None, &words, object);
     }
     if !args.json {
-        output.line(&format!("{:>8}  in all: {}", size(total), words(plan)));
+        output.line(&format!("{:>8}  total: {}", size(total), words(plan)));
     }
-    warn_about_unread(plan);
+    warn_of_kept_spines(plan);
     Ok(())
 }
 
@@ -165,14 +163,14 @@ fn len_of(vault: &Vault, manifest: &Manifest) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// Asks whoever sits at the terminal.
+/// Asks for confirmation at the terminal.
 fn confirm(plan: &ForgetPlan) -> Result<(), Failure> {
-    let hint = "`--yes` does not ask, `--dry-run` only shows";
+    let hint = "`--yes` skips the question, `--dry-run` only shows what would be deleted";
     if !io::stdin().is_terminal() {
         return Err(Failure::usage("cannot ask for confirmation: stdin is not a terminal").with_hint(hint));
     }
     let mut stderr = io::stderr();
-    write!(stderr, "forget {} for good? [y/N] ", words(plan))?;
+    write!(stderr, "delete {} permanently? [y/N] ", words(plan))?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
@@ -182,7 +180,7 @@ fn confirm(plan: &ForgetPlan) -> Result<(), Failure> {
     Err(Failure::nothing("nothing was forgotten"))
 }
 
-/// Has everything forgotten. During a pause, whoever records is about to let go of what it holds.
+/// Deletes everything. During a pause, recording processes are about to release their files: wait for them.
 fn forget_when_free(
     doomed: &ForgetTargets,
     why: Reason,
@@ -200,12 +198,12 @@ fn forget_when_free(
     forget(store, vault, doomed, why, Timestamp::now()).map_err(forget_failure)
 }
 
-/// Waits for whoever records to close its pack, and deletes what is left in it; says whether all of it is gone.
+/// Waits for the recording process to close its pack, and deletes the rest; returns whether everything is deleted.
 fn sweep_when_others_let_go(store: &Store, vault: &Vault) -> Result<bool, Failure> {
     const WAIT: Duration = Duration::from_millis(200);
     const WAITS_MAX: u32 = 75;
     if follower(&**store.disk()).is_some() {
-        notice("waiting for the `steno` that is recording to let go of the last bytes");
+        notice("waiting for the recording `steno` to release the last bytes");
         for _ in 0..WAITS_MAX {
             std::thread::sleep(WAIT);
             vault.sweep_if_needed()?;
@@ -225,10 +223,10 @@ fn carry_out(plan: &ForgetPlan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     let is_left = has_bytes && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0);
     if is_left && !sweep_when_others_let_go(store, vault)? {
         notice(
-            "some of their bytes lie in a pack that is being written; they go with the next `steno forget`, or when recording starts again",
+            "some of their bytes are in a pack that is being written; the next `steno forget` deletes them, or the next start of recording",
         );
     }
-    // The file of a connection was the store's own.
+    // The file of a connection belonged to the store.
     let is_agents = |manifest: &&Manifest| manifest.info.path.0.exists() && connection_of(manifest).is_none();
     let there: Vec<_> = plan.manifests.iter().filter(is_agents).collect();
     if let Some(first) = there.first() {

@@ -14,15 +14,15 @@ use crate::recording::warn;
 use crate::runs;
 use crate::settings::Settings;
 
-/// How wide the column of states is.
+/// The width of the column of states.
 const STATE_CHARS: usize = "completed".len();
-/// How wide the columns are that come before the title.
+/// The width of the columns before the title.
 const NARROW_CHARS: usize = RunId::LEN + 2 + STATE_CHARS + 2 + 16 + 2;
 const SIZES_CHARS: usize = 12 + 2 + 8 + 2;
-/// From how wide a terminal on sizes are shown, and how much of a title is shown at least.
+/// The minimum width of a terminal for sizes, and the minimum length of a title.
 const WIDTH_FOR_SIZES: usize = 120;
 const TITLE_CHARS_MIN: usize = 12;
-/// How much of it is shown where no terminal tells its width.
+/// The length of a title if the width of the terminal is not known.
 const TITLE_CHARS_MAX: usize = 100;
 
 pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -47,7 +47,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
             "the store `{}` has no runs yet",
             settings.store.value.display()
         ))
-        .with_hint("`steno up` archives what agents did, `steno record` takes events"));
+        .with_hint("`steno up` archives agents' sessions, `steno record` records events"));
     }
     Ok(Exit::Done)
 }
@@ -72,7 +72,7 @@ fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<()
     let looks = library.overviews()?;
     let index = IdIndex::new(looks.keys().map(|run| (run.to_string(), *run)));
     let mut rows: Vec<&RunOverview> = looks.values().collect();
-    // Newest first; times are only a help for eyes here, never an order of events.
+    // Newest first; times only order the list, they are never an order of events.
     rows.sort_by_cached_key(|look| std::cmp::Reverse(look.started()));
     for look in rows {
         if args.json {
@@ -87,7 +87,7 @@ fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<()
     Ok(())
 }
 
-/// Says what the archive has that is no run. What cannot be found out about it takes nothing from the list.
+/// Prints how many sessions have stored files but no events. Errors are warnings.
 fn notice_sessions_without_events(library: &Library) {
     let counts = match library.sessions_without_events() {
         Ok(counts) => counts,
@@ -99,8 +99,8 @@ fn notice_sessions_without_events(library: &Library) {
     }
     let by: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     notice(&format!(
-        "{} ({}) kept as files, without events: `steno du --by session --all` lists all sessions, \
-         `steno restore SESSION --list` shows the files of one, and without `--list` gives them back",
+        "not listed: {} ({}) with stored files but no events; `steno du --by session --all` lists \
+         all sessions, `steno restore SESSION` restores the files of one",
         count(total, "session"),
         by.join(", ")
     ));
@@ -159,14 +159,14 @@ fn session_line(
     line.trim_end().to_owned()
 }
 
-/// Says what a session is: whose, where, how many runs, and what was asked for.
+/// Describes a session: agent, project, number of runs, and title.
 fn session_words(look: &SessionOverview, title: Option<&str>) -> String {
     let agent = look.name.as_deref().or(look.provider.as_deref()).unwrap_or_default().to_owned();
     let runs = match (look.size.runs, look.size_below.runs) {
         (0 | 1, 0) => String::new(),
         (runs, 0) => format!("({runs} runs)"),
-        (0 | 1, below) => format!("({below} below)"),
-        (runs, below) => format!("({runs} runs, {below} below)"),
+        (0 | 1, below) => format!("({})", count(below, "child run")),
+        (runs, below) => format!("({runs} runs, {})", count(below, "child run")),
     };
     let words = [agent, project_name(look.project.as_deref()), runs, title.unwrap_or_default().to_owned()];
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("  ")
@@ -204,7 +204,7 @@ fn run_line(look: &RunOverview, index: &IdIndex<RunId>, width: Option<usize>) ->
 
 /// Cuts words so that their line fits.
 fn cut_to(words: &str, width: Option<usize>, used: usize) -> String {
-    // One for the mark that it goes on.
+    // One column for the ellipsis.
     let chars = width.map_or(TITLE_CHARS_MAX, |width| width.saturating_sub(used + 1).max(TITLE_CHARS_MIN));
     visible(&cut(words, chars), Lines::Escape).into_owned()
 }

@@ -1,4 +1,4 @@
-//! `steno` without a command: how things stand, in a few lines, and what to try next.
+//! `steno` without a command: shows the current state, and what to try next.
 
 use steno_library::SessionOverview;
 use steno_views::{Lines, count, cut, visible};
@@ -10,12 +10,12 @@ use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
 
-/// How much of a title is shown.
+/// The maximum length of a title.
 const TITLE_CHARS_MAX: usize = 60;
-/// How wide the column of commands is.
+/// The width of the column of commands.
 const COMMAND_CHARS: usize = "steno show last --demo".len();
 
-/// What the store has.
+/// A summary of the store.
 struct StoreSummary {
     sessions: usize,
     bytes: u64,
@@ -27,7 +27,7 @@ pub fn run(settings: &Settings, output: &mut Output) -> Exit {
     let summary = summary(settings);
     let store = settings.store.value.display().to_string();
     let held = match &summary {
-        Err(_) => "the store cannot be read: `steno doctor`".to_owned(),
+        Err(_) => "the store cannot be read: run `steno doctor`".to_owned(),
         Ok(Some(summary)) => {
             let sessions = count(summary.sessions as u64, "session");
             format!("{sessions} in {} of transcripts", size(summary.bytes))
@@ -72,7 +72,7 @@ fn problems(examination: &Examination) -> String {
         (0, _) => "none, but there is advice".to_owned(),
         (_, _) => problems.to_string(),
     };
-    format!("{words}: `steno doctor`")
+    format!("{words}: run `steno doctor`")
 }
 
 /// Returns three commands to try next.
@@ -86,13 +86,13 @@ fn next(is_empty: bool) -> [(&'static str, &'static str); 3] {
     } else {
         [
             ("steno ls", "list the sessions"),
-            ("steno show last", "read the last one"),
+            ("steno show last", "show the last session"),
             ("steno usage", "show how many tokens they used"),
         ]
     }
 }
 
-/// Reads what the store has; nothing where there is none. `steno doctor` says what is wrong with one that cannot be read.
+/// Summarises the store; `None` if there is none. `steno doctor` reports what is wrong with an unreadable one.
 fn summary(settings: &Settings) -> Result<Option<StoreSummary>, Failure> {
     let library = runs::open_library(settings)?;
     if library.store().is_err() {

@@ -1,4 +1,4 @@
-//! `steno pause` and `steno resume`: recording stops, and goes on.
+//! `steno pause` and `steno resume`: pauses and resumes recording.
 
 use jiff::Timestamp;
 use steno_journal::{Journal, Pause};
@@ -18,16 +18,15 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
     let until = match args.time {
         None => None,
         Some(time) => Some(
-            now.checked_add(time)
-                .map_err(|error| Failure::usage(format!("`--for` reaches beyond all calendars: {error}")))?,
+            now.checked_add(time).map_err(|error| Failure::usage(format!("`--for` is too long: {error}")))?,
         ),
     };
-    // What was written during one that is over is not forgotten over the next one.
+    // A pause with `--skip` that is over is applied before the next one begins.
     if let Some(over) = store.pause_set().filter(|pause| pause.skips && pause.is_over(now)) {
         skip(&over, settings)?;
         store.resume()?;
     }
-    // A pause that is on and skips goes on skipping, from where it began.
+    // An active pause with `--skip` keeps its beginning.
     let before = store.pause_set().filter(|pause| !pause.is_over(now));
     let skipped = before.filter(|pause| pause.skips);
     let since = skipped.and_then(|pause| pause.since).unwrap_or(now);
@@ -37,7 +36,7 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
         Failure::could_not(format!("cannot pause recording into `{path}`: {error}"))
     })?;
     if !store.wait_for_pause() {
-        recording::warn("somebody is still recording what began before the pause");
+        recording::warn("a recording that began before the pause has not stopped yet");
     }
     let end = until
         .map_or("`steno resume`".to_owned(), |until| until.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
@@ -61,18 +60,18 @@ pub fn resume(settings: &Settings) -> Outcome {
         } else {
             String::new()
         };
-        notice(&format!("{}{lines} left out for good", count(sessions, "session")));
+        notice(&format!("{}{lines} left out permanently", count(sessions, "session")));
     }
     let is_followed = follower(&**store.disk()).is_some();
     notice(match (is_followed, pause.skips) {
-        (true, false) => "recording goes on; what agents wrote meanwhile is archived in a moment",
-        (true, true) => "recording goes on",
-        (false, _) => "the pause is over; `steno up` is not running, so nothing is recorded",
+        (true, false) => "recording continues; what agents wrote during the pause is archived now",
+        (true, true) => "recording continues",
+        (false, _) => "the pause is over, but `steno up` is not running: nothing is recorded",
     });
     Ok(Exit::Done)
 }
 
-/// Leaves out what agents wrote to their homes since the pause began.
+/// Leaves out what agents wrote since the pause began.
 fn skip(pause: &Pause, settings: &Settings) -> Result<SkipReport, Failure> {
     let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
     let mut archive =

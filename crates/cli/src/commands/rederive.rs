@@ -1,4 +1,4 @@
-//! `steno rederive`: derives runs anew from the archive, after an update, or those that are damaged or missing.
+//! `steno rederive`: derives runs again from the stored files: after an update, or if they are damaged or missing.
 
 use serde_json::json;
 use steno_library::parse_id;
@@ -23,7 +23,7 @@ pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Out
         if wanted.is_empty() { archive.rederive_plan() } else { archive.rederive_plan_of(&wanted) };
     let awaiting = awaiting.map_err(failure)?;
     let done = rederive::rederive(archive, &awaiting, &stop)?;
-    // Where all of it was derived before, what was named may be what was left then.
+    // If everything else was derived before, the named runs may have been the last ones.
     if wanted.is_empty() || !archive.may_need_rederive() {
         rederive::note(archive, &done);
     }
@@ -33,19 +33,19 @@ pub fn run(args: &RederiveArgs, settings: &Settings, output: &mut Output) -> Out
         _ if stop.is_set() => Ok(Exit::Signal(stop.signal())),
         RederiveReport { sources_failed: 1.., .. } => Ok(Exit::Failed),
         RederiveReport { sources_held: 1.., .. } => {
-            let message = format!("{} left alone", count(done.sources_held, "file"));
+            let message = format!("{} skipped", count(done.sources_held, "file"));
             Err(Failure {
                 exit: Exit::Held,
                 message,
                 list: Vec::new(),
-                hint: Some("another `steno` is recording; it derives them anew itself".into()),
+                hint: Some("another `steno` is recording, and derives them again itself".into()),
             })
         }
         _ => Ok(Exit::Done),
     }
 }
 
-/// Reads a RUN argument. The whole id of a run whose transcript is missing means that run, also where its session has others.
+/// Resolves a RUN argument. The whole id of a missing run means that run, even if its session has other runs.
 fn find(text: &str, archive: &SourceRecorder, settings: &Settings) -> Result<RunId, Failure> {
     let made = runs_with_evidence(archive.vault()).map_err(failure)?;
     match parse_id(text) {
@@ -60,7 +60,7 @@ fn print(done: &RederiveReport, as_json: bool, output: &mut Output) {
     }
     let lines = rederive::report_lines(done);
     if lines.is_empty() {
-        output.line("nothing awaits to be derived anew");
+        output.line("nothing to derive again");
     }
     for line in &lines {
         output.line(line);

@@ -1,4 +1,4 @@
-//! The sessions that an argument names, with those below them, as `show` and `tree` want them.
+//! Reads the sessions that an argument names, with those below them, for `show` and `tree`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use crate::output::Output;
 use crate::runs;
 use crate::settings::Settings;
 
-/// Sessions, and how they belong together.
+/// Sessions, and how they are related.
 pub struct RelatedSessions {
     pub joined: Joined,
     pub sessions: BTreeMap<RunId, Session>,
-    /// What the ids in it mean, with those of the store that it is from.
+    /// The ids of the sessions, and of the store that they are from.
     pub ids: IdIndex<RunId>,
-    /// Whether they are from agents' files, so that a run that is not among them was simply not read.
+    /// Whether they are from agents' files. Then a run that is not among them was not read.
     pub is_of_agents: bool,
     tally: Tally,
 }
@@ -39,7 +39,7 @@ impl RelatedSessions {
                     sessions.extend(family.sessions);
                     tally.add(family.tally);
                 }
-                // One of several takes nothing from the others.
+                // One unreadable file of several is a warning.
                 Err(LibraryError::File(error)) if !is_one => {
                     tracing::warn!("{}", visible(&error.to_string(), Lines::Escape));
                     tally.add(Tally { unread: 1, total: 1, ..Tally::default() });
@@ -60,13 +60,13 @@ impl RelatedSessions {
         Ok(Self { joined, sessions, ids, is_of_agents, tally })
     }
 
-    /// Fails when not everything could be read: what was shown is good, and not all.
+    /// Fails if something could not be read; the rest was shown.
     pub fn check(&self) -> Result<(), Failure> {
         Ok(self.tally.check()?)
     }
 }
 
-/// Returns what ids mean, among those that are shown and those of the store that they are from.
+/// Returns an index of the ids that are shown, and of the store that they are from.
 fn ids(
     sessions: &BTreeMap<RunId, Session>,
     library: &Library,

@@ -1,4 +1,4 @@
-//! `steno restore`: gives an agent's files of a session back.
+//! `steno restore`: writes the files of a session back.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
 
-/// A file to give back.
+/// A file to restore.
 struct RestoreItem {
     manifest: Manifest,
     generation: u32,
@@ -47,12 +47,12 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         let more =
             if others > 0 { format!(", and {} more", count(others as u64, "file")) } else { String::new() };
         return Err(Failure::nothing(format!(
-            "`{}` is there and differs{more}; nothing was written",
+            "`{}` exists and differs from the stored file{more}; nothing was written",
             first.path.display()
         ))
         .with_hint("`--to DIR` writes them elsewhere"));
     }
-    // Nothing is begun that cannot be done: every byte is read once before the first file is made.
+    // Every byte is read once before the first file is written, so that nothing is restored in part.
     for file in plan.iter().filter(|file| file.standing == RestoreTarget::Absent) {
         vault.read(&file.manifest, file.generation, 0, |_, _| true)?;
     }
@@ -65,7 +65,7 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
     Ok(Exit::Done)
 }
 
-/// Returns the files that a session without files of its agent was recorded in: those of connections.
+/// Returns the connection files of a session that has no file of its agent.
 fn recorded_files(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
     let Target::Session(session) = library.resolve(text, TargetKind::Session)? else { return Ok(Vec::new()) };
     let mut files: Vec<Manifest> = Vec::new();
@@ -83,17 +83,17 @@ fn files_of(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
     let what = match library.resolve_sources(text)? {
         SourceTarget::Files(manifests) => return Ok(manifests),
         SourceTarget::Run(run) => format!("run {run}"),
-        SourceTarget::Thread(thread) => format!("what the store has of thread {thread}"),
+        SourceTarget::Thread(thread) => format!("thread {thread}"),
     };
     let recorded = recorded_files(text, library)?;
     if !recorded.is_empty() {
         return Ok(recorded);
     }
-    Err(Failure::nothing(format!("{what} was not made from a file of an agent"))
-        .with_hint("only sessions that `steno up`, `import` or `watch` has archived have files to give back"))
+    Err(Failure::nothing(format!("{what} was not derived from an agent's file"))
+        .with_hint("only sessions that `steno up`, `import` or `watch` has archived have files to restore"))
 }
 
-/// Returns where each file goes, no two to one place.
+/// Returns the destination of each file; no two are the same.
 fn paths_for(manifests: &[Manifest], to: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
     let mut paths: Vec<PathBuf> = manifests.iter().map(|manifest| manifest.info.path.0.clone()).collect();
     if let Some(dir) = to {
@@ -104,7 +104,7 @@ fn paths_for(manifests: &[Manifest], to: Option<&Path>) -> Result<Vec<PathBuf>, 
             *shared.entry(path.clone()).or_default() += 1;
         }
         for (path, below) in paths.iter_mut().zip(below) {
-            // Files from several places that are called the same keep the whole path that they had.
+            // Files with the same name from several places keep their whole path.
             let whole = || path.strip_prefix("/").unwrap_or(path).to_owned();
             *path = dir.join(if shared[&below] > 1 { whole() } else { below });
         }
@@ -114,18 +114,18 @@ fn paths_for(manifests: &[Manifest], to: Option<&Path>) -> Result<Vec<PathBuf>, 
         Some((one, other)) => {
             let was = |index: usize| manifests[index].info.path.0.display().to_string();
             Err(Failure::nothing(format!(
-                "`{}` and `{}` cannot both be written, to `{}` and `{}`; nothing was written",
+                "`{}` and `{}` cannot both be restored, to `{}` and `{}`; nothing was written",
                 was(one),
                 was(other),
                 paths[one].display(),
                 paths[other].display()
             ))
-            .with_hint("give the path of one of them in place of RUN"))
+            .with_hint("give the path of one of them instead of RUN"))
         }
     }
 }
 
-/// Finds two paths that are one, or of which one lies below the other.
+/// Finds two paths that are equal, or one below the other.
 fn clash(paths: &[PathBuf]) -> Option<(usize, usize)> {
     let mut at: HashMap<&Path, usize> = HashMap::new();
     for (index, path) in paths.iter().enumerate() {
@@ -173,10 +173,10 @@ fn failure(error: RestoreError) -> Failure {
 
 fn list(plan: &[RestoreItem], as_json: bool, output: &mut Output) {
     for file in plan {
-        let standing = match file.standing {
-            RestoreTarget::Absent => "missing",
-            RestoreTarget::Same => "same",
-            RestoreTarget::Different => "differs",
+        let (standing, words) = match file.standing {
+            RestoreTarget::Absent => ("missing", "not on disk"),
+            RestoreTarget::Same => ("same", "on disk"),
+            RestoreTarget::Different => ("differs", "differs on disk"),
         };
         if as_json {
             let generations: Vec<_> = (0..)
@@ -206,21 +206,21 @@ fn list(plan: &[RestoreItem], as_json: bool, output: &mut Output) {
             );
             continue;
         }
-        output.line(&format!("{standing:<8} {:>8}  {}{}", size(file.len), shown(&file.path), filtered(file)));
+        output.line(&format!("{words:<15}  {:>8}  {}{}", size(file.len), shown(&file.path), filtered(file)));
         if file.manifest.generations.len() > 1 {
             for (number, (generation, len)) in file.manifest.generations.iter().zip(&file.lens).enumerate() {
                 let (since, why) = (since_words(&generation.since), &generation.why);
-                output.line(&format!("         generation {number}: {since}, {why}, {}", size(*len)));
+                output.line(&format!("                 generation {number}: {since}, {why}, {}", size(*len)));
             }
         }
     }
 }
 
-/// Says when a generation was first seen. The file's own time is no proof of it, and is called what it is.
+/// Describes when a generation was first seen. The modification time of the file is no proof, and is shown as such.
 fn since_words(since: &Sighting) -> String {
     match (&since.time, &since.modified) {
         (Some(time), _) => format!("since {time}"),
-        (None, Some(modified)) => format!("of a file modified {modified}"),
+        (None, Some(modified)) => format!("file modified {modified}"),
         (None, None) => "since an unknown time".to_owned(),
     }
 }
@@ -237,12 +237,12 @@ fn print_outcome(file: &RestoreItem, as_json: bool, output: &mut Output) {
         });
         output.json_line(&object.to_string());
     } else {
-        let word = if is_new { "restored" } else { "same" };
-        output.line(&format!("{word:<8} {:>8}  {}{}", size(file.len), shown(&file.path), filtered(file)));
+        let words = if is_new { "restored" } else { "already there" };
+        output.line(&format!("{words:<13}  {:>8}  {}{}", size(file.len), shown(&file.path), filtered(file)));
     }
 }
 
-/// Says of a file that is not kept whole that it is not.
+/// Returns a remark for a file that is stored without some lines.
 fn filtered(file: &RestoreItem) -> &'static str {
     if file.manifest.info.is_filtered { ", without lines of excluded or forgotten sessions" } else { "" }
 }

@@ -1,4 +1,4 @@
-//! `steno seal`: seals runs that nobody records, and prints their last seals.
+//! `steno seal`: seals runs that are not being recorded, and prints their last seals.
 
 use steno_journal::{Error as JournalError, Journal, Options, read_seals};
 use steno_model::RunId;

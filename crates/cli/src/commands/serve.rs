@@ -1,4 +1,4 @@
-//! `steno serve`: the local HTTP API, until somebody says stop.
+//! `steno serve`: serves the local HTTP API until a signal comes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::recording::StopSignal;
 use crate::settings::Settings;
 
-/// How often is looked whether it is to stop.
+/// How often to check for a signal.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(args: &ServeArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -31,9 +31,12 @@ pub fn run(args: &ServeArgs, settings: &Settings, output: &mut Output) -> Outcom
         }
         output.json_line(&said.to_string());
     } else {
-        output.line(&format!("serving {}; the token is in `{token_file}`; Ctrl-C ends it", serving.url()));
+        output.line(&format!(
+            "serving {}; the token is in `{token_file}`; press Ctrl-C to stop",
+            serving.url()
+        ));
         if args.link {
-            output.line(&format!("{} lets one browser in, within ten minutes", serving.link()));
+            output.line(&format!("{} gives one browser access, within ten minutes", serving.link()));
         }
     }
     output.flush();

@@ -1,4 +1,4 @@
-//! `steno service`: keeps `steno up` running from login on, through the system's own manager of services.
+//! `steno service`: runs `steno up` at login, through the service manager of the system.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::output::{Output, notice};
 use crate::recording::check_for_own_sessions;
 use crate::settings::{Origin, Settings, text};
 
-/// A manager of services, and the file that it reads.
+/// The service manager, and its file.
 struct Service {
     file: PathBuf,
     text: String,
@@ -22,13 +22,13 @@ struct Service {
     end_running: Option<Vec<String>>,
     /// The commands that start it now and at every login, in place of one that runs.
     start: Vec<Vec<String>>,
-    /// The commands that stop it and forget it.
+    /// The commands that stop and disable it.
     stop: Vec<Vec<String>>,
     /// The command that succeeds while it runs.
     status_command: Vec<String>,
-    /// The commands that have the manager read its files anew.
+    /// The commands that make the manager read its files again.
     reload: Vec<Vec<String>>,
-    /// What to do where it cannot be started.
+    /// The hint if it cannot be started.
     hint: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub fn run(args: &ServiceArgs, settings: &Settings, output: &mut Output) -> Outc
     Ok(Exit::Done)
 }
 
-/// Says whether the service is installed and runs; ends with 1 if it does not run.
+/// Prints whether the service is installed and running; the exit code is 1 if it is not running.
 fn status(service: &Service, output: &mut Output) -> Exit {
     let is_installed = service.file.exists();
     let is_running = is_installed && run_quietly(&service.status_command);
@@ -62,7 +62,7 @@ fn yes_or_no(is: bool) -> &'static str {
     if is { "yes" } else { "no " }
 }
 
-/// Writes the service's file and starts it. What does not run then is not left installed: nobody would look for it there.
+/// Writes the service file and starts the service. If it does not run then, it is removed again.
 fn install(service: &Service) -> Result<(), Failure> {
     let failed = |error| Failure::could_not(format!("cannot write `{}`: {error}", service.file.display()));
     let before = match fs::read(&service.file) {
@@ -78,7 +78,7 @@ fn install(service: &Service) -> Result<(), Failure> {
     service.end_running.as_deref().map(run_quietly);
     if let Err(failure) = run_all(&service.start) {
         let left = undo(service, before.as_deref(), &dirs);
-        let message = format!("{}, so that `steno up` is not installed; {left}", failure.message);
+        let message = format!("{}; `steno up` was not installed; {left}", failure.message);
         return Err(Failure::could_not(message).with_hint(service.hint));
     }
     notice(&format!("wrote {}", service.file.display()));
@@ -86,7 +86,7 @@ fn install(service: &Service) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes everything as it was before, as far as that can be done; says how the file stands.
+/// Undoes the installation as far as possible; describes the state of the file.
 fn undo(service: &Service, before: Option<&[u8]>, dirs: &[&Path]) -> String {
     let file = service.file.display();
     let undone = if let Some(text) = before {
@@ -101,17 +101,17 @@ fn undo(service: &Service, before: Option<&[u8]>, dirs: &[&Path]) -> String {
         run_quietly(command);
     }
     for dir in dirs {
-        // One that has got something else in the meantime stays.
+        // A directory that is no longer empty is kept.
         fs::remove_dir(dir).ok();
     }
     match (undone, before) {
-        (Ok(()), None) => format!("`{file}` was deleted again"),
-        (Ok(()), Some(_)) => format!("`{file}` is as it was before"),
-        (Err(error), _) => format!("`{file}` is left behind: {error}"),
+        (Ok(()), None) => format!("`{file}` was removed again"),
+        (Ok(()), Some(_)) => format!("`{file}` is unchanged"),
+        (Err(error), _) => format!("`{file}` could not be cleaned up: {error}"),
     }
 }
 
-/// Runs a command without showing what it prints; tells whether it succeeded.
+/// Runs a command without its output; returns whether it succeeded.
 fn run_quietly(command: &[String]) -> bool {
     let Some((program, arguments)) = command.split_first() else { return false };
     let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -120,14 +120,17 @@ fn run_quietly(command: &[String]) -> bool {
 
 fn uninstall(service: &Service) -> Result<(), Failure> {
     if !service.file.exists() {
-        return Err(Failure::nothing(format!("there is no `{}`", service.file.display())));
+        return Err(Failure::nothing(format!(
+            "the service is not installed: the service is not installed: there is no `{}`",
+            service.file.display()
+        )));
     }
     run_all(&service.stop)?;
     let removed = fs::remove_file(&service.file);
     removed.map_err(|error| {
         Failure::could_not(format!("cannot delete `{}`: {error}", service.file.display()))
     })?;
-    notice("`steno up` no longer runs by itself; the archive stays");
+    notice("`steno up` is no longer started at login; the store is kept");
     Ok(())
 }
 
@@ -135,7 +138,7 @@ fn run_all(commands: &[Vec<String>]) -> Result<(), Failure> {
     for command in commands {
         let words = command.join(" ");
         let Some((program, arguments)) = command.split_first() else { continue };
-        let hint = format!("do it by hand: {words}");
+        let hint = format!("run it by hand: {words}");
         let status = Command::new(program).args(arguments).status().map_err(|error| {
             Failure::could_not(format!("cannot run `{program}`: {error}")).with_hint(hint.clone())
         })?;
@@ -148,7 +151,7 @@ fn run_all(commands: &[Vec<String>]) -> Result<(), Failure> {
 
 fn service(settings: &Settings) -> Result<Service, Failure> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let home = home.ok_or_else(|| Failure::usage("there is no home directory to install a service in"))?;
+    let home = home.ok_or_else(|| Failure::usage("there is no home directory for the service file"))?;
     let (command, variables) = (command(settings)?, variables(settings)?);
     Ok(if cfg!(target_os = "macos") {
         launchd(&home, &command, &variables)
@@ -157,7 +160,8 @@ fn service(settings: &Settings) -> Result<Service, Failure> {
     })
 }
 
-/// Returns the command to run, with the flags that were given here. A service has another working directory.
+/// Returns the command to run, with the flags given here. Paths are absolute: a service has another working
+/// directory.
 fn command(settings: &Settings) -> Result<Vec<String>, Failure> {
     let path = |what: &str, path: &Path| text(what, std::path::absolute(path)?.into_os_string());
     let mut command = vec![path("the program", &std::env::current_exe()?)?];
@@ -174,9 +178,9 @@ fn command(settings: &Settings) -> Result<Vec<String>, Failure> {
     Ok(command)
 }
 
-/// Returns the variables that decide about settings and agents' homes here: a manager of services does not have them.
+/// Returns the variables that settings and agents' homes depend on: a service manager does not have them.
 fn variables(settings: &Settings) -> Result<BTreeMap<String, String>, Failure> {
-    // Flags of the command stand for these, and say where a relative path or a `~` leads.
+    // Flags of the command replace these, with absolute paths.
     const IN_COMMAND: [&str; 2] = ["STENO_HOME", "STENO_CONFIG"];
     let mut variables = settings.variables.clone();
     for name in Environment::VARIABLES.into_iter().chain(["HOME"]) {
@@ -213,18 +217,18 @@ fn systemd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
             words("systemctl --user enable steno.service"),
             // After an upgrade, the running one is the old program.
             words("systemctl --user restart steno.service"),
-            // One that ends at once was started too.
+            // `restart` also succeeds if the process ends at once.
             words("systemctl --user is-active --quiet steno.service"),
         ],
         stop: vec![words("systemctl --user disable --now steno.service")],
         status_command: words("systemctl --user is-active --quiet steno.service"),
         reload: vec![words("systemctl --user daemon-reload")],
-        hint: "`systemctl --user` needs a login of this user, which containers, `su` and `sudo` do not give; \
-            `steno service print` has the file for another manager of services",
+        hint: "`systemctl --user` needs a login session of this user; containers, `su` and `sudo` have none; \
+            `steno service print` prints the file for another service manager",
     }
 }
 
-/// Quotes a word of a command, in which `$` means something too.
+/// Quotes a word of a command, where `$` is special too.
 fn systemd_argument(word: &str) -> String {
     systemd_quoted(&word.replace('$', "$$"))
 }
@@ -256,7 +260,7 @@ fn launchd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
         stop: vec![launchctl("unload")],
         status_command: words("launchctl list steno.up"),
         reload: Vec::new(),
-        hint: "`launchctl` needs a login of this user; `steno service print` has the file for another manager",
+        hint: "`launchctl` needs a login session of this user; `steno service print` prints the file for another service manager",
         file,
         text,
     }

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
     if let (name, Some(seq)) = split_event(&args.run) {
-        let message = format!("a tree has no place for one event: `{}`", args.run);
+        let message = format!("`steno tree` does not take a single event: `{}`", args.run);
         return Err(Failure::usage(message).with_hint(format!("`steno show {name}:{seq}` shows its turn")));
     }
     let related = RelatedSessions::read(&args.run, settings)?;
@@ -40,7 +40,7 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
     Ok(Exit::Done)
 }
 
-/// Colours a part of a line; the output takes the colours away where they are not wanted.
+/// Colours a part of a line; `Output` removes colours where they are not wanted.
 fn paint(tone: Tone, words: &str) -> String {
     let style = match tone {
         Tone::Frame => Style::new().dimmed(),

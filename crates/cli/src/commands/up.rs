@@ -1,4 +1,4 @@
-//! `steno up`: the main job. Finds every agent on this machine, archives its history, and follows it.
+//! `steno up`: finds every agent on this machine, archives its files, and follows them.
 
 use steno_disk::{RealDisk, StorePath};
 use steno_recorder::sources::SourceLocations;
@@ -23,10 +23,10 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
             if settings.is_demo { sample_places(settings)? } else { recording::places(&[], settings)? };
         recording::leave_out_log(&mut places, &args.entries, settings);
         if settings.is_demo {
-            notice(&format!("samples are archived in `{}`", settings.store.value.display()));
+            notice(&format!("the sample sessions are in `{}`", settings.store.value.display()));
         }
         if places.homes.is_empty() {
-            notice("no agent has kept anything on this machine yet");
+            notice("no agents found on this machine");
         }
         if args.once {
             let pass =
@@ -40,7 +40,7 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
     })
 }
 
-/// Serves beside the following. Another server may have the usual port, and takes nothing from this one.
+/// Starts the HTTP server. If the default port is taken, any free port is used.
 fn serve(args: &UpArgs, settings: &Settings) -> Result<BackgroundServer, Failure> {
     let serving = match args.port {
         Some(port) => BackgroundServer::start(settings, Some(port))?,
@@ -52,13 +52,13 @@ fn serve(args: &UpArgs, settings: &Settings) -> Result<BackgroundServer, Failure
     Ok(serving)
 }
 
-/// Returns the homes of the sample sessions, which lie in the store.
+/// Returns the homes of the sample sessions, which are in the store.
 fn sample_places(settings: &Settings) -> Result<SourceLocations, Failure> {
     let dir = StorePath::root().below("demo");
     let homes = RealDisk::create(&settings.store.value).and_then(|disk| demo::homes(&disk, &dir));
     let homes = homes.map_err(|error| {
         let dir = settings.store.value.join(dir.as_str());
-        Failure::could_not(format!("cannot write the samples to `{}`: {error}", dir.display()))
+        Failure::could_not(format!("cannot write the sample sessions to `{}`: {error}", dir.display()))
     })?;
     Ok(SourceLocations { homes, ..SourceLocations::default() })
 }

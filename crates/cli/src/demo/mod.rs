@@ -1,4 +1,4 @@
-//! Sample sessions that come with `steno`: homes of agents that nobody has to install.
+//! The sample sessions of `steno`, as agents' homes.
 
 use std::io;
 
@@ -25,8 +25,8 @@ const FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Writes the sample homes below a directory of the store, unless they are there, and returns them. Their files have the
-/// modes of the store's.
+/// Writes the sample homes below a directory of the store, unless they exist, and returns them. The files have the
+/// modes of the store.
 pub fn homes(disk: &RealDisk, dir: &StorePath) -> io::Result<Vec<Home>> {
     for (name, content) in FILES {
         let path = dir.below(name);
@@ -40,7 +40,7 @@ pub fn homes(disk: &RealDisk, dir: &StorePath) -> io::Result<Vec<Home>> {
     Ok(vec![home(Provider::Claude, "claude"), home(Provider::Codex, "codex")])
 }
 
-/// Makes a directory of the store with those that it lies in.
+/// Creates a directory of the store with its parents.
 fn make_dirs(disk: &RealDisk, dir: &StorePath) -> io::Result<()> {
     if *dir == StorePath::root() || disk.identity(dir)?.is_some() {
         return Ok(());

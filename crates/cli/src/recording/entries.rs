@@ -1,4 +1,4 @@
-//! The log of entries beside what is recorded.
+//! Writes transcript entries to a log while files are recorded.
 
 use steno_recorder::entries::{EntryCollector, EntryFile, EntryOptions, TARGET};
 use steno_recorder::sources::SourceLocations;
@@ -23,7 +23,7 @@ impl EntriesLog {
     pub fn open(out: &EntriesFileArgs, settings: &Settings) -> Result<Option<Self>, Failure> {
         let Some(path) = out.path(settings) else { return Ok(None) };
         let file = EntryFile::open(&path).map_err(|error| cannot("write", &path, &error))?;
-        // What the command itself has to say goes to stderr as always.
+        // Warnings of the command itself still go to stderr.
         let talk = tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
             .with_target(false)
@@ -39,7 +39,7 @@ impl EntriesLog {
         Ok(Some(Self { collector, dispatch }))
     }
 
-    /// Does something with entries going to the log, and ends the collection.
+    /// Runs `work` while entries go to the log, and ends the collection.
     pub fn collecting<T>(&self, work: impl FnOnce() -> T) -> T {
         tracing::dispatcher::with_default(&self.dispatch, || {
             let done = work();
@@ -49,7 +49,7 @@ impl EntriesLog {
     }
 }
 
-/// Leaves the log out of what is archived: it has nothing that its sources have not.
+/// Excludes the log from what is archived: its sources are archived already.
 pub fn leave_out_log(places: &mut SourceLocations, out: &EntriesFileArgs, settings: &Settings) {
     let Some(path) = out.path(settings).and_then(|path| std::path::absolute(path).ok()) else { return };
     let dir = path.parent().and_then(|dir| dir.canonicalize().ok());
@@ -57,7 +57,7 @@ pub fn leave_out_log(places: &mut SourceLocations, out: &EntriesFileArgs, settin
     places.exclusions.paths.push(place.unwrap_or(path).to_string_lossy().into_owned());
 }
 
-/// Does something with entries collected, if a flag or a setting asks for that.
+/// Runs `work` with an entry collector, if a flag or a setting asks for one.
 pub fn collecting<T>(
     out: &EntriesFileArgs,
     settings: &Settings,

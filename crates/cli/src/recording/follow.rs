@@ -1,4 +1,4 @@
-//! Following until somebody says stop.
+//! Follows agents' files until a signal comes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use super::{ImportPass, Report, error_text, failure, rederive, warn};
 use crate::failure::{Exit, Outcome};
 use crate::output::{Output, notice, size};
 
-/// Says on stderr what happens.
+/// Reports on stderr what happens while following.
 struct StderrWatcher<'a> {
     stop: &'a StopSignal,
-    /// Where agents' homes are looked for, unless places were named.
+    /// Where to look for agents' homes, unless paths were given.
     environment: Option<Environment>,
     store: Store,
-    /// Whether another process follows into the store too.
+    /// Whether another process follows into the same store.
     has_other_follower: bool,
-    /// Whether all that was there is recorded.
+    /// Whether all existing files are recorded.
     is_ready: bool,
 }
 
@@ -42,24 +42,24 @@ impl FollowObserver for StderrWatcher<'_> {
 
     fn ready(&mut self) {
         self.is_ready = true;
-        // Who only waits for another does not follow; that it waits was said.
+        // While another process follows, this one only waits, and has said so.
         if !self.has_other_follower {
-            notice("following; Ctrl-C ends it");
+            notice("following; press Ctrl-C to stop");
         }
     }
 
     fn other_follower(&mut self, other: FollowerProcess) {
         self.has_other_follower = true;
         notice(&format!(
-            "{} is recording into this store; what it has is left to it, and taken over when it ends; \
-             Ctrl-C ends this one",
+            "{} is recording into this store; its files are skipped until it ends; \
+             press Ctrl-C to stop",
             another(Some(other))
         ));
     }
 
     fn taken_over(&mut self) {
         self.has_other_follower = false;
-        let rest = if self.is_ready { "; following; Ctrl-C ends it" } else { "" };
+        let rest = if self.is_ready { "; following; press Ctrl-C to stop" } else { "" };
         notice(&format!("the other `steno` has ended{rest}"));
     }
 
@@ -72,11 +72,11 @@ impl FollowObserver for StderrWatcher<'_> {
     }
 
     fn failed(&mut self, _path: &Path, error: &SourceError) {
-        warn(&format!("{}; it is tried again", error_text(error)));
+        warn(&format!("{}; trying again later", error_text(error)));
     }
 }
 
-/// Says what is left to read when following ends.
+/// Returns a message about unread bytes when following ends.
 fn unread(files: u64) -> Option<String> {
     let have = match files {
         0 => return None,
@@ -84,16 +84,16 @@ fn unread(files: u64) -> Option<String> {
         _ => "have",
     };
     let files = count(files, "file");
-    Some(format!("{files} {have} bytes that were not read yet; the next start goes on there"))
+    Some(format!("{files} {have} unread bytes; the next start continues there"))
 }
 
-/// Names another `steno`, as far as somebody knows which it is.
+/// Names another `steno` process, with its pid if it is known.
 pub fn another(follower: Option<FollowerProcess>) -> String {
     let pid = follower.and_then(|follower| follower.pid);
     pid.map_or_else(|| "another `steno`".to_owned(), |pid| format!("another `steno` (pid {pid})"))
 }
 
-/// What is followed.
+/// A request to follow agents' files.
 pub struct Follow<'a> {
     pub archive: &'a mut SourceRecorder,
     pub places: SourceLocations,
@@ -103,13 +103,13 @@ pub struct Follow<'a> {
 }
 
 impl Follow<'_> {
-    /// Archives what is there, and follows it until somebody says stop.
+    /// Archives what is there, and follows it until a signal comes.
     ///
-    /// Ctrl-C is how one ends it; a service manager says it with SIGTERM. Both are what was asked for, and no failure.
+    /// Ctrl-C and SIGTERM are the usual ways to stop, and not failures.
     pub fn run(self, output: &mut Output) -> Outcome {
         let Self { archive, places, stop, options, as_json } = self;
         if archive.store().is_paused(Timestamp::now()) {
-            notice("recording is paused; `steno resume` lets it go on");
+            notice("recording is paused; `steno resume` ends the pause");
         } else {
             ImportPass { archive, places: &places, stop, as_json, rederives: false }.run(output)?;
         }

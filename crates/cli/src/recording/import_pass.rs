@@ -1,4 +1,4 @@
-//! One pass over places, with a progress bar, and the report of it.
+//! One pass over agents' files, with a progress bar and a report.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,16 +18,16 @@ use crate::output::{Output, notice};
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassOutcome {
-    /// Everything was archived, by us or by others.
+    /// Everything was archived, by this process or another.
     Done,
-    /// Some files could not be; it was said which.
+    /// Some files could not be archived; each was reported.
     Failed,
-    /// Somebody stopped it before its end, with this signal.
+    /// This signal stopped it.
     Stopped(u8),
 }
 
 impl PassOutcome {
-    /// Returns the exit code of a command that is over with the pass.
+    /// Returns the exit code of a command that ends with the pass.
     pub fn exit(self) -> Exit {
         match self {
             Self::Done => Exit::Done,
@@ -37,18 +37,18 @@ impl PassOutcome {
     }
 }
 
-/// What a pass is about.
+/// A request to archive files once.
 pub struct ImportPass<'a> {
     pub archive: &'a mut SourceRecorder,
     pub places: &'a SourceLocations,
     pub stop: &'a StopSignal,
     pub as_json: bool,
-    /// Whether runs of an older adapter are derived anew behind it.
+    /// Whether runs of an older adapter are derived again afterwards.
     pub rederives: bool,
 }
 
 impl ImportPass<'_> {
-    /// Archives what is in the places, once, and says what was left to others.
+    /// Archives the files once, and reports those that other processes are recording.
     pub fn once(self, output: &mut Output) -> Outcome {
         let disk = Arc::clone(self.archive.disk());
         let (outcome, health) = self.run(output)?;
@@ -58,7 +58,7 @@ impl ImportPass<'_> {
         Ok(outcome.exit())
     }
 
-    /// Archives what is in the places, and prints what the archive holds then.
+    /// Archives the files, and prints what the store has then.
     pub fn run(self, output: &mut Output) -> Result<(PassOutcome, RecordingCounts), Failure> {
         Failure::unless_paused(self.archive.store())?;
         let found = self.places.list();
@@ -79,7 +79,7 @@ impl ImportPass<'_> {
         self.archive.settle().map_err(failure)?;
         Report::of(self.archive.vault(), &found, health)?.with(rederived).print(output, self.as_json);
         output.flush();
-        // Of paths that somebody named, one that cannot be read is a failure; in a home it is told.
+        // An unreadable path that was given is a failure; in an agent's home it is only a warning.
         let failed = failed + rederived.sources_failed + if named { found.problems.len() as u64 } else { 0 };
         let outcome = match (self.stop.is_set(), failed) {
             (true, _) => PassOutcome::Stopped(self.stop.signal()),
@@ -90,8 +90,8 @@ impl ImportPass<'_> {
     }
 }
 
-/// Says which files were left to another process. Who follows keeps what comes, and nothing is missing; who does not may
-/// end before it has all of them.
+/// Reports files that another process is recording. If that process follows them, nothing is missing. If it does not,
+/// it may end before it has all of them.
 fn leave(health: &RecordingCounts, follower: Option<FollowerProcess>) -> Result<(), Failure> {
     let files = count(health.files_held, "file");
     let them = if health.files_held == 1 { "it" } else { "them" };
@@ -99,21 +99,21 @@ fn leave(health: &RecordingCounts, follower: Option<FollowerProcess>) -> Result<
     if follower.is_some() {
         let other = another(follower);
         let rest = if is_nothing_done { "; there was nothing else to archive" } else { "" };
-        notice(&format!("{other} is recording {files}, and keeps {them}{rest}"));
+        notice(&format!("{files} skipped: {other} is recording {them}{rest}"));
     } else if is_nothing_done {
-        let message = format!("nothing was archived: another process holds {files}");
+        let message = format!("nothing was archived: another process is recording {files}");
         return Err(Failure::nothing(message).with_hint("try again when it has ended"));
     } else {
-        warn(&format!("another process holds {files}; try again when it has ended"));
+        warn(&format!("another process is recording {files}; try again when it has ended"));
     }
     Ok(())
 }
 
-/// Says that nothing can be archived of what was named, and why.
+/// Returns the failure if nothing was found in the given paths.
 fn nothing_found(places: &SourceLocations, found: &SourceListing) -> Failure {
     if let Some(problem) = found.problems.first() {
         return Failure::could_not(with_causes(problem));
     }
     let names: Vec<String> = places.given.iter().map(|path| format!("`{}`", path.display())).collect();
-    Failure::nothing(format!("there is no file of an agent in {}", names.join(", ")))
+    Failure::nothing(format!("no agent's file found in {}", names.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! What `up`, `import` and `watch` share: finding homes, the archive of the store, a progress bar, the report.
+//! Code that `up`, `import` and `watch` share: homes, opening the store, progress bars, the report.
 
 mod entries;
 pub mod follow;
@@ -35,13 +35,13 @@ pub use report::Report;
 pub use stop_signal::StopSignal;
 pub use store_check::{check_for_own_sessions, check_no_demo};
 
-/// Returns the environment as discovery wants it.
+/// Returns the environment for discovery.
 pub fn environment() -> Environment {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     Environment::from_lookup(home, |name| std::env::var_os(name))
 }
 
-/// Returns where to look: the paths that were named, else the agents' homes. The store itself is never among them.
+/// Returns where to look: the given paths, or else the agents' homes. The store itself is excluded.
 pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<SourceLocations, Failure> {
     let mut exclusions = settings.capture.exclusions();
     if let Ok(store) = settings.store.value.canonicalize() {
@@ -59,16 +59,16 @@ pub fn places(paths: &[PathBuf], settings: &Settings) -> Result<SourceLocations,
     Ok(SourceLocations { given, exclusions, ..SourceLocations::default() })
 }
 
-/// What becomes of files that were forgotten.
+/// What to do with forgotten files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgottenFiles {
-    /// They are left alone.
+    /// Skip them.
     Skip,
-    /// They are archived as if they were new.
+    /// Archive them as if they were new.
     Import,
 }
 
-/// Opens the archive of the store, which is made if it is not there.
+/// Opens the store for archiving, and creates it if needed.
 pub fn open(
     settings: &Settings,
     entries: Option<EntryCollector>,
@@ -88,7 +88,7 @@ pub fn open(
     Ok(archive)
 }
 
-/// Leaves out what was written during a pause that skips and is over by itself.
+/// Ends a pause with `--skip` whose time is over: what was written during it is left out.
 pub fn end_pause(journal: &Journal, settings: &Settings) -> Result<(), Failure> {
     let is_over = journal.store().pause_set().is_some_and(|pause| pause.is_over(Timestamp::now()));
     if !is_over {
@@ -104,7 +104,7 @@ pub fn journal_options(settings: &Settings) -> Options {
     Options { seal_idle: settings.seal_idle.value, ..Options::default() }
 }
 
-/// Says what is wrong with places; none of it stops anybody.
+/// Warns of problems with places. None of them is fatal.
 pub fn warn_of_problems(found: &SourceListing) {
     for problem in &found.problems {
         warn(&with_causes(problem));
@@ -115,36 +115,36 @@ pub fn warn(text: &str) {
     tracing::warn!("{}", visible(text, Lines::Escape));
 }
 
-/// Returns what ends a command when the archive fails.
+/// Returns the failure for an error of the archive.
 #[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
 pub fn failure(error: SourceError) -> Failure {
     if matches!(error, SourceError::NoEvidence { .. }) {
-        return Failure::nothing(error.to_string()).with_hint("`steno events RUN` reads what is good");
+        return Failure::nothing(error.to_string()).with_hint("`steno events RUN` shows the undamaged part");
     }
     let exit = if error.is_held() { Exit::Held } else { Exit::Failed };
-    let hint = error.is_no_room().then(|| "make room on the disk; what was archived is safe".to_owned());
+    let hint = error.is_no_room().then(|| "free some disk space; what was archived is safe".to_owned());
     Failure { exit, hint, ..Failure::could_not(error_text(&error)) }
 }
 
-/// Each source that is being recorded holds some files open. What the system allows is more than what it gives at first.
+/// Raises the limit of open files: each source that is being recorded keeps some files open.
 pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_err() {
-        tracing::debug!("the limit of open files stays as it is");
+        tracing::debug!("cannot raise the limit of open files");
     }
 }
 
-/// Returns why a file could not be recorded, and what helps where too many are open.
+/// Returns why a file could not be recorded, with a hint if too many files are open.
 pub fn error_text(error: &SourceError) -> String {
     let text = with_causes(error);
     match open_files_max().filter(|_| error.is_too_many_files()) {
-        Some(limit) => format!("{text}; {limit} may be open, and `ulimit -n` raises that"),
+        Some(limit) => format!("{text}; the limit is {limit} open files, and `ulimit -n` raises it"),
         None => text,
     }
 }
 
-/// Returns how many files may be open, if there is a limit.
+/// Returns the limit of open files, if there is one.
 pub fn open_files_max() -> Option<usize> {
     getrlimit(Resource::Nofile).current.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }

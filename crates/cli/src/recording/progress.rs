@@ -10,7 +10,7 @@ use super::{error_text, warn};
 /// Shows on a terminal how far a pass is.
 pub struct ImportBar {
     shown: ProgressBar,
-    /// What was announced of the file at hand and has not been read.
+    /// How many bytes of the current file were counted as progress.
     left: u64,
     is_stopped: Box<dyn Fn() -> bool>,
     pub failed: u64,

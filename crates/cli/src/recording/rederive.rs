@@ -1,4 +1,4 @@
-//! Deriving runs anew after an update: behind a pass, beside following, or on request.
+//! Derives runs again after an update: after a pass, while following, or on request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use super::{error_text, failure, warn};
 use crate::failure::Failure;
 use crate::output::notice;
 
-/// Shows on a terminal how far it is, and says what fails.
+/// A progress bar that also warns of failures.
 struct RederiveBar {
     shown: ProgressBar,
     is_stopped: Arc<AtomicBool>,
@@ -26,7 +26,7 @@ struct RederiveBar {
 impl RederiveBar {
     fn new(is_stopped: Arc<AtomicBool>, target: ProgressDrawTarget) -> Self {
         let bar = ProgressBar::with_draw_target(None, target);
-        let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} derived anew  {msg}");
+        let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} derived again  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self { shown: bar, is_stopped }
     }
@@ -61,7 +61,7 @@ impl Drop for RederiveBar {
     }
 }
 
-/// Derives anew what is named, with a bar on a terminal.
+/// Derives the given sources again, with a progress bar.
 pub fn rederive(
     archive: &mut SourceRecorder,
     awaiting: &RederivePlan,
@@ -74,7 +74,7 @@ pub fn rederive(
     Ok(done)
 }
 
-/// Derives anew what awaits it, if anything does, and writes down that nothing does any more.
+/// Derives again what an older adapter derived, and notes when nothing is left.
 pub fn finish(archive: &mut SourceRecorder, stop: &StopSignal) -> Result<RederiveReport, Failure> {
     if !archive.may_need_rederive() {
         return Ok(RederiveReport::default());
@@ -86,16 +86,16 @@ pub fn finish(archive: &mut SourceRecorder, stop: &StopSignal) -> Result<Rederiv
     Ok(done)
 }
 
-/// Writes down that nothing awaits it any more, if that is so. Should that fail, it is looked for again the next time.
+/// Notes that nothing is left to derive, if that is so. If this fails, the next start looks again.
 pub fn note(archive: &mut SourceRecorder, done: &RederiveReport) {
     if done.is_complete()
         && let Err(error) = archive.note_derived()
     {
-        tracing::debug!(%error, "that everything is derived could not be written down");
+        tracing::debug!(%error, "cannot note that everything is derived");
     }
 }
 
-/// Derives anew what awaits it while agents are followed. What follows has the sources that it is recording.
+/// Derives runs again in a worker thread while agents are followed. Sources that are being followed are skipped.
 pub fn spawn(journal: Journal, is_stopped: Arc<AtomicBool>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         if let Err(error) = rederive_in_background(journal, is_stopped) {
@@ -120,7 +120,7 @@ fn rederive_in_background(journal: Journal, is_stopped: Arc<AtomicBool>) -> Resu
     Ok(())
 }
 
-/// Says what was done; nothing when there was nothing to do.
+/// Returns a line for each kind of result; none if there was nothing to do.
 pub fn report_lines(done: &RederiveReport) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |number: u64, noun: &str, rest: &str| {
@@ -128,23 +128,27 @@ pub fn report_lines(done: &RederiveReport) -> Vec<String> {
             lines.push(format!("{} {rest}", count(number, noun)));
         }
     };
-    line(done.runs, "run", "derived anew; the old transcripts are kept");
+    line(done.runs, "run", "derived again; the old transcripts are kept");
     line(done.runs_new, "run", "added");
-    line(done.runs_mended, "run", "mended: derived anew from the archive; the damaged transcripts are kept");
-    line(done.events_carried, "event", "of others carried over");
+    line(done.runs_mended, "run", "repaired: derived again from the store; the damaged transcripts are kept");
+    line(done.events_carried, "event", "of other writers carried over");
     line(
         done.runs_withdrawn,
         "run",
-        "withdrawn: not given by the newer adapter; the old transcripts are kept",
+        "withdrawn: no longer produced by the newer adapter; the old transcripts are kept",
     );
     line(
         done.runs_kept,
         "run",
-        "left unchanged: damaged, or with events of others; `steno verify` says what is wrong",
+        "left unchanged: damaged, or with events of other writers; `steno verify` shows what is wrong",
     );
-    line(done.runs_without_evidence, "run", "of an older adapter left unchanged: no evidence in the archive");
-    line(done.sources_held, "file", "not derived anew: held by another `steno`");
-    line(done.sources_failed, "file", "not derived anew: see above");
-    line(done.sources_left, "file", "left for the next time");
+    line(
+        done.runs_without_evidence,
+        "run",
+        "of an older adapter left unchanged: the store has no file to derive it from",
+    );
+    line(done.sources_held, "file", "not derived again: in use by another `steno`");
+    line(done.sources_failed, "file", "not derived again: see above");
+    line(done.sources_left, "file", "left for next time");
     lines
 }

@@ -1,4 +1,4 @@
-//! What the archive holds, and what a pass has added to it, in words and as JSON.
+//! The report of a pass: what the store has, and what the pass added, as text and as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::rederive;
 use crate::failure::Failure;
 use crate::output::{Output, size};
 
-/// What the archive holds after a pass.
+/// What the store has after a pass.
 pub struct Report {
     pub health: RecordingCounts,
     pub excluded: u64,
@@ -19,14 +19,14 @@ pub struct Report {
     pub of_unknown_projects: u64,
     /// Sessions by the provider's name.
     pub sessions: BTreeMap<String, u64>,
-    /// Files that no agent that we know has written.
+    /// Files of unknown agents.
     pub strange: u64,
     pub source_bytes: u64,
-    /// What the evidence takes on the disk.
+    /// The size of the evidence on disk.
     pub kept_bytes: u64,
     /// When the oldest session began.
     pub oldest: Option<String>,
-    /// What was derived anew.
+    /// What was derived again.
     pub rederived: RederiveReport,
 }
 
@@ -73,7 +73,7 @@ impl Report {
         })
     }
 
-    /// Adds what was derived anew.
+    /// Adds what was derived again.
     pub fn with(self, rederived: RederiveReport) -> Self {
         Self { rederived, ..self }
     }
@@ -96,40 +96,34 @@ impl Report {
         ));
         for (files, what) in [
             (self.excluded, "excluded"),
-            (
-                self.of_unknown_projects,
-                "`exclude_projects` is set, and nothing says which project they are of",
-            ),
-            (health.files_forgotten, "forgotten before, or skipped"),
+            (self.of_unknown_projects, "`exclude_projects` is set, and the project is not known"),
+            (health.files_forgotten, "forgotten or skipped before"),
             (health.files_held, "recorded by another `steno`"),
         ] {
             if files > 0 {
-                output.line(&format!("{} left alone: {what}", count(files, "file")));
+                output.line(&format!("{} not archived: {what}", count(files, "file")));
             }
         }
         if health.pieces_left_out > 0 {
             let lines = count(health.pieces_left_out, "line");
-            output.line(&format!(
-                "{lines} of shared files left out: of sessions that are excluded or forgotten"
-            ));
+            output.line(&format!("{lines} of shared files left out: the sessions are excluded or forgotten"));
         }
         if health.records_unreadable > 0 {
-            output.line(&format!("{} cannot be read as records", count(health.records_unreadable, "piece")));
+            output.line(&format!("{} could not be parsed", count(health.records_unreadable, "record")));
         }
         if self.strange > 0 {
-            output
-                .line(&format!("{} of no agent that we know, kept as evidence", count(self.strange, "file")));
+            output.line(&format!("{} of unknown agents, kept as evidence", count(self.strange, "file")));
         }
         for line in rederive::report_lines(&self.rederived) {
             output.line(&line);
         }
         output.line(&format!(
-            "archived: {}{}, {} kept in {}{}",
+            "in the store: {}{}, {} stored in {}{}",
             count(total, "session"),
             if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) },
             size(self.source_bytes),
             size(self.kept_bytes),
-            oldest.map_or(String::new(), |day| format!(", the oldest of {day}")),
+            oldest.map_or(String::new(), |day| format!(", the oldest from {day}")),
         ));
     }
 

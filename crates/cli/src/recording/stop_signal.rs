@@ -1,4 +1,4 @@
-//! Whether somebody wants it to stop: Ctrl-C, a service manager, a terminal that closes.
+//! Listens for the signals that end a command: Ctrl-C, a service manager, a closing terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,13 +8,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::failure::Failure;
 
-/// The signals that mean it.
+/// The signals that end a command.
 pub const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Hears of them from the beginning of a command to its end, so that none falls between two stages of it.
+/// Listens from the start of a command to its end, so that no signal is lost between two stages.
 pub struct StopSignal {
     is_stopped: Arc<AtomicBool>,
-    /// The number of the signal that came.
+    /// The number of the received signal.
     signal: Arc<AtomicUsize>,
     handlers: Vec<SigId>,
 }
@@ -35,7 +35,7 @@ impl StopSignal {
         Arc::clone(&self.is_stopped)
     }
 
-    /// Returns the number of the signal that came.
+    /// Returns the number of the received signal.
     pub fn signal(&self) -> u8 {
         u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default()
     }

@@ -1,11 +1,11 @@
-//! Which stores are for a user's own sessions: not the one of the sample sessions, and none that a build may delete.
+//! Checks that a store is for the user's own sessions: not the sample store, and not in a build directory.
 
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::settings::Settings;
 
-/// What Cargo and other tools put into directories that may be deleted at any time.
+/// A file that Cargo and other tools put into directories that may be deleted at any time.
 const CACHE_MARK: &str = "CACHEDIR.TAG";
 
 /// Fails for a store that is not for a user's own sessions.
@@ -14,7 +14,7 @@ pub fn check_for_own_sessions(settings: &Settings) -> Result<(), Failure> {
     let store = std::path::absolute(&settings.store.value)?;
     let Some(build) = build_directory(&store) else { return Ok(()) };
     let message = format!(
-        "the store `{}` lies in the build directory `{}`, which a clean build deletes",
+        "the store `{}` is in the build directory `{}`, which a clean build deletes",
         store.display(),
         build.display()
     );
@@ -27,16 +27,17 @@ pub fn check_no_demo(settings: &Settings) -> Result<(), Failure> {
     if !settings.is_demo && !store.join("demo/claude").is_dir() {
         return Ok(());
     }
-    let message = format!("the store `{}` holds the sample sessions of `steno up --demo`", store.display());
+    let message =
+        format!("the store `{}` contains the sample sessions of `steno up --demo`", store.display());
     Err(Failure::usage(message).with_hint(hint(settings)))
 }
 
 fn hint(settings: &Settings) -> String {
     let cause = if settings.is_demo { "--demo".to_owned() } else { settings.store.origin.to_string() };
-    format!("keep your own sessions in another store; this one comes from: {cause}")
+    format!("use another store for your own sessions; this one is set by: {cause}")
 }
 
-/// Returns the build directory that a path lies in, if there is one.
+/// Returns the build directory that contains a path, if there is one.
 fn build_directory(path: &Path) -> Option<PathBuf> {
     path.ancestors().skip(1).find(|dir| dir.join(CACHE_MARK).is_file()).map(Path::to_owned)
 }

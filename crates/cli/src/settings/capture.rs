@@ -1,4 +1,4 @@
-//! Settings of the archive: how files are followed, and what is left alone.
+//! Settings of capture: how files are followed, and which are excluded.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,23 +12,23 @@ use super::file::{CaptureKeys, LIST_SEPARATOR};
 use super::{Origin, Setting, bad_value};
 use crate::failure::Failure;
 
-/// Longer than a day is no interval that anybody means.
+/// The longest interval that is accepted.
 const INTERVAL_MAX: Duration = Duration::from_hours(24);
 
-/// A layer of settings: the variable if it is set, else what the file says.
+/// Looks a setting up: the variable if it is set, or else the key of the file.
 pub type LayeredLookup<'a> =
     dyn Fn(&'static str, Option<String>) -> Result<Option<(String, Origin)>, Failure> + 'a;
 
-/// How changes of files are heard of.
+/// How changes of files are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TailingChoice {
-    /// The system tells, where it can
+    /// By notifications of the system, if it has them
     System,
-    /// Files are looked at again and again
+    /// By checking the files at intervals
     Polling,
 }
 
-/// Settings of the archive.
+/// Settings of capture.
 #[derive(Debug)]
 pub struct CaptureSettings {
     pub tailing: Setting<TailingChoice>,
@@ -75,7 +75,7 @@ impl CaptureSettings {
         })
     }
 
-    /// Reads a leading `~/` as the home directory.
+    /// Expands a leading `~/` to the home directory.
     pub fn with_home(mut self, expand: &dyn Fn(&Path) -> PathBuf) -> Self {
         for pattern in self.exclude_projects.value.iter_mut().chain(&mut self.exclude_paths.value) {
             *pattern = expand(Path::new(&*pattern)).to_string_lossy().into_owned();
@@ -98,7 +98,7 @@ impl CaptureSettings {
         }
     }
 
-    /// Returns what is left alone.
+    /// Returns what is excluded.
     pub fn exclusions(&self) -> Exclusions {
         Exclusions::new(&self.exclude_projects.value, &self.exclude_paths.value)
     }
@@ -150,7 +150,7 @@ fn interval(
         });
     match value {
         Some(value) => Ok(Setting { value, origin }),
-        None => Err(bad_value(key, &text, &origin).with_hint("seconds, like 0.25")),
+        None => Err(bad_value(key, &text, &origin).with_hint("use seconds, like 0.25")),
     }
 }
 
@@ -160,7 +160,7 @@ fn bytes(layer: Option<(String, Origin)>, default: usize) -> Result<Setting<usiz
     match text.parse() {
         Ok(value @ 1..=BYTES_MAX) => Ok(Setting { value, origin }),
         Ok(_) | Err(_) => Err(bad_value("max_read_bytes", &text, &origin)
-            .with_hint(format!("a whole number of bytes from 1 to {BYTES_MAX}"))),
+            .with_hint(format!("use a whole number of bytes from 1 to {BYTES_MAX}"))),
     }
 }
 
@@ -168,11 +168,11 @@ fn yes_or_no(layer: Option<(String, Origin)>) -> Result<Setting<bool>, Failure> 
     let Some((text, origin)) = layer else { return Ok(Setting { value: true, origin: Origin::Default }) };
     match text.parse() {
         Ok(value) => Ok(Setting { value, origin }),
-        Err(_) => Err(bad_value("emit_raw", &text, &origin).with_hint("true or false")),
+        Err(_) => Err(bad_value("emit_raw", &text, &origin).with_hint("use true or false")),
     }
 }
 
-/// Reads the path of a file; an empty one is none.
+/// Parses the path of a file; an empty text is `None`.
 fn file(layer: Option<(String, Origin)>) -> Setting<Option<PathBuf>> {
     match layer {
         None => Setting { value: None, origin: Origin::Default },
@@ -180,7 +180,7 @@ fn file(layer: Option<(String, Origin)>) -> Setting<Option<PathBuf>> {
     }
 }
 
-/// Reads a list: a variable has commas between its items.
+/// Parses a list: in a variable, items are separated by commas.
 fn list(layer: Option<(String, Origin)>) -> Setting<Vec<String>> {
     let Some((text, origin)) = layer else { return Setting { value: Vec::new(), origin: Origin::Default } };
     let separator = if matches!(origin, Origin::File(_)) { LIST_SEPARATOR } else { "," };

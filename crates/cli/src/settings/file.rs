@@ -24,10 +24,10 @@ pub const KNOWN_KEYS: [&str; 12] = [
     "exclude_paths",
 ];
 
-/// What stands between the items of a list from the file: no path has it, and a comma is part of a name here.
+/// Separates the items of a list from the file: paths cannot contain it, but they can contain commas.
 pub const LIST_SEPARATOR: &str = "\0";
 
-/// What the file says; values are checked where they are used.
+/// The content of the file; values are checked where they are used.
 #[derive(Debug, Default)]
 pub struct ConfigFile {
     pub store: Option<String>,
@@ -37,7 +37,7 @@ pub struct ConfigFile {
     pub capture: CaptureKeys,
 }
 
-/// What the file says of the archive, as text.
+/// The keys of the file about capture, as text.
 #[derive(Debug, Default)]
 pub struct CaptureKeys {
     pub tailing: Option<String>,
@@ -85,7 +85,7 @@ impl std::fmt::Display for Number {
     }
 }
 
-/// Reads the file; `None` when it is not there and nobody asked for it by name.
+/// Reads the file; `None` if it does not exist and was not named.
 pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

@@ -69,14 +69,14 @@ pub struct Settings {
 pub type Environment<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
 
 impl Settings {
-    /// Brings flags, variables, file and defaults together.
+    /// Merges flags, variables, file and defaults.
     pub fn load(
         flags: &Global,
         level: Option<LevelChoice>,
         environment: &Environment<'_>,
     ) -> Result<Self, Failure> {
         let asked = RefCell::new(BTreeMap::new());
-        // Nothing here asks the environment but through this, so that no setting is left out of `variables`.
+        // All lookups go through this closure, so that `variables` is complete.
         let environment: &Environment<'_> = &|name| {
             let value = environment(name).filter(|value| !value.is_empty());
             value.inspect(|value| drop(asked.borrow_mut().insert(name.to_owned(), value.clone())))
@@ -120,7 +120,7 @@ impl Settings {
         })
     }
 
-    /// Returns the settings with a store of its own for samples, unless a flag names one.
+    /// Returns the settings with the separate store of the samples, unless a flag names a store.
     pub fn for_samples(mut self) -> Self {
         self.is_demo = true;
         if self.store.origin != Origin::Flag("--store") {
@@ -169,7 +169,7 @@ fn choose<T: ValueEnum>(
     }
     let words: Vec<_> = T::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
     let words: Vec<_> = words.iter().map(clap::builder::PossibleValue::get_name).collect();
-    Err(bad_value(key, &text, &origin).with_hint(format!("one of: {}", words.join(", "))))
+    Err(bad_value(key, &text, &origin).with_hint(format!("use one of: {}", words.join(", "))))
 }
 
 fn seal_idle(layer: Option<(String, Origin)>) -> Result<Setting<Duration>, Failure> {
@@ -177,15 +177,15 @@ fn seal_idle(layer: Option<(String, Origin)>) -> Result<Setting<Duration>, Failu
     let Some((text, origin)) = layer else { return Ok(Setting { value: DEFAULT, origin: Origin::Default }) };
     match text.parse() {
         Ok(seconds) => Ok(Setting { value: Duration::from_secs(seconds), origin }),
-        Err(_) => Err(bad_value("seal_idle", &text, &origin).with_hint("a whole number of seconds")),
+        Err(_) => Err(bad_value("seal_idle", &text, &origin).with_hint("use a whole number of seconds")),
     }
 }
 
 fn bad_value(key: &str, text: &str, origin: &Origin) -> Failure {
-    Failure::usage(format!("`{text}` is no value for `{key}` ({origin})"))
+    Failure::usage(format!("`{text}` is not a valid value for `{key}` ({origin})"))
 }
 
-/// Reads a path as the shell would leave it: a leading `~/` is the home directory.
+/// Expands a leading `~/` to the home directory, as a shell does.
 fn expand_home(path: &Path, environment: &Environment<'_>) -> PathBuf {
     match (path.strip_prefix("~"), environment("HOME")) {
         (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn a_bad_value_names_its_place_and_what_would_be_good() {
         let failure = load(&[HOME, ("STENO_LEVEL", "durable")], &no_flags()).unwrap_err();
-        assert_eq!(failure.message, "`durable` is no value for `level` (variable STENO_LEVEL)");
-        assert_eq!(failure.hint.as_deref(), Some("one of: written, synced"));
+        assert_eq!(failure.message, "`durable` is not a valid value for `level` (variable STENO_LEVEL)");
+        assert_eq!(failure.hint.as_deref(), Some("use one of: written, synced"));
         assert!(load(&[HOME, ("STENO_SEAL_IDLE", "soon")], &no_flags()).is_err());
     }
 

@@ -1,11 +1,11 @@
-//! Where the store and the config file are when nobody says.
+//! The default paths of the store and the config file.
 
 use std::path::{Path, PathBuf};
 
 use super::{Environment, Origin, Setting, expand_home};
 use crate::failure::Failure;
 
-/// Returns the config file's path, and whether somebody asked for it by name; `None` without a home.
+/// Returns the path of the config file, and whether a flag or variable names it; `None` without a home.
 pub fn config_file(flag: Option<&Path>, environment: &Environment<'_>) -> Option<(PathBuf, bool)> {
     if let Some(path) = flag {
         return Some((path.to_owned(), true));
@@ -35,8 +35,8 @@ pub fn store(
     }
     match platform_dir("XDG_DATA_HOME", data_dir(), environment) {
         Some(dir) => Ok(setting(dir.join("steno"), Origin::Default)),
-        None => Err(Failure::usage("there is no home directory to keep a store in")
-            .with_hint("name one with `--store DIR` or STENO_HOME")),
+        None => Err(Failure::usage("there is no home directory for the store")
+            .with_hint("set a directory with `--store DIR` or STENO_HOME")),
     }
 }
 

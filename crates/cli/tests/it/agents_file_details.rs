@@ -149,10 +149,10 @@ fn entries_take_json_as_they_are_json_anyway() {
 fn the_help_says_what_is_open_where_files_are_looked_for_and_what_is_counted() {
     let steno = Steno::new();
     for (command, words) in [
-        ("tree", &["taken up again"][..]),
-        ("show", &["taken up again"]),
+        ("tree", &["can be resumed at any time"][..]),
+        ("show", &["can be resumed at any time"]),
         ("usage", &["CLAUDE_CONFIG_DIR", "CODEX_HOME", "cached", "subagent"]),
-        ("events", &["of agents' files, the events made of them", ".zst"]),
+        ("events", &["for agents' files, the events derived from them", ".zst"]),
         ("entries", &["its first words, or the session's id"]),
     ] {
         let help = steno.run(&[command, "--help"]).out;

@@ -267,7 +267,7 @@ fn what_cannot_be_recorded_is_handed_on_and_counted() {
     sending.join().unwrap().unwrap();
     let talk = String::from_utf8(output.stderr).unwrap();
     assert!(output.stdout == said.as_bytes(), "{} bytes: {talk}", output.stdout.len());
-    let told = talk.contains("WARN handed on and not recorded: ") && talk.contains("File too large");
+    let told = talk.contains("WARN forwarded but not recorded: ") && talk.contains("File too large");
     assert!(output.status.code() == Some(0) && told, "{talk}");
 }
 

@@ -106,7 +106,11 @@ fn a_thread_of_a_connection_is_found_by_its_name() {
         check(&said, 0, &[&format!("The secret of {SECOND}.")]);
         assert!(!said.out.contains(FIRST), "{said:?}");
     }
-    check(&steno.run(&["show", "0199"]), 2, &["`0199` names 2 sessions", FIRST, SECOND, "give more of it"]);
+    check(
+        &steno.run(&["show", "0199"]),
+        2,
+        &["`0199` names 2 sessions", FIRST, SECOND, "use more characters"],
+    );
     check(&steno.run(&["show", "0199cccc"]), 1, &["no session begins or ends with `0199cccc`"]);
     // A thread that was on two connections is one session of two runs; both tell of the same turn.
     connect(&steno, &[FIRST]);

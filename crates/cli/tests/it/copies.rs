@@ -54,7 +54,7 @@ fn events_are_numbered_from_1_in_each_file_and_a_run_that_comes_again_names_its_
     let shown = steno.run(&["events", "d"]).out;
     let heads: Vec<_> = shown.lines().filter(|line| line.starts_with("run ")).collect();
     let head = format!("run {RUN}  claude disk");
-    let again = |file: &str| format!("{head}  again, in d/{file}");
+    let again = |file: &str| format!("{head}  copy in d/{file}");
     assert_eq!(heads, [head.clone(), again("b.jsonl"), again("b.jsonl.zst")]);
 }
 

@@ -223,7 +223,7 @@ fn evidence_that_leads_elsewhere_is_found() {
                 "{what}"
             );
             let said = steno.run(&[&["verify"], args].concat());
-            let words = format!("DAMAGED  event {THREAD}:{} names ", seqs[0]);
+            let words = format!("DAMAGED  event {THREAD}:{} points to ", seqs[0]);
             assert!(said.out.contains(&words) && said.err.contains("position"), "{what}: {said:?}");
         }
         fs::write(steno.transcript(THREAD), &transcript).unwrap();
@@ -269,5 +269,5 @@ fn events_of_what_the_vault_does_not_have_are_counted_and_no_damage() {
     assert_eq!((code, wrong.len()), (0, 0));
     assert_eq!((&report["elsewhere"], &report["without_evidence"]), (&json!(1), &json!(1)));
     let said = steno.run(&["verify"]).out;
-    assert!(said.contains(", 1 without evidence, 1 of files that the vault does not have"), "{said}");
+    assert!(said.contains(", 1 without evidence, 1 in files that the vault does not have"), "{said}");
 }

@@ -80,7 +80,7 @@ fn a_session_is_written_with_its_subagents_and_pictures() {
     let path = put_session(&steno, "p");
     let said = steno.run(&["export", "atif", &path, "-o", "out/one.json"]);
     let want = format!(
-        "{RUN}  4 steps, 1 call, 2 media\n1 session written to out/one.json: 4 steps, 1 call, 2 media, "
+        "{RUN}  4 steps, 1 call, 2 media files\n1 session written to out/one.json: 4 steps, 1 call, 2 media files, "
     );
     assert!(fine(&said).starts_with(&want), "{}", said.out);
     assert_eq!(names(&steno, "out"), ["media", "one.json"]);
@@ -142,13 +142,13 @@ fn nothing_is_replaced_unless_it_is_asked_for() {
     let path = put(&steno, &format!("{RUN}.jsonl"), text(&session()));
     put(&steno, "one.json", "mine");
     let said = steno.run(&["export", "atif", &path, "-o", "one.json"]);
-    let want = "error: `one.json` is there already\nhint: `--force` replaces it\n";
+    let want = "error: `one.json` already exists\nhint: `--force` overwrites it\n";
     assert_eq!((said.code, &*said.err), (1, want));
     let said = steno.run(&["export", "atif", &path, "-o", "dir"]);
     assert_eq!(said.code, 0);
     let said = steno.run(&["export", "atif", &path, "-o", "dir"]);
     assert_eq!(said.code, 1);
-    assert!(said.err.contains("is there already; `--force` replaces it"), "{}", said.err);
+    assert!(said.err.contains("already exists; `--force` overwrites it"), "{}", said.err);
     assert_eq!(std::fs::read_to_string(steno.dir.path().join("one.json")).unwrap(), "mine");
     fine(&steno.run(&["export", "atif", &path, "-o", "one.json", "--force"]));
     fine(&steno.run(&["export", "atif", &path, "-o", "dir", "--force"]));
@@ -166,7 +166,7 @@ fn one_file_has_room_for_one_trajectory() {
     put(&steno, &format!("p/{other}.jsonl"), text(&session()).replace(RUN, &other).replace("m1", "m9"));
     let said = steno.run(&["export", "atif", "p", "-o", "one.json"]);
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("has room for one trajectory"), "{}", said.err);
+    assert!(said.err.contains("can hold only one trajectory"), "{}", said.err);
     assert!(!steno.dir.path().join("one.json").exists());
     fine(&steno.run(&["export", "atif", "p", "-o", "all.jsonl"]));
     assert_eq!(fine(&steno.run(&["export", "check", "all.jsonl"])), "all.jsonl: 2 valid trajectories\n");
@@ -220,7 +220,7 @@ fn of_a_directory_every_trajectory_is_checked() {
     let said = steno.run(&["export", "check", "out"]);
     assert!(said.code == 1 && said.err.contains("1 of 2 files not valid"), "{said:?}");
     let said = steno.run(&["export", "check", "out/media"]);
-    assert!(said.code == 1 && said.err.contains("has no file that ends in `.json`"), "{said:?}");
+    assert!(said.code == 1 && said.err.contains("has no `.json` or `.jsonl` files"), "{said:?}");
 }
 
 /// A child that its parent alone names is inside of it, and nowhere else; so is one that two runs name.
@@ -268,7 +268,7 @@ fn a_fault_is_found_and_named() {
     put(&steno, "not.json", b"{\xff}");
     let said = steno.run(&["export", "check", "good.json", "bad.json", "not.json"]);
     assert_eq!(said.code, 1);
-    let want = "good.json: valid\nbad.json: error steps.number: steps[1].step_id: is 7 and not 2\nbad.json: not valid, 1 error\nnot.json: error json.utf8: no UTF-8 at byte 1\nnot.json: not valid, 1 error\n";
+    let want = "good.json: valid\nbad.json: error steps.number: steps[1].step_id: is 7 and not 2\nbad.json: not valid, 1 error\nnot.json: error json.utf8: not UTF-8 at byte 1\nnot.json: not valid, 1 error\n";
     assert_eq!(said.out, want);
     let said = steno
         .run_with(&["export", "check", "-", "--json"], good.replace("ATIF-v1.8", "ATIF-v1.0").as_bytes());

@@ -203,7 +203,7 @@ fn a_run_that_is_not_there_is_waited_for_only_on_demand() {
         let elsewhere = steno.dir.path().join("elsewhere");
         let store = if store_is_there { steno.store() } else { elsewhere };
         let said = steno.run(&["--store", store.to_str().unwrap(), "follow", &RUN[..8], "--wait"]);
-        assert!(said.code == 1 && said.err.contains("give its whole UUID"), "{said:?}");
+        assert!(said.code == 1 && said.err.contains("use its whole UUID"), "{said:?}");
     }
     let waiting = steno.start(&["follow", RUN, "--wait", "--raw"]);
     let mut recorder = recorder(&steno);

@@ -43,7 +43,7 @@ fn the_spine_of_a_forgotten_session_goes_with_it_and_is_shown_before() {
     let file = session(&steno);
     let before = steno.look();
     let said = steno.run(&["forget", THREAD, "--dry-run"]);
-    check(&said, 0, &[&format!("spine {THREAD}"), "in all: 1 file, 1 run and 1 spine"]);
+    check(&said, 0, &[&format!("spine {THREAD}"), "total: 1 file, 1 run and 1 spine"]);
     let shown = steno.run(&["forget", THREAD, "--dry-run", "--json"]).json();
     let spine = shown.iter().find(|object| object["kind"] == "spine").unwrap();
     assert_eq!(spine["thread_id"], THREAD);
@@ -86,7 +86,7 @@ fn a_session_that_had_no_spine_when_it_was_forgotten_gets_none_from_its_file() {
 fn old_sessions_go_with_their_spines_and_young_ones_keep_theirs() {
     let steno = Steno::new();
     let file = session(&steno);
-    check(&steno.run(&["forget", "--older-than", "30d", "--yes"]), 1, &["no session in the archive matches"]);
+    check(&steno.run(&["forget", "--older-than", "30d", "--yes"]), 1, &["no matching session in the store"]);
     assert_eq!(spines(&steno), [THREAD]);
     let old = fs::File::options().append(true).open(&file).unwrap();
     old.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(24 * 100)).unwrap();
@@ -153,7 +153,7 @@ fn the_spines_of_a_forgotten_connection_go_when_nothing_else_is_in_them() {
     let said = steno.run(&["forget", &runs[0], "--dry-run", "--json"]);
     assert_eq!(said.json(), planned);
     let said = steno.run(&["forget", paths[0], "--yes"]);
-    check(&said, 0, &["the spine of `th1` has records of what goes, and of other connections: it stays"]);
+    check(&said, 0, &["the spine of `th1` also has records of other connections, and is kept"]);
     assert_eq!(spines(&steno), ["th1"]);
     check(&steno.run(&["forget", paths[1], "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
     assert_eq!((files_with(&steno, "Hello."), spines(&steno)), (Vec::new(), Vec::new()));

@@ -131,7 +131,7 @@ fn restore_gives_files_back_byte_for_byte_and_never_over_others() {
     assert_eq!(fs::read_to_string(&file).unwrap(), content);
     assert_eq!(fs::read_to_string(&sidecar).unwrap(), "much output");
     let said = steno.run(&["restore", SESSION]);
-    assert!(said.code == 0 && said.out.lines().all(|line| line.starts_with("same")), "{said:?}");
+    assert!(said.code == 0 && said.out.lines().all(|line| line.starts_with("already there")), "{said:?}");
     append(&file, "more");
     fs::remove_file(&sidecar).unwrap();
     let said = steno.run(&["restore", SESSION]);
@@ -210,7 +210,7 @@ fn up_says_what_it_archived_also_of_its_own_samples() {
     assert_eq!(steno.run(&["--store", samples.to_str().unwrap(), "ls", "--runs"]).out.lines().count(), 3);
     let none = Steno::new();
     let said = none.run(&["up", "--once"]);
-    assert!(said.code == 0 && said.err.contains("no agent has kept anything"), "{said:?}");
+    assert!(said.code == 0 && said.err.contains("no agents found on this machine"), "{said:?}");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn samples_and_own_sessions_never_share_a_store() {
         &["service", "install", "--demo"],
     ] {
         let said = steno.run(args);
-        assert!(said.code == 2 && said.err.contains("holds the sample sessions"), "{args:?}: {said:?}");
+        assert!(said.code == 2 && said.err.contains("contains the sample sessions"), "{args:?}: {said:?}");
         assert!(said.err.contains("hint: "), "{args:?}: {said:?}");
     }
     // What the samples used is not mixed with what own sessions used.
@@ -435,8 +435,8 @@ fn damage_to_evidence_is_told_with_the_sessions_it_touches() {
     fs::write(&pack, bytes).unwrap();
     let said = steno.run(&["verify"]);
     assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.out.contains(&format!("touches session -srv-shop/{SESSION}")), "{}", said.out);
-    assert!(!said.out.contains(&format!("touches session -srv-shop/{other}")), "{}", said.out);
+    assert!(said.out.contains(&format!("affects session -srv-shop/{SESSION}")), "{}", said.out);
+    assert!(!said.out.contains(&format!("affects session -srv-shop/{other}")), "{}", said.out);
     assert_eq!(steno.run(&["restore", SESSION, "--to", "damaged"]).code, 1);
     assert!(!steno.dir.path().join("damaged").exists());
     done(&steno.run(&["restore", other, "--to", "elsewhere"]));
@@ -510,10 +510,10 @@ fn import_says_who_records_what_it_leaves_alone() {
     append(&file, &line(2, "two"));
     wait_until("the second prompt", || prompts(&steno, SESSION) == ["one", "two"]);
     append(&file, &line(3, "three"));
-    let kept = format!("another `steno` (pid {}) is recording 1 file, and keeps it", live.pid());
+    let kept = format!("1 file skipped: another `steno` (pid {}) is recording it", live.pid());
     let said = steno.run(&["import"]);
     assert_eq!((said.code, said.err), (0, format!("{kept}; there was nothing else to archive\n")));
-    assert!(said.out.contains("1 file left alone: recorded by another `steno`"), "{}", said.out);
+    assert!(said.out.contains("1 file not archived: recorded by another `steno`"), "{}", said.out);
     let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
     write(&steno.dir.path().join("backup/other.jsonl"), &line(4, "four").replace(SESSION, other));
     let said = steno.run(&["import", "backup", file.to_str().unwrap()]);
@@ -538,13 +538,17 @@ fn import_that_could_do_nothing_as_others_hold_the_files_is_a_1() {
     for args in [&["import"][..], &["up", "--once"]] {
         let said = steno.run(args);
         assert_eq!(said.code, 1, "{said:?}");
-        assert!(said.err.contains("nothing was archived: another process holds 1 file"), "{}", said.err);
+        assert!(
+            said.err.contains("nothing was archived: another process is recording 1 file"),
+            "{}",
+            said.err
+        );
         assert!(said.err.contains("hint: try again when it has ended"), "{}", said.err);
     }
     let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
     write(&file.with_file_name(format!("{other}.jsonl")), &line(3, "three").replace(SESSION, other));
     let said = steno.run(&["import"]);
-    assert!(said.code == 0 && said.err.contains("another process holds 1 file"), "{said:?}");
+    assert!(said.code == 0 && said.err.contains("another process is recording 1 file"), "{said:?}");
     drop(lock);
     done(&steno.run(&["import"]));
     assert_eq!(prompts(&steno, SESSION), ["one", "two"]);
@@ -575,5 +579,5 @@ fn files_of_one_name_from_several_places_are_given_back_beside_each_other() {
         assert_eq!(fs::read_to_string(whole(part)).unwrap(), content(number, part));
     }
     let again = steno.run(&["restore", SESSION, "--to", "out"]);
-    assert!(again.code == 0 && again.out.lines().all(|line| line.starts_with("same")), "{again:?}");
+    assert!(again.code == 0 && again.out.lines().all(|line| line.starts_with("already there")), "{again:?}");
 }

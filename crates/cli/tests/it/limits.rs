@@ -112,7 +112,7 @@ fn where_too_few_files_may_be_open_it_is_said_and_nothing_is_lost() {
     let talk = talk(&steno);
     assert_eq!(talk.lines().count(), SESSIONS + 1, "{talk}");
     let is_clear =
-        |line: &str| line.contains("Too many open files") && line.ends_with("`ulimit -n` raises that");
+        |line: &str| line.contains("Too many open files") && line.ends_with("`ulimit -n` raises it");
     assert!(talk.lines().all(is_clear), "{talk}");
     assert_eq!(steno.run(&["import"]).code, 0);
     assert_eq!(prompts(&steno), want(1));

@@ -175,7 +175,7 @@ fn a_quick_look_does_not_see_what_lies_between_and_says_so() {
     check(&steno, &[plain(RUN, "completed")]);
     assert_eq!(steno.run(&["verify"]).code, 1);
     let help = steno.run(&["help", "ls"]).out;
-    assert!(help.contains("quick look") && help.contains("`steno verify`"), "{help}");
+    assert!(help.contains("the other states are not") && help.contains("`steno verify`"), "{help}");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_session_is_one_row_with_what_was_seen_of_it_elsewhere_and_its_subagents() {
     let tree = &steno.run(&["tree", &session, "--json"]).json()[0];
     assert_eq!((&tree["events"], &tree["children"][0]["events"]), (&json!(2), &json!(2)), "{tree}");
     assert_eq!((&listed["started_at"], &listed["last_at"]), (&json!(TIME), &json!(ENDED)), "{listed}");
-    assert!(steno.run(&["ls"]).out.contains("(2 runs, 1 below)"));
+    assert!(steno.run(&["ls"]).out.contains("(2 runs, 1 child run)"));
     // Its id is the agent's own, also where only the wrap is there.
     fs::remove_file(steno.transcript(&session)).unwrap();
     fs::remove_file(steno.beside(&session, "seals.jsonl")).unwrap();
@@ -340,7 +340,7 @@ fn sessions_that_are_kept_without_events_are_counted_on_stderr() {
         write(&format!(".gemini/tmp/shop/chats/session-2026-06-08T08-14-{id}.json"), "{\"messages\":[]}");
     }
     assert_eq!(steno.run(&["import"]).code, 0);
-    let counted = "3 sessions (1 copilot, 2 gemini) kept as files, without events";
+    let counted = "not listed: 3 sessions (1 copilot, 2 gemini) with stored files but no events";
     let said = steno.run(&["ls"]);
     assert_eq!((said.code, said.out.as_str()), (1, ""));
     assert!(said.err.contains(counted) && said.err.contains("has no runs yet"), "{}", said.err);

@@ -58,7 +58,11 @@ fn a_text_that_means_several_lists_them_all_with_time_project_and_words() {
         "error: `0199` names 2 sessions\n  {MILL}  2026-06-08 08:20  mill  Grind.\n  {SHOP}  2026-06-08 08:14  shop  Fix the build.\n"
     );
     assert!(said.code == 2 && said.out.is_empty() && said.err.starts_with(&want), "{}", said.err);
-    assert!(said.err.contains("hint: give more of it; four characters of the END of an id"), "{}", said.err);
+    assert!(
+        said.err.contains("hint: use more characters; the last four characters of an id"),
+        "{}",
+        said.err
+    );
     // It begins one and ends another.
     let said = steno.run(&["show", "beef"]);
     assert!(said.code == 2 && said.err.contains(SHOP) && said.err.contains(LAST), "{}", said.err);
@@ -96,7 +100,7 @@ fn an_event_is_named_by_its_run_and_its_number() {
         assert_eq!((said.code, seqs), (0, vec![2]), "{name}: {said:?}");
     }
     let said = steno.run(&["events", "cafe:3"]);
-    assert!(said.code == 1 && said.err.contains("no events of `cafe:3` to show"), "{said:?}");
+    assert!(said.code == 1 && said.err.contains("no matching events in `cafe:3`"), "{said:?}");
     for bad in ["cafe:0", "cafe:", "cafe:x"] {
         assert_eq!(steno.run(&["events", bad]).code, 2, "{bad}");
     }
@@ -126,7 +130,7 @@ fn the_turn_of_an_event_is_shown_alone() {
     }
     let said = steno.run(&["show", "8888:8"]);
     assert!(
-        said.code == 1 && said.err.contains(&format!("there is no event {run}:8: the run has 7")),
+        said.code == 1 && said.err.contains(&format!("there is no event {run}:8: the last event is 7")),
         "{said:?}"
     );
     let said = steno.run(&["tree", "8888:2"]);

@@ -125,7 +125,7 @@ fn doctor_finds_a_store_that_is_not_writable() {
         let doctor = || as_mere_user(&steno, &["doctor", "--json"]);
         assert_eq!(findings(doctor()), []);
         set_mode(Path::new(&path), mode);
-        check_mended(&doctor, &["not writable at 1 place", &path, "Permission denied"]);
+        check_mended(&doctor, &["not writable in 1 place", &path, "Permission denied"]);
     }
     let steno = Steno::new();
     fs::create_dir(steno.store()).unwrap();
@@ -204,7 +204,7 @@ fn a_file_of_another_user_is_not_written_to_and_is_named() {
         } else {
             check_mended(
                 &|| steno.command(&["doctor", "--json"]),
-                &["1 file or directory of another user", name],
+                &["1 file or directory in the store owned by another user", name],
             );
         }
         assert_eq!(steno.run(&["verify"]).code, 0);

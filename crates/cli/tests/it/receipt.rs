@@ -200,8 +200,8 @@ fn refused(steno: &Steno, args: &[&str], code: i32, why: &str, hint: &str) {
 }
 
 const NEITHER: &str = "`bytes` is neither a transcript nor a file of an agent that we can read";
-const AGENTS: &str = "`agents.jsonl` is a session file of Claude Code, and not a transcript";
-const SHAPE: &str = "has `threads`, `turns`, `items` and `events` in it";
+const AGENTS: &str = "`agents.jsonl` is a session file of Claude Code, not a transcript";
+const SHAPE: &str = "contains `threads`, `turns`, `items` and `events`";
 
 #[test]
 fn what_is_no_session_or_has_no_such_turn_is_refused_with_what_helps() {
@@ -209,11 +209,11 @@ fn what_is_no_session_or_has_no_such_turn_is_refused_with_what_helps() {
     let without_turns = id(1);
     let ls = "`steno receipt ls` lists the turns";
     for (thread, code, why, hint) in [
-        (SESSION, 1, "has no turn `turn-0009`", "there are `turn-0001`, `turn-0002`, `turn-0003`"),
+        (SESSION, 1, "has no turn `turn-0009`", "its turns are `turn-0001`, `turn-0002`, `turn-0003`"),
         (&without_turns, 1, "has no turn `turn-0009`", ls),
         ("9999", 1, "no session begins or ends with `9999`", "`steno ls` lists the sessions"),
         ("x", 2, "`x` is no session", "`steno ls` lists the sessions"),
-        ("dir", 2, "`dir` is a directory, and not a transcript", "take a directory of an agent"),
+        ("dir", 2, "`dir` is a directory, not a transcript", "read an agent's directory"),
         ("agents.jsonl", 2, AGENTS, "`steno events agents.jsonl` shows it"),
         ("pipe", 3, "`pipe` is not a regular file", ""),
         ("empty", 1, "`empty` has no events", ""),
@@ -229,7 +229,7 @@ fn what_is_no_session_or_has_no_such_turn_is_refused_with_what_helps() {
     refused(&steno, &["ls", "--thread", &without_turns], 1, "no turns found", "without `--thread`");
     let records = fixtures().join("records").to_str().unwrap().to_owned();
     let of_records = |turn| ["export", "--records", &records, "--thread", "thr_1", "--turn", turn];
-    let turns = "there are `turn_1`, `turn_2`, `turn_3`";
+    let turns = "its turns are `turn_1`, `turn_2`, `turn_3`";
     refused(&steno, &of_records("turn_9"), 1, "has no turn `turn_9`", turns);
     for (dir, why) in [("nowhere", "`nowhere/turns`"), ("dir", "`dir/turns`"), ("empty", "`empty/turns`")] {
         refused(&steno, &["ls", "--records", dir], 3, why, SHAPE);
@@ -246,11 +246,11 @@ fn what_is_no_receipt_or_nothing_to_check_it_against_is_refused_with_what_helps(
         (&["pipe"], 3, "`pipe` is not a regular file", "`-` for stdin"),
         (&["nowhere"], 3, "cannot read `nowhere`", ""),
         (&["empty"], 1, "this is no receipt: there is nothing in it", printed),
-        (&["bytes"], 1, "this is no receipt: it is no text", printed),
+        (&["bytes"], 1, "this is no receipt: it is not text", printed),
         (&["text"], 1, "this is no receipt: not JSON", printed),
         (&["layout"], 1, "not in the same bytes", printed),
         (&["other-run"], 1, "no run 09090909", "check it without this store"),
-        (&["receipt", "--transcript", "dir"], 2, "`dir` is a directory, and not a transcript", ""),
+        (&["receipt", "--transcript", "dir"], 2, "`dir` is a directory, not a transcript", ""),
         (&["receipt", "--transcript", "agents.jsonl"], 2, AGENTS, "`steno events agents.jsonl` shows it"),
         (&["receipt", "--transcript", "pipe"], 3, "`pipe` is not a regular file", ""),
         (&["receipt", "--transcript", "bytes"], 1, NEITHER, ""),
@@ -299,7 +299,10 @@ fn what_could_not_be_checked_is_not_said_to_be_wrong() {
         assert_eq!(said.out.contains("does not hold"), holds == json!(false), "{args:?}: {said:?}");
     }
     let said = steno.run_with(&["receipt", "verify", "-", "--lines", "-"], b"{}");
-    assert!(said.code == 2 && said.err.contains("both the receipt and its lines"), "{said:?}");
+    assert!(
+        said.code == 2 && said.err.contains("the receipt and its lines cannot both come from stdin"),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -125,12 +125,12 @@ fn doctor_says_what_awaits_and_rederive_does_it_and_keeps_the_old_transcripts() 
     assert_eq!(awaiting(&steno), (1, true));
     let said = steno.run(&["rederive"]);
     done(&said);
-    assert!(said.out.contains("1 run derived anew; the old transcripts are kept"), "{said:?}");
+    assert!(said.out.contains("1 run derived again; the old transcripts are kept"), "{said:?}");
     assert_eq!((transcripts(&steno), superseded(&steno)), (new, old));
     assert_eq!(awaiting(&steno), (0, false));
     done(&steno.run(&["verify"]));
     let said = steno.run(&["rederive"]);
-    assert_eq!((said.code, said.out.as_str()), (0, "nothing awaits to be derived anew\n"));
+    assert_eq!((said.code, said.out.as_str()), (0, "nothing to derive again\n"));
     let total = steno.run(&["du", "--json"]).json().pop().unwrap();
     assert!(total["superseded_bytes"].as_u64().unwrap() > 1_000, "{total}");
 }
@@ -171,7 +171,7 @@ fn seals_and_receipts_of_before_hold_against_the_transcripts_that_are_kept() {
     done(&said);
     let found = said.json().into_iter().find(|line| line["run_id"] == run.as_str()).unwrap();
     assert_eq!((&found["ok"], &found["expected_seals_superseded"]), (&Value::Bool(true), &Value::from(1)));
-    assert!(steno.run(&["verify", "--expect", seals]).out.contains("from before it was derived anew"));
+    assert!(steno.run(&["verify", "--expect", seals]).out.contains("of an older transcript of the run"));
     let said = steno.run(&["receipt", "verify", receipt]);
     done(&said);
     assert!(said.out.contains(&format!("{run}.jsonl.superseded-1")), "{said:?}");
@@ -292,7 +292,7 @@ fn a_kill_at_any_time_leaves_old_runs_or_new_ones_and_the_next_one_goes_on() {
     }
     let said = steno.run(&["rederive"]);
     done(&said);
-    assert!(said.out.contains("derived anew"), "{said:?}");
+    assert!(said.out.contains("derived again"), "{said:?}");
     assert_eq!((transcripts(&steno), superseded(&steno)), (new, old));
     assert!(files(&steno, ".jsonl.superseded-2").is_empty());
     done(&steno.run(&["verify"]));
@@ -306,13 +306,13 @@ fn a_run_that_somebody_records_into_is_left_alone_and_follow_ends_when_it_is_der
     writer.send(r#"{"type":"step.completed","payload":{"name":"mine","kind":"system"}}"#);
     writer.line();
     let said = steno.run(&["rederive"]);
-    assert!(said.code == 4 && said.out.contains("held by another `steno`"), "{said:?}");
+    assert!(said.code == 4 && said.out.contains("in use by another `steno`"), "{said:?}");
     assert!(steno.text(&id(1)).starts_with(&old[&id(1)]));
     done(&writer.finish());
     let mut follower = steno.start(&["follow", &id(1)]);
     follower.lines(old[&id(1)].lines().count() + 1);
     let said = steno.run(&["rederive"]);
-    assert!(said.out.contains("1 event of others carried over"), "{said:?}");
+    assert!(said.out.contains("1 event of other writers carried over"), "{said:?}");
     let said = follower.ended();
     assert!(said.code == 1 && said.err.contains("was derived anew"), "{said:?}");
     let text = steno.text(&id(1));
@@ -353,7 +353,10 @@ fn a_damaged_run_is_mended_by_name_and_not_otherwise() {
         let (code, found) = verified(&steno, &id(1));
         assert_eq!((code, &found["ok"]), (1, &Value::Bool(false)), "{about}");
         assert_eq!(found["mend"], format!("steno rederive {}", id(1)), "{about}");
-        assert!(steno.run(&["verify"]).out.contains(&format!("`steno rederive {}` makes", id(1))), "{about}");
+        assert!(
+            steno.run(&["verify"]).out.contains(&format!("`steno rederive {}` derives", id(1))),
+            "{about}"
+        );
         // Whoever did not name it leaves it as it is.
         steno.run(&["rederive"]);
         steno.run(&["import"]);
@@ -373,7 +376,7 @@ fn a_damaged_run_is_mended_by_name_and_not_otherwise() {
         // It goes on, and once is enough.
         done(&steno.run(&["import"]));
         let said = steno.run(&["rederive", &id(1)]);
-        assert_eq!(said.out, "nothing awaits to be derived anew\n", "{about}");
+        assert_eq!(said.out, "nothing to derive again\n", "{about}");
     }
 }
 
@@ -405,7 +408,7 @@ fn verify_misses_a_deleted_transcript_and_rederive_and_import_make_it_again() {
             fs::remove_file(steno.beside(&id(1), "seals.jsonl")).unwrap();
         }
         let said = steno.run(&["verify"]);
-        let mend = format!("`steno rederive {}` makes it again", id(1));
+        let mend = format!("`steno rederive {}` derives it again", id(1));
         assert!(said.code == 1 && said.out.contains("MISSING") && said.out.contains(&mend), "{said:?}");
         let said = steno.run(&["verify", &run]);
         assert!(said.code != 0 && !said.out.contains("ok"), "{said:?}");

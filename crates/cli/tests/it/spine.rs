@@ -97,7 +97,7 @@ fn a_spine_is_known_by_its_thread_its_beginning_and_its_directory() {
         check(&said, 0, &["2 segments, 3 records", "sealed"]);
         assert_eq!(said.out.lines().count(), 1, "{}", said.out);
     }
-    check(&steno.run(&["spine", "validate", "0198"]), 1, &["no spine of `0198`", "steno spine ls"]);
+    check(&steno.run(&["spine", "validate", "0198"]), 1, &["there is no spine of `0198`", "steno spine ls"]);
     check(&steno.run(&["spine", "validate", "./nothing"]), 3, &["No such file"]);
     check(&steno.run(&["spine", "ls"]), 0, &[THREAD, "sealed", "3 records", "2 segments"]);
     let listed = json(steno.run(&["spine", "ls", "--json"]).out.trim());
@@ -217,7 +217,7 @@ fn a_bundle_has_all_that_belongs_to_the_thread_and_its_secrets_only_if_asked() {
     check(
         &steno.run(&["spine", "bundle", THREAD, "-o", &out.display().to_string()]),
         1,
-        &["is there; nothing was written"],
+        &["already exists; nothing was written"],
     );
     let whole = steno.dir.path().join("whole").display().to_string();
     check(&steno.run(&["spine", "bundle", THREAD, "-o", &whole, "--with-snapshot=whole"]), 0, &["9 files"]);
@@ -240,8 +240,8 @@ fn the_same_spine_gives_the_same_archive_and_it_can_be_unpacked_by_tar() {
     let bytes = fs::read(at("one.tar.zst")).unwrap();
     assert_eq!(bytes, fs::read(at("other.tar.zst")).unwrap());
     check(&steno.run(&["spine", "validate", "one.tar.zst"]), 0, &["valid", "2 segments, 3 records"]);
-    check(&steno.run(&["spine", "validate", "one.tar.zst", "--repair"]), 2, &["is an archive"]);
-    check(&steno.run(&["spine", "bundle", THREAD, "-o", "one.tar.zst"]), 1, &["is there"]);
+    check(&steno.run(&["spine", "validate", "one.tar.zst", "--repair"]), 2, &["is a bundle in a file"]);
+    check(&steno.run(&["spine", "bundle", THREAD, "-o", "one.tar.zst"]), 1, &["already exists"]);
     assert_eq!(fs::read(at("one.tar.zst")).unwrap(), bytes);
     fs::write(at("one.tar"), zstd::decode_all(&bytes[..]).unwrap()).unwrap();
     let tar =
@@ -276,7 +276,7 @@ fn a_bundle_without_a_rollout_says_where_it_lay() {
     let steno = with_spine();
     let out = steno.dir.path().join("out");
     let said = steno.run(&["spine", "bundle", THREAD, "-o", &out.display().to_string()]);
-    check(&said, 0, &["the archive has no rollout"]);
+    check(&said, 0, &["is neither in the store nor in its original place"]);
     let about = json(&fs::read_to_string(out.join("bundle.json")).unwrap());
     assert_eq!(
         (&about["rollout_path"], &about["rollout_files"]),
@@ -323,7 +323,7 @@ fn a_session_file_is_said_to_be_no_spine() {
         check(
             &said,
             2,
-            &["`x.jsonl` is a rollout of Codex, and no spine", "`steno spine record x.jsonl` makes one"],
+            &["`x.jsonl` is a rollout of Codex, not a spine", "`steno spine record x.jsonl` creates one"],
         );
     }
 }

@@ -172,7 +172,11 @@ fn a_base_that_the_archive_does_not_have_is_named_all_the_same() {
         }
         let said = steno.run(&["spine", "bundle", FORK, "-o", name]);
         check(&said, 0, &[&format!("`rollout/{BASE}.jsonl` was left out")]);
-        assert_eq!(said.err.contains("the archive has no rollout"), !is_there, "{said:?}");
+        assert_eq!(
+            said.err.contains("is neither in the store nor in its original place"),
+            !is_there,
+            "{said:?}"
+        );
         check(&steno.run(&["spine", "validate", name]), 0, &["bundle.left_out"]);
     }
 }
@@ -264,7 +268,11 @@ fn a_bundle_has_the_rollout_that_was_imported_by_path_or_named_to_record() {
     // What lies there by now is of another thread, or nothing of Codex's.
     for text in [rollout(FORK, None), "root:x:0:0\n".to_owned()] {
         fs::write(at("files/named.jsonl"), text).unwrap();
-        check(&steno.run(&["spine", "bundle", BASE, "-o", "without"]), 0, &["the archive has no rollout"]);
+        check(
+            &steno.run(&["spine", "bundle", BASE, "-o", "without"]),
+            0,
+            &["is neither in the store nor in its original place"],
+        );
         assert_eq!(rollouts_in(&at("without")), []);
         fs::remove_dir_all(at("without")).unwrap();
     }

@@ -79,7 +79,7 @@ fn what_is_no_session_of_codex_is_said_to_be_none() {
     for (source, wanted) in [
         (empty.as_str(), "names no thread"),
         (&other, "names no thread"),
-        (dir.to_str().unwrap(), "has no session files of Codex, and is no trace"),
+        (dir.to_str().unwrap(), "has no session files of Codex, and is not a trace"),
         ("00000000-0000-4000-8000-000000000000", "no such thread in the archive"),
         ("../nothing", "there is no file"),
     ] {
@@ -148,8 +148,8 @@ fn the_beginning_of_a_thread_that_means_several_or_none_is_told_so() {
     assert!(said.code == 0 && said.out.contains("000000000003"), "{said:?}");
     steno.record(&[r#"{"type":"run.started"}"#]);
     let said = steno.run(&["spine", "record", &RUN[..8]]);
-    let told = said.err.contains("was not made from a session file of Codex")
-        && said.err.contains("only Codex's sessions become spines");
+    let told = said.err.contains("was not derived from a session file of Codex")
+        && said.err.contains("only sessions of Codex become spines");
     assert!(said.code == 1 && told, "{said:?}");
     steno.recorded(&RUN.replace("440000", "440001"), &[serde_json::json!({"type": "run.started"})]);
     let said = steno.run(&["spine", "record", &RUN[..8]]);

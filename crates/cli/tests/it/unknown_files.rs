@@ -57,7 +57,7 @@ fn a_transcript_that_begins_with_damage_is_a_damaged_transcript() {
         check(&steno, &["events", &file], 1, "is damaged at byte 0");
     }
     let file = put(&steno, "empty.jsonl", "");
-    check(&steno, &["events", &file], 1, "no events of `empty.jsonl` to show");
+    check(&steno, &["events", &file], 1, "no matching events in `empty.jsonl`");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn strict_fails_at_what_an_adapter_did_not_understand() {
         assert_eq!(steno.run(&["events", &file]).code, 0);
     }
     let said = steno.run(&["events", "--strict", "--type", "run.started", "unreadable.jsonl"]);
-    assert!(said.code == 1 && said.err.contains("1 piece cannot be read"), "{said:?}");
+    assert!(said.code == 1 && said.err.contains("1 record could not be parsed"), "{said:?}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_torn_end_is_said_by_completeness_and_entries() {
     let steno = Steno::new();
     let file = put(&steno, "s.jsonl", text(&session()) + "[1]\n{\"type\":\"user\",\"mess");
     let said = steno.run(&["events", "--completeness", &file]);
-    assert!(said.out.contains("1 unreadable, the last 20 bytes no whole record"), "{}", said.out);
+    assert!(said.out.contains("1 unreadable, the last 20 bytes not a whole record"), "{}", said.out);
     let said = steno.run(&["entries", &file]);
     for part in ["1 piece cannot be read", "the last 20 bytes are no whole record"] {
         assert!(said.err.contains(part), "{part}: {}", said.err);
@@ -120,7 +120,8 @@ fn an_archive_is_no_session_file_whatever_is_in_it() {
         }
         let said = steno.run(&["export", "atif", &file, "-o", "out"]);
         assert!(
-            said.code == 1 && said.err.contains("`steno spine validate` and `distill` read bundles"),
+            said.code == 1
+                && said.err.contains("`steno spine validate` and `steno spine distill` read bundles"),
             "{said:?}"
         );
         assert!(!steno.dir.path().join("out").exists());

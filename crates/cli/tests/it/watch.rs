@@ -77,7 +77,7 @@ fn who_watches_beside_another_says_so_and_when_it_takes_over() {
     let said = |name: &str| fs::read_to_string(steno.dir.path().join(name)).unwrap();
     for (one, other, signal) in [("first", "second", "INT"), ("third", "fourth", "KILL")] {
         let (live, waiting) = (watching(&steno, one), watching(&steno, other));
-        assert_eq!(said(one), "following; Ctrl-C ends it\n");
+        assert_eq!(said(one), "following; press Ctrl-C to stop\n");
         let pid = format!("another `steno` (pid {}) is recording into this store", live.pid());
         assert!(said(other).starts_with(&pid) && !said(other).contains("following"), "{}", said(other));
         live.signal(signal);
@@ -111,10 +111,7 @@ fn who_is_stopped_early_says_how_much_is_left_to_the_next_start() {
     let (new, left) = (&reports[0]["files_new"], &reports[1]["files_unread"]);
     assert_eq!((said.code, new.as_u64().unwrap() + left.as_u64().unwrap()), (0, FILES), "{reports:?}");
     assert_ne!(*left, 0, "it was stopped too late");
-    assert_eq!(
-        said.err,
-        format!("{left} files have bytes that were not read yet; the next start goes on there\n")
-    );
+    assert_eq!(said.err, format!("{left} files have unread bytes; the next start continues there\n"));
     assert_eq!(steno.run(&["import"]).code, 0);
     assert_eq!(runs(&steno).len() as u64, FILES);
 }

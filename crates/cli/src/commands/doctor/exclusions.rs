@@ -1,4 +1,4 @@
-//! Patterns of `exclude_projects` and `exclude_paths` that match nothing: misspelt, or of what is not there.
+//! Finds patterns of `exclude_projects` and `exclude_paths` that match nothing.
 
 use steno_capture::discovery::Home;
 use steno_recorder::sources::{Exclusions, SourceLocations};
@@ -11,7 +11,7 @@ pub struct UnmatchedPattern {
     pub mend: String,
 }
 
-/// Finds the patterns that match nothing in agents' homes. Each is tried alone, as it would be together with others.
+/// Returns the patterns that match nothing in agents' homes. Each pattern is tried alone.
 pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<UnmatchedPattern> {
     let mut found = Vec::new();
     let archive = &settings.capture;
@@ -27,7 +27,7 @@ pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<Unmatche
             };
             let places = SourceLocations { homes: homes.to_vec(), exclusions, ..SourceLocations::default() };
             if places.list().excluded == 0 {
-                let what = format!("`{pattern}` in `{key}` matches nothing that agents have on this machine");
+                let what = format!("`{pattern}` in `{key}` matches no agent's file on this machine");
                 let mend = "steno config".to_owned();
                 found.push(UnmatchedPattern { what, mend });
             }

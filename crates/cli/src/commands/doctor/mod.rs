@@ -1,4 +1,4 @@
-//! `steno doctor`: says what was found of which agent, what will be deleted and when, what is wrong and what to do.
+//! `steno doctor`: shows the agents, what they will delete and when, and problems with their fixes.
 
 mod exclusions;
 mod store;
@@ -20,7 +20,7 @@ use crate::settings::Settings;
 
 pub use store::{Severity, survey};
 
-/// What is known of one home.
+/// The state of one home.
 struct HomeReport {
     home: Home,
     sessions: u64,
@@ -28,7 +28,7 @@ struct HomeReport {
     bytes: u64,
     oldest: Option<Timestamp>,
     newest: Option<Timestamp>,
-    /// Files that the archive has nothing of, and files that have changed since.
+    /// Files that are not in the store, and files that have changed since.
     new: u64,
     behind: u64,
     excluded: u64,
@@ -39,7 +39,7 @@ struct HomeReport {
     due_soon: u64,
 }
 
-/// What a look at agents and store shows.
+/// The state of agents and store.
 pub struct Examination {
     checked: Vec<HomeReport>,
     pub findings: Vec<DoctorFinding>,
@@ -54,12 +54,12 @@ impl Examination {
         agents
     }
 
-    /// Tells whether somebody follows the agents.
+    /// Tells whether a process follows the agents.
     pub fn is_followed(&self) -> bool {
         self.store.as_ref().is_some_and(|store| store.is_followed)
     }
 
-    /// Returns how many findings are this bad.
+    /// Returns how many findings have this severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
@@ -76,7 +76,7 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Exit 
     if examination.count(Severity::Problem) == 0 { Exit::Done } else { Exit::CheckFailed }
 }
 
-/// Looks at agents and store.
+/// Examines agents and store.
 pub fn examine(settings: &Settings) -> Examination {
     let environment = recording::environment();
     let homes = discovery::homes(&environment);
@@ -139,7 +139,7 @@ fn check(
         oldest: transcripts().map(|file| file.stat.modified).min(),
         newest: transcripts().map(|file| file.stat.modified).max(),
         new: counted(Coverage::New),
-        // Whoever follows writes down how far it is when it lets go.
+        // A process that follows notes its progress only when it ends.
         behind: if store.is_some_and(|store| store.is_followed) { 0 } else { counted(Coverage::Behind) },
         excluded: excluded.len() as u64,
         forgotten: counted(Coverage::Forgotten),
@@ -150,7 +150,7 @@ fn check(
     }
 }
 
-/// Finds what follows from all of it together.
+/// Adds the findings that need all homes and the store.
 fn judge(checked: &[HomeReport], store: Option<&StoreState>, findings: &mut Vec<DoctorFinding>) {
     let (new, behind) =
         checked.iter().fold((0, 0), |(new, behind), home| (new + home.new, behind + home.behind));
@@ -162,7 +162,7 @@ fn judge(checked: &[HomeReport], store: Option<&StoreState>, findings: &mut Vec<
     }
     if !checked.is_empty() && !is_followed {
         let more = if behind > 0 {
-            format!("; {} changed since the last pass", count(behind, "file"))
+            format!("; {} changed since last archived", count(behind, "file"))
         } else {
             String::new()
         };
@@ -190,7 +190,7 @@ fn print(
     let path = settings.store.value.display().to_string();
     let state = match store {
         None if settings.store.value.exists() => "cannot be used",
-        None => "not there yet",
+        None => "does not exist yet",
         Some(store) if store.is_followed => "followed by `steno up`",
         Some(_) => "not followed",
     };
@@ -239,17 +239,17 @@ fn print_home(checked: &HomeReport, output: &mut Output) {
 
 fn retention_words(checked: &HomeReport) -> String {
     let Some(days) = checked.retention.days() else {
-        return "does not delete sessions, as far as known".to_owned();
+        return "does not delete sessions, as far as we know".to_owned();
     };
     let by = match &checked.retention.set_by {
         SetBy::File(path) => format!("set in {}", visible(&path.display().to_string(), Lines::Escape)),
-        SetBy::Default => "its default".to_owned(),
-        SetBy::Nothing => "nowhere set".to_owned(),
+        SetBy::Default => "default".to_owned(),
+        SetBy::Nothing => "not set".to_owned(),
     };
     let next = match checked.first_due {
         None => String::new(),
-        Some(due) if due <= Timestamp::now() => ", the first of them any moment".to_owned(),
-        Some(due) => format!(", the first on {}", due.strftime("%Y-%m-%d")),
+        Some(due) if due <= Timestamp::now() => ", the first one at any moment".to_owned(),
+        Some(due) => format!(", the first one on {}", due.strftime("%Y-%m-%d")),
     };
     let soon =
         if checked.due_soon > 0 { format!("; {} within a week", checked.due_soon) } else { String::new() };

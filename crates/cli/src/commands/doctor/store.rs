@@ -1,4 +1,4 @@
-//! The store's part of `steno doctor`: whether it can be written, whose it is, and who else may use it.
+//! The store in `steno doctor`: whether it can be written, who owns it, and who else has access.
 
 use std::io;
 use std::path::Path;
@@ -14,17 +14,17 @@ use steno_views::count;
 use crate::runs;
 use crate::settings::Settings;
 
-/// Something that a user should know, and the command that deals with it.
+/// A finding for the user, and the command that fixes it.
 pub struct DoctorFinding {
     pub what: String,
     pub mend: Option<String>,
     pub severity: Severity,
 }
 
-/// How bad something is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Nothing is broken, and something could be done.
+    /// Nothing is broken, but something could be improved.
     Advice,
     /// Something does not work.
     Problem,
@@ -49,15 +49,15 @@ impl DoctorFinding {
     }
 }
 
-/// The store, as far as it is there.
+/// The state of the store.
 pub struct StoreState {
     pub vault: Arc<Vault>,
     pub is_followed: bool,
-    /// How many runs await to be derived anew.
+    /// How many runs can be derived again.
     pub runs_awaiting: u64,
 }
 
-/// Looks at the store; `None` when it is not there, or cannot be used.
+/// Examines the store; `None` if it does not exist or cannot be used.
 pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Option<StoreState> {
     let state = match runs::open_store(settings) {
         Ok(Some(store)) => {
@@ -73,7 +73,8 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Op
         }
         Ok(None) => {
             if let Err((dir, error)) = check_can_make(&settings.store.value) {
-                let what = format!("the store cannot be made: `{}` is not writable: {error}", dir.display());
+                let what =
+                    format!("the store cannot be created: `{}` is not writable: {error}", dir.display());
                 findings.push(DoctorFinding::problem(what, None));
             }
             None
@@ -83,7 +84,7 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Op
             None
         }
     };
-    // One that cannot be opened was told of above.
+    // A store that cannot be opened was reported above.
     if let Ok(Some(survey)) = survey(settings) {
         judge(&survey, &settings.store.value, findings);
     }
@@ -103,26 +104,25 @@ fn older_follower(follower: FollowerProcess, own: Option<u64>) -> Option<DoctorF
     })
 }
 
-/// Counts the runs that a newer adapter would derive anew.
+/// Counts the runs that an older adapter derived.
 fn awaiting_runs(store: &Store, vault: &Vault, findings: &mut Vec<DoctorFinding>) -> u64 {
     let runs = match plan_rederive(store, vault) {
         Ok(plan) => plan.runs(),
         Err(error) => {
-            // Permissions are looked at below, and `steno verify` finds damage.
+            // Permissions are checked below, and `steno verify` finds damage.
             tracing::debug!("{}", with_causes(&error));
             return 0;
         }
     };
     if runs > 0 {
-        let (runs, await_it) = (count(runs, "run"), if runs == 1 { "awaits" } else { "await" });
-        let what =
-            format!("{runs} {await_it} to be derived anew from the archive: this `steno` reads more of them");
+        let runs = count(runs, "run");
+        let what = format!("{runs} can be derived again: this `steno` understands more of the agents' files");
         findings.push(DoctorFinding::advice(what, "steno rederive"));
     }
     runs
 }
 
-/// Looks at owners and permissions, unless the directory is something else than a store.
+/// Checks owners and permissions; `None` if the directory is not a store.
 pub fn survey(settings: &Settings) -> io::Result<Option<Survey>> {
     let Some(disk) = RealDisk::open(&settings.store.value)? else { return Ok(None) };
     let is_store =
@@ -134,7 +134,7 @@ fn judge(survey: &Survey, store: &Path, findings: &mut Vec<DoctorFinding>) {
     let Survey { owner, is_ours, open_dirs, open_files, foreign, closed } = survey;
     let (quoted, at) = (shell_quoted(store), |path: &Path| store.join(path).display().to_string());
     if !is_ours {
-        let what = format!("the store belongs to another user (uid {owner}), who alone may write to it");
+        let what = format!("the store belongs to another user (uid {owner}); only that user can write to it");
         findings.push(DoctorFinding::problem(what, None));
     }
     if open_dirs + open_files > 0 {
@@ -148,13 +148,15 @@ fn judge(survey: &Survey, store: &Path, findings: &mut Vec<DoctorFinding>) {
     if let [first, ..] = &foreign[..] {
         let number = words(foreign.len() as u64, "file or directory", "files and directories");
         let path = at(&first.path);
-        let what =
-            format!("{number} of another user in the store, the first is `{path}` (uid {})", first.owner);
+        let what = format!(
+            "{number} in the store owned by another user, the first is `{path}` (uid {})",
+            first.owner
+        );
         findings.push(DoctorFinding::problem(what, Some(format!("sudo chown -R {owner} {quoted}"))));
     }
     if let [(path, error), ..] = &closed[..] {
         let number = count(closed.len() as u64, "place");
-        let what = format!("the store is not writable at {number}, the first is `{}`: {error}", at(path));
+        let what = format!("the store is not writable in {number}, the first is `{}`: {error}", at(path));
         let is_mode = *is_ours && error.kind() == io::ErrorKind::PermissionDenied;
         findings.push(DoctorFinding::problem(what, is_mode.then(|| format!("chmod -R u+rwX {quoted}"))));
     }

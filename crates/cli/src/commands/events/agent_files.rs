@@ -1,4 +1,4 @@
-//! The events of agents' own files, as commands read them, and how much of a file was understood.
+//! Reads the events of agents' files, and reports how much of a file was understood.
 
 use std::ops::ControlFlow;
 
@@ -11,8 +11,7 @@ use steno_views::{Lines, count, visible};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Reads the files that agents wrote, and hands on each event with the file it is from, until that is enough or nobody
-/// reads our output any more.
+/// Reads agents' files, and passes on each event with its file, until `each` breaks or the reader of stdout has left.
 pub fn read(
     files: Files,
     each: impl FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>,
@@ -29,7 +28,7 @@ impl Sink for EventCounter {
     }
 }
 
-/// Shows of each file whose it is, what its channel carries, and how much of it was understood.
+/// Prints for each file which agent wrote it, what it contains, and how much of it was understood.
 pub fn show_completeness(files: Files, json: bool, output: &mut Output) -> Result<Tally, Failure> {
     let tally = files.each(|file| {
         let mut counter = EventCounter(0);
@@ -82,7 +81,7 @@ fn completeness_line(events: u64, read: &FileReport) -> String {
     let unknown: u64 = completeness.unknown.values().sum();
     let torn = match completeness.torn_bytes {
         0 => String::new(),
-        bytes => format!(", the last {} no whole record", count(bytes, "byte")),
+        bytes => format!(", the last {} not a whole record", count(bytes, "byte")),
     };
     let line = format!(
         "{}  {} {}{version}  {} from {}, {} of them bookkeeping, {unknown} unknown, {} unreadable{torn}{}",
@@ -93,7 +92,7 @@ fn completeness_line(events: u64, read: &FileReport) -> String {
         count(completeness.records, "record"),
         completeness.bookkeeping,
         completeness.unreadable,
-        if read.is_cut { ", cut inside of compressed data" } else { "" },
+        if read.is_cut { ", cut inside compressed data" } else { "" },
     );
     visible(&line, Lines::Escape).into_owned()
 }

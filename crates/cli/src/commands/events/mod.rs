@@ -26,13 +26,14 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
         return show_foreign(files, args, only, output);
     }
     if args.completeness {
-        let message = format!("`{}` is no agent's file: a transcript is whole or damaged", args.run);
-        return Err(Failure::usage(message).with_hint("`steno verify` checks it"));
+        let message =
+            format!("`{}` is not an agent's file: `--completeness` is only for agents' files", args.run);
+        return Err(Failure::usage(message).with_hint("`steno verify` checks a transcript"));
     }
     let mut reader = runs::open_reader(&found, settings)?;
     let (mut shown, mut unknown) = (0_u64, 0_u64);
     while let Some(recorded) = reader.read_next().map_err(|error| {
-        // What is good has been shown; now say what is not.
+        // The events before the damage were shown; now report the damage.
         output.flush();
         damage(error)
     })? {
@@ -49,28 +50,31 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
         }
     }
     if unknown > 0 {
-        tracing::warn!("{} with types or words that this version does not know", count(unknown, "event"));
+        tracing::warn!(
+            "{} with types or words that this version of `steno` does not know",
+            count(unknown, "event")
+        );
     }
     if only.is_none() {
         warn_of_torn_tail(&reader, &found, settings)?;
     }
     if shown == 0 {
-        return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
+        return Err(Failure::nothing(format!("no matching events in `{}`", args.run)));
     }
     Ok(Exit::Done)
 }
 
-/// Returns why no more events are shown; whoever reads this has just run the command that reads what is good.
+/// Returns the failure for damage. Its hint does not name `steno events`, which has just run.
 fn damage(error: JournalError) -> Failure {
     let failure = Failure::from(error);
     if failure.exit != Exit::CheckFailed {
         return failure;
     }
     failure
-        .with_hint("what comes before was shown, and nothing was changed; `steno verify` says what is wrong")
+        .with_hint("the events before the damage were shown, and nothing was changed; `steno verify` shows what is wrong")
 }
 
-/// Shows what an agent's own files become.
+/// Shows the events of agents' files.
 fn show_foreign(files: Files, args: &EventsArgs, only: Option<Seq>, output: &mut Output) -> Outcome {
     if args.completeness {
         agent_files::show_completeness(files, args.form.json, output)?.check_known(&args.run)?;
@@ -99,11 +103,11 @@ fn show_foreign(files: Files, args: &EventsArgs, only: Option<Seq>, output: &mut
     }
     tally.check_known(&args.run)?;
     if args.strict && tally.unreadable > 0 {
-        let pieces = count(tally.unreadable, "piece");
-        return Err(Failure::nothing(format!("`{}`: {pieces} cannot be read", args.run)));
+        let records = count(tally.unreadable, "record");
+        return Err(Failure::nothing(format!("`{}`: {records} could not be parsed", args.run)));
     }
     if shown == 0 && !tally.is_enough {
-        return Err(Failure::nothing(format!("no events of `{}` to show", args.run)));
+        return Err(Failure::nothing(format!("no matching events in `{}`", args.run)));
     }
     Ok(Exit::Done)
 }
@@ -118,7 +122,7 @@ struct RunHeadings {
 }
 
 impl RunHeadings {
-    /// Names the run of an event if another one was named last; in another file it is a copy, and is told by its file.
+    /// Prints the run of an event if it differs from the last one; a copy in another file is shown with its file.
     fn before(&mut self, origin: &Origin, event: &ExchangeEvent, form: EventFormat, output: &mut Output) {
         let now = Some((event.run_id, origin.number));
         if std::mem::replace(&mut self.last, now) == now {
@@ -131,17 +135,14 @@ impl RunHeadings {
     }
 }
 
-/// Fails for an event that was made from what its adapter did not understand, or that has words nobody knows.
+/// Fails for an event from a record that the adapter does not know, or with unknown words.
 fn check_made(event: &ExchangeEvent) -> Result<(), Failure> {
     let run = event.run_id;
     if let Payload::Step(step) = event.payload()
         && step.kind.to_string() == "unknown"
     {
         let name = step.name.to_string();
-        return Err(Failure::nothing(format!(
-            "event {run}:{}: a record that is not understood: `{name}`",
-            event.seq
-        )));
+        return Err(Failure::nothing(format!("event {run}:{}: unknown record `{name}`", event.seq)));
     }
     match ExchangeEvent::parse_strict(event.to_line().as_bytes()) {
         Ok(_) => Ok(()),
@@ -168,8 +169,8 @@ fn check_strict(recorded: &RecordedEvent) -> Result<(), Failure> {
     }
 }
 
-/// Says that the end is torn, unless somebody is just writing it, or it was cut inside what a seal covers: then a
-/// warning has been given, and the bytes may well have been acknowledged.
+/// Warns of a torn end, unless a process is writing it, or a seal covers it: then a warning was printed, and the
+/// bytes may have been acknowledged.
 fn warn_of_torn_tail(reader: &Reader, found: &RunOrFile, settings: &Settings) -> Result<(), Failure> {
     let explained = match found {
         RunOrFile::Run(run) => {
@@ -180,7 +181,7 @@ fn warn_of_torn_tail(reader: &Reader, found: &RunOrFile, settings: &Settings) ->
     };
     if reader.rest_bytes() > 0 && !explained {
         tracing::warn!(
-            "the last {} bytes are no whole line and were never acknowledged",
+            "the last {} bytes are not a whole line and were never acknowledged",
             reader.rest_bytes()
         );
     }

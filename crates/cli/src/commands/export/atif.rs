@@ -16,7 +16,7 @@ use crate::output::{Output, size};
 use crate::runs;
 use crate::settings::Settings;
 
-/// From how many sessions on their files are not listed one by one.
+/// How many files are listed one by one.
 const LISTED_MAX: u64 = 20;
 
 pub fn run(args: &AtifArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -28,7 +28,8 @@ pub fn run(args: &AtifArgs, settings: &Settings, output: &mut Output) -> Outcome
     };
     let destination = Destination::open(&args.output, args.force)?;
     if destination.is_stdout() && args.json {
-        return Err(Failure::usage("`--json` and `-o -` both want stdout").with_hint("name a file"));
+        return Err(Failure::usage("`--json` and `-o -` cannot both use stdout")
+            .with_hint("write the trajectories to a file"));
     }
     let bar = bar(wanted.len() as u64);
     let media = destination.media();
@@ -55,16 +56,16 @@ fn bar(sessions: u64) -> ProgressBar {
     bar
 }
 
-/// What becomes of a session without a step, for which ATIF has no form.
+/// What to do with a session without steps, which ATIF cannot represent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EmptySessions {
-    /// Somebody named it.
+    /// It was named: fail.
     Failure,
-    /// It is one of all.
+    /// It is one of all sessions: leave it out.
     LeftOut,
 }
 
-/// What was exported, and what was not.
+/// Counts of what was exported and what was not.
 #[derive(Default)]
 struct ExportTotals {
     sessions: u64,
@@ -72,7 +73,7 @@ struct ExportTotals {
     left_out: u64,
     bytes: u64,
     counted: Counted,
-    /// How the worst failure ends the command.
+    /// The exit code of the worst failure.
     exit: Option<Exit>,
 }
 
@@ -90,7 +91,7 @@ impl AtifExport<'_> {
     fn session(&mut self, session: &SessionFamily) -> Result<(), Failure> {
         for root in &session.roots {
             if let Err(failure) = self.root(session, *root) {
-                // What is asked for cannot be: nothing more is to be tried.
+                // Wrong use fails for every session alike.
                 if failure.exit == Exit::Usage {
                     return Err(failure);
                 }
@@ -113,7 +114,7 @@ impl AtifExport<'_> {
         let trajectory = session.family.trajectory(root, &mut self.media);
         self.media.check()?;
         let Some(trajectory) = trajectory else {
-            let words = "it has no steps, and ATIF has no form for that: nothing was said or done in it";
+            let words = "it has no steps, and ATIF cannot represent an empty session";
             if self.empty == EmptySessions::Failure {
                 return Err(Failure::nothing(words));
             }
@@ -210,7 +211,8 @@ impl AtifExport<'_> {
         }
         match (totals.failed, totals.sessions, totals.exit) {
             (0, 0, _) => {
-                Err(Failure::nothing("there is no session to export").with_hint("`steno ls` lists the runs"))
+                Err(Failure::nothing("there is no session to export")
+                    .with_hint("`steno ls` lists the sessions"))
             }
             (0, _, _) => Ok(Exit::Done),
             (failed, all, exit) => {
@@ -225,14 +227,14 @@ fn sessions(number: u64) -> String {
     count(number, "session")
 }
 
-/// Returns what trajectories hold, in words.
+/// Returns the content of trajectories in words.
 fn what(counted: Counted) -> String {
     let mut parts = vec![count(counted.steps, "step"), count(counted.calls, "call")];
     if counted.media > 0 {
         parts.push(if counted.media == 1 {
-            "1 medium".to_owned()
+            "1 media file".to_owned()
         } else {
-            format!("{} media", counted.media)
+            format!("{} media files", counted.media)
         });
     }
     parts.join(", ")

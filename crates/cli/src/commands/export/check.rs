@@ -1,4 +1,4 @@
-//! `steno export check`: checks ATIF trajectories, and the files beside them.
+//! `steno export check`: checks ATIF trajectories and their media files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::args::CheckArgs;
 use crate::failure::{Exit, Failure, Outcome, cannot};
 use crate::output::Output;
 
-/// How long a document may be.
+/// The maximum length of a document.
 const INPUT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 pub fn run(args: &CheckArgs, output: &mut Output) -> Outcome {
@@ -39,7 +39,7 @@ pub fn run(args: &CheckArgs, output: &mut Output) -> Outcome {
     }
 }
 
-/// Returns the files in a directory that may be trajectories, in the order of their names. What lies further below are media.
+/// Returns the `.json` and `.jsonl` files of a directory, sorted by name. Subdirectories have media.
 fn files_in(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: io::Error| cannot("list", dir, &error);
     let mut files = Vec::new();
@@ -51,7 +51,7 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     files.sort();
     if files.is_empty() {
-        let message = format!("`{}` has no file that ends in `.json` or `.jsonl`", dir.display());
+        let message = format!("`{}` has no `.json` or `.jsonl` files", dir.display());
         return Err(Failure::nothing(message));
     }
     Ok(files)
@@ -65,7 +65,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     read_host_file(path, INPUT_BYTES_MAX).map_err(|error| cannot("read", path, &error))
 }
 
-/// Checks one file, says what was found, and returns whether it is valid.
+/// Checks one file, prints the findings, and returns whether it is valid.
 fn check(path: &Path, bytes: &[u8], as_json: bool, output: &mut Output) -> bool {
     let is_lines = path.extension().is_some_and(|ending| ending == "jsonl");
     let documents: Vec<(Option<usize>, &[u8])> = if is_lines {
@@ -113,7 +113,7 @@ fn check(path: &Path, bytes: &[u8], as_json: bool, output: &mut Output) -> bool 
         });
         output.json_line(&object.to_string());
     } else if documents.is_empty() {
-        output.line(&format!("{name}: has no trajectory"));
+        output.line(&format!("{name}: no trajectory"));
     } else if is_valid {
         let number = documents.len() as u64;
         let valid = if number == 1 { "valid".to_owned() } else { format!("{number} valid trajectories") };
@@ -131,12 +131,12 @@ fn findings(document: &[u8], beside: &mut DocumentDir) -> Vec<Finding> {
             rule: "json.utf8",
             severity: Severity::Error,
             place: String::new(),
-            words: format!("no UTF-8 at byte {}", error.valid_up_to()),
+            words: format!("not UTF-8 at byte {}", error.valid_up_to()),
         }],
     }
 }
 
-/// The directory that a document lies in.
+/// The directory that contains a document.
 struct DocumentDir(PathBuf);
 
 impl Beside for DocumentDir {

@@ -1,6 +1,6 @@
-//! Where trajectories go: a file, a file of lines, a directory, stdout; and the media beside them.
+//! The destination of trajectories: a file, a file of lines, a directory, stdout; and the directory of media.
 //!
-//! A file appears under its name when it is whole, and what is there already is left alone unless it may be replaced.
+//! A file gets its name when it is complete. Existing files are kept unless `--force` is given.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -12,17 +12,17 @@ use steno_model::RunId;
 use crate::failure::{Failure, cannot};
 use crate::output::Output;
 
-/// Where trajectories go.
+/// The destination of trajectories.
 pub struct Destination {
     form: DestinationForm,
-    /// Whether files may be replaced.
+    /// Whether existing files may be overwritten.
     force: bool,
-    /// How many trajectories went there.
+    /// How many trajectories were written.
     written: u64,
 }
 
 enum DestinationForm {
-    /// One file for one trajectory, which is held until it is sure that there is no other.
+    /// One file for one trajectory, which is kept in memory until it is the only one.
     One {
         path: PathBuf,
         held: Option<String>,
@@ -45,12 +45,12 @@ impl Destination {
         let form = if path == Path::new("-") {
             DestinationForm::Stdout
         } else if path.is_dir() || (ending != "json" && ending != "jsonl") {
-            fs::create_dir_all(path).map_err(|error| cannot("make the directory", path, &error))?;
+            fs::create_dir_all(path).map_err(|error| cannot("create the directory", path, &error))?;
             DestinationForm::Directory(path.to_owned())
         } else {
             check_free(path, force)?;
             let dir = dir_of(path);
-            fs::create_dir_all(dir).map_err(|error| cannot("make the directory", dir, &error))?;
+            fs::create_dir_all(dir).map_err(|error| cannot("create the directory", dir, &error))?;
             if ending == "jsonl" {
                 let (file, temporary) = TemporaryFile::create(path)?;
                 DestinationForm::Lines { path: path.to_owned(), file: BufWriter::new(file), temporary }
@@ -73,7 +73,7 @@ impl Destination {
         MediaDir { base, is_made: false, error: None }
     }
 
-    /// Tells whether it is stdout, which has room for nothing else.
+    /// Tells whether it is stdout, which takes nothing but trajectories.
     pub fn is_stdout(&self) -> bool {
         matches!(self.form, DestinationForm::Stdout)
     }
@@ -82,10 +82,10 @@ impl Destination {
     pub fn check(&self, run: RunId) -> Result<(), Failure> {
         match &self.form {
             DestinationForm::One { path, held: Some(_) } => Err(Failure::usage(format!(
-                "`{}` has room for one trajectory, and there are more",
+                "`{}` can hold only one trajectory, and there are several",
                 path.display()
             ))
-            .with_hint("name a directory, or a file that ends in `.jsonl`")),
+            .with_hint("use a directory, or a file that ends in `.jsonl`")),
             DestinationForm::One { .. } | DestinationForm::Lines { .. } | DestinationForm::Stdout => Ok(()),
             DestinationForm::Directory(dir) => check_free(&file_of(dir, run), self.force),
         }
@@ -120,7 +120,7 @@ impl Destination {
         }
     }
 
-    /// Writes what is held, and gives a file of lines its name; one without any is not made.
+    /// Writes the trajectory that is kept in memory, or names the file of lines; an empty one is not created.
     pub fn finish(self) -> Result<(), Failure> {
         match self.form {
             DestinationForm::One { path, held: Some(json) } => write_file(&path, &json, self.force),
@@ -138,7 +138,7 @@ impl Destination {
 
 /// The directory of media files.
 pub struct MediaDir {
-    /// Nothing where no files can stand beside the trajectory.
+    /// `None` if media cannot be written next to the trajectory.
     base: Option<PathBuf>,
     is_made: bool,
     error: Option<Failure>,
@@ -152,13 +152,13 @@ impl MediaDir {
 
     fn write(&mut self, base: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
         let whole = base.join(path);
-        // It is called by its hash, so that what is there is the same.
+        // It is named by its hash, so an existing file is the same.
         if fs::metadata(&whole).is_ok_and(|known| known.len() == bytes.len() as u64) {
             return Ok(());
         }
         if !std::mem::replace(&mut self.is_made, true) {
             let dir = base.join(MEDIA_DIR);
-            fs::create_dir_all(&dir).map_err(|error| cannot("make the directory", &dir, &error))?;
+            fs::create_dir_all(&dir).map_err(|error| cannot("create the directory", &dir, &error))?;
         }
         let (mut file, temporary) = TemporaryFile::create(&whole)?;
         file.write_all(bytes).map_err(|error| cannot("write", &whole, &error))?;
@@ -199,10 +199,10 @@ fn check_free(path: &Path, force: bool) -> Result<(), Failure> {
 }
 
 fn in_the_way(path: &Path) -> Failure {
-    Failure::nothing(format!("`{}` is there already", path.display())).with_hint("`--force` replaces it")
+    Failure::nothing(format!("`{}` already exists", path.display())).with_hint("`--force` overwrites it")
 }
 
-/// A file that is not whole yet, under a name of its own; gone unless it gets its real one.
+/// An incomplete file under a temporary name; deleted unless it gets its real name.
 struct TemporaryFile(PathBuf);
 
 impl TemporaryFile {
@@ -217,7 +217,7 @@ impl TemporaryFile {
         if force {
             return fs::rename(&self.0, path).map_err(|error| cannot("write", path, &error));
         }
-        // A second name replaces nothing, also if somebody else was quicker; not every file system has it.
+        // A hard link overwrites nothing, even in a race; not every file system has it.
         match fs::hard_link(&self.0, path) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(in_the_way(path)),

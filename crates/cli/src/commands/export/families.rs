@@ -1,5 +1,4 @@
-//! The sessions that arguments name as families of trajectories, one after the other. Never more than one of them is in
-//! memory.
+//! Reads the sessions to export one after the other, each with its subagents. Only one is in memory at a time.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,22 +14,22 @@ use crate::failure::Failure;
 use crate::runs;
 use crate::settings::Settings;
 
-/// What is to be exported, in order.
+/// The sessions to export, in order.
 pub struct SessionQueue<'a> {
     families: Families<'a>,
     records: EvidenceRecords,
 }
 
-/// Runs that belong together, and which of them are wanted.
+/// Related runs, and which of them to export.
 pub struct SessionFamily {
     pub family: Family,
     pub roots: Vec<RunId>,
-    /// Why not all of it could be read.
+    /// Why a part could not be read.
     pub trouble: Option<Failure>,
 }
 
 impl<'a> SessionQueue<'a> {
-    /// Finds what arguments name.
+    /// Finds the sessions that arguments name.
     pub fn find(texts: &[String], library: &'a Library, settings: &Settings) -> Result<Self, Failure> {
         let mut all = None::<Families<'a>>;
         for text in texts {
@@ -42,11 +41,11 @@ impl<'a> SessionQueue<'a> {
                 }
             }
         }
-        let families = all.ok_or_else(|| Failure::usage("name a session, or `--all`"))?;
+        let families = all.ok_or_else(|| Failure::usage("give a session, or `--all`"))?;
         Ok(Self { families, records: EvidenceRecords::of(library)? })
     }
 
-    /// Finds every session of the store that stands below no other; each session is in one of them.
+    /// Finds every session of the store that is not below another; the others are in their families.
     pub fn all(library: &'a Library) -> Result<Self, Failure> {
         Ok(Self { families: library.open_all(Content::Whole)?, records: EvidenceRecords::of(library)? })
     }
@@ -69,7 +68,7 @@ impl<'a> SessionQueue<'a> {
     }
 }
 
-/// Finds what one argument names: a session or a path, else a session as its agent calls it.
+/// Resolves one argument: a session or a path, or else the agent's own name for a session.
 fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Target>, Failure> {
     let failure = match runs::resolve(text, TargetKind::Session, library, settings) {
         Ok(named) => return Ok(vec![named]),
@@ -86,7 +85,7 @@ fn named(text: &str, library: &Library, settings: &Settings) -> Result<Vec<Targe
     Ok(runs.difference(&below).map(|run| Target::Session(*run)).collect())
 }
 
-/// The records that events were made from: in the vault, or in agents' files where they lie.
+/// The records that events were derived from: in the vault, or in agents' files.
 struct EvidenceRecords(Option<EvidenceReader>);
 
 impl EvidenceRecords {
@@ -98,7 +97,7 @@ impl EvidenceRecords {
 
 impl Records for EvidenceRecords {
     fn record(&mut self, evidence: &Evidence) -> Option<Vec<u8>> {
-        // A file that was read where it lies is its own source.
+        // A file that was read directly is its own source.
         let path = PathBuf::from(evidence.source.to_text().as_ref());
         if path.is_absolute() {
             return read_range(&path, evidence.position.offset, evidence.length);

@@ -1,4 +1,4 @@
-//! `steno export`: writes sessions in other people's formats, and checks such files.
+//! `steno export`: exports sessions to other formats, and checks such files.
 
 mod atif;
 mod check;

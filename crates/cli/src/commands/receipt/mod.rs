@@ -1,4 +1,4 @@
-//! `steno receipt`: what one turn did, as far as the record can vouch for it; and whether such a receipt holds.
+//! `steno receipt`: exports, lists and verifies receipts of turns.
 
 mod turn_table;
 
@@ -109,7 +109,7 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
     if is_empty {
         let failure = Failure::nothing("no turns found");
         return Err(match (&args.records, &args.thread) {
-            (_, Some(_)) => failure.with_hint("without `--thread` the turns of all sessions are listed"),
+            (_, Some(_)) => failure.with_hint("without `--thread`, the turns of all sessions are listed"),
             (Some(_), None) => failure,
             (None, None) => failure.with_hint("`steno up` records agents' sessions"),
         });
@@ -117,8 +117,8 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
     Ok(Exit::Done)
 }
 
-/// Returns all sessions, also those below others, the newest first. Times are only a help for eyes here, never an order of
-/// events.
+/// Returns all sessions, including those below others, the newest first. Times only order the list; they are never an
+/// order of events.
 fn newest_first(library: &Library) -> Result<Vec<RunId>, Failure> {
     let mut heads: Vec<&RunHead> = library.heads()?.iter().collect();
     heads.sort_by_cached_key(|head| Reverse(head.started.as_ref().and_then(Timestamp::instant)));
@@ -151,7 +151,7 @@ fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Ou
 
 fn check(args: &ReceiptVerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
     if args.receipt == Path::new("-") && args.lines.as_deref() == Some(Path::new("-")) {
-        return Err(Failure::usage("both the receipt and its lines are to come from stdin")
+        return Err(Failure::usage("the receipt and its lines cannot both come from stdin")
             .with_hint("put one of them into a file"));
     }
     match checked(args, settings) {
@@ -169,10 +169,10 @@ fn check(args: &ReceiptVerifyArgs, settings: &Settings, output: &mut Output) -> 
     Ok(Exit::Done)
 }
 
-/// What to do with a receipt of a session that the store does not have.
+/// The hint for a receipt whose session is not in the store.
 const ELSEWHERE: &str = "`--transcript FILE`, `--lines FILE` and `--records DIR` check it without this store";
 
-/// Whether a receipt holds, unless that could not be found out.
+/// Whether a receipt holds; `None` if that could not be checked.
 type Verdict = Option<bool>;
 
 /// Checks a receipt against what the arguments name.
@@ -180,7 +180,7 @@ fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Ver
     let unknown = |failure: Failure| (None, failure);
     let receipt = input(&args.receipt).map_err(unknown)?;
     let receipt = String::from_utf8(receipt)
-        .map_err(|_| (Some(false), failure(Error::NoReceipt("it is no text".to_owned()))))?;
+        .map_err(|_| (Some(false), failure(Error::NoReceipt("it is not text".to_owned()))))?;
     let store;
     let shown;
     let directory;
@@ -213,10 +213,10 @@ fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Ver
     })
 }
 
-/// Returns what it says of a receipt that its check has failed.
+/// Returns what a failed check means for the receipt.
 fn verdict(error: &Error) -> Verdict {
     match error {
-        // The thread itself is not there.
+        // The thread itself does not exist.
         Error::NoSuchTurn { turns, .. } if turns.is_empty() => None,
         Error::NoReceipt(_)
         | Error::NoSuchTurn { .. }
@@ -241,12 +241,12 @@ fn show_proven(proven: &Proven, is_json: bool, output: &mut Output) {
         });
         return output.json_line(&answer.to_string());
     }
-    output.line(if proven.is_final { "the receipt holds" } else { "the receipt holds, and is not final" });
+    output.line(if proven.is_final { "the receipt holds" } else { "the receipt holds, but is not final" });
     proven.holds.iter().for_each(|holds| output.line(&format!("proven      {holds}")));
     proven.open.iter().for_each(|open| output.line(&format!("not proven  {open}")));
 }
 
-/// Reads a file that somebody names, or stdin.
+/// Reads a named file, or stdin.
 fn input(path: &Path) -> Result<Vec<u8>, Failure> {
     if path == Path::new("-") {
         return read_up_to(io::stdin(), INPUT_BYTES_MAX)
@@ -255,7 +255,7 @@ fn input(path: &Path) -> Result<Vec<u8>, Failure> {
     read_host_file(path, INPUT_BYTES_MAX).map_err(|error| {
         let failure = cannot("read", path, &error);
         let is_else = NotRegular::inside(&error).is_some();
-        if is_else { failure.with_hint("give a file, or `-` for stdin") } else { failure }
+        if is_else { failure.with_hint("use a file, or `-` for stdin") } else { failure }
     })
 }
 
@@ -267,28 +267,28 @@ fn failure(error: Error) -> Failure {
             let hint = match turns.as_slice() {
                 [] => "`steno receipt ls` lists the turns, and with `--records DIR` those of a directory"
                     .to_owned(),
-                [turn] => format!("there is `{turn}`"),
-                turns => format!("there are {}", some(turns)),
+                [turn] => format!("its only turn is `{turn}`"),
+                turns => format!("its turns are {}", some(turns)),
             };
             Failure::nothing(error.to_string()).with_hint(hint)
         }
         Error::Ambiguous { ref turns, .. } => {
-            Failure::usage(error.to_string()).with_hint(format!("name one of {}", some(turns)))
+            Failure::usage(error.to_string()).with_hint(format!("use one of {}", some(turns)))
         }
         Error::Records { ref path, .. } => {
             let failure = Failure::could_not(error.to_string());
-            let hint = "a directory of records has `threads`, `turns`, `items` and `events` in it";
+            let hint = "a directory of records contains `threads`, `turns`, `items` and `events`";
             if path.exists() { failure } else { failure.with_hint(hint) }
         }
-        Error::NoReceipt(_) => Failure::nothing(error.to_string())
-            .with_hint("a receipt can be checked as `steno receipt export` prints it, in JSON"),
-        Error::Lines(_) => Failure::nothing(error.to_string())
-            .with_hint("`steno receipt lines` prints the lines of a receipt, and all of them are needed"),
-        Error::NoIntegrity => Failure::nothing(error.to_string())
-            .with_hint("`steno receipt export --integrity` prints one that has it"),
-        Error::OtherBytes => {
-            Failure::nothing(error.to_string()).with_hint("show it as `steno receipt export` has printed it")
+        Error::NoReceipt(_) => {
+            Failure::nothing(error.to_string()).with_hint("use the JSON that `steno receipt export` prints")
         }
+        Error::Lines(_) => Failure::nothing(error.to_string())
+            .with_hint("all lines that `steno receipt lines` prints are needed"),
+        Error::NoIntegrity => Failure::nothing(error.to_string())
+            .with_hint("`steno receipt export --integrity` prints a receipt that has it"),
+        Error::OtherBytes => Failure::nothing(error.to_string())
+            .with_hint("use the exact bytes that `steno receipt export` printed"),
         Error::NotGiven { .. } => Failure::nothing(error.to_string())
             .with_hint("give `--transcript FILE` once for each run under `source_event_lineage.runs`"),
         Error::Mismatch(_) | Error::Differs(_) => Failure::nothing(error.to_string()),

@@ -6,15 +6,15 @@ use steno_views::{Lines, cut, visible};
 
 use crate::id_lines::IdMarks;
 
-/// How wide the columns of turns, of how they stand and of times are.
+/// The widths of the columns of turns, states and times.
 const TURN_CHARS: usize = "turn-0001".len();
 const STATUS_CHARS: usize = "in_progress".len();
 const TIME_CHARS: usize = "2026-06-08T08:14:42.123Z".len();
-/// How much of a prompt is shown where no terminal tells its width, and how much at least where one does.
+/// The length of a prompt if the width of the terminal is not known, and the minimum if it is.
 const PROMPT_CHARS_MAX: usize = 100;
 const PROMPT_CHARS_MIN: usize = 20;
 
-/// How wide the columns are that have ids in them, which other systems choose as they like.
+/// The widths of the columns of ids, which other systems choose freely.
 pub struct TurnColumns<'a> {
     marks: &'a IdMarks,
     thread: usize,
@@ -29,7 +29,7 @@ impl<'a> TurnColumns<'a> {
         Self { marks, thread: widest(|turn| &turn.thread_id), turn: widest(|turn| &turn.id).max(TURN_CHARS) }
     }
 
-    /// Returns a line for people: session, turn, how it stands, when it began, and the beginning of the prompt.
+    /// Returns a line for people: session, turn, state, start time, and the beginning of the prompt.
     pub fn row(&self, turn: &TurnRecord, width: Option<usize>) -> String {
         let shown = |text: &str| visible(text, Lines::Escape).into_owned();
         let status = shown(&turn.status.to_string());
@@ -53,7 +53,7 @@ impl<'a> TurnColumns<'a> {
             + status_chars.max(STATUS_CHARS)
             + started.chars().count()
             + 4 * "  ".len();
-        // One for the mark that it goes on.
+        // One column for the ellipsis.
         let prompt_chars =
             width.map_or(PROMPT_CHARS_MAX, |width| width.saturating_sub(used + 1).max(PROMPT_CHARS_MIN));
         let prompt = cut(turn.input_summary.as_deref().unwrap_or_default(), prompt_chars);

@@ -29,14 +29,14 @@ use crate::settings::Settings;
 /// How many events may wait for their answer; the reader then waits too.
 const IN_FLIGHT_MAX: usize = 4_096;
 
-/// What the reading thread tells the answering one.
+/// A message from the reading thread to the answering thread.
 enum RecordMessage {
     Appended(PendingRecord),
     /// The line was bad.
     Bad(ModelError),
     /// The journal refused.
     Refused(JournalError),
-    /// The run could not be made; nothing more is read.
+    /// The run could not be created; nothing more is read.
     NotOpened(JournalError),
     /// stdin has ended, or failed.
     End(io::Result<()>),
@@ -46,7 +46,7 @@ enum RecordMessage {
 
 pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     let run = parse_id(&args.run).map_err(|error| {
-        Failure::from(error).with_hint("make one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`")
+        Failure::from(error).with_hint("create one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`")
     })?;
     let level = Level::from(settings.level.value);
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
@@ -79,7 +79,7 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
     }
 }
 
-/// Opens the run although there was no line: whoever sends none asks whether the run can be recorded.
+/// Opens the run even without lines, so that a caller can test whether it can be recorded.
 fn open_without_a_line(writer: &RunWriter) -> Result<(), Failure> {
     match writer.recorder() {
         // Closed by a signal, which is what the command will end with.
@@ -127,8 +127,8 @@ fn record_line(writer: &RunWriter, line: Result<&[u8], ModelError>, level: Level
     }
 }
 
-/// Hands over every line, without its newline; a line that is too long comes as an error. A last line without a
-/// newline counts: stdin has ended, so it is whole.
+/// Passes on every line without its newline; a line that is too long is an error. A last line without a newline
+/// counts, because stdin has ended.
 fn read_lines(
     mut input: impl BufRead,
     mut take: impl FnMut(Result<&[u8], ModelError>) -> bool,
@@ -155,11 +155,11 @@ fn read_lines(
     }
 }
 
-/// The answering side.
+/// Writes the answers.
 struct AnswerWriter {
     level: &'static str,
     stdout: io::BufWriter<io::Stdout>,
-    /// Whether whoever sent the events has stopped reading answers. What they send is recorded all the same.
+    /// Whether the reader of the answers has left. Events are recorded anyway.
     is_reader_gone: bool,
     exit: Exit,
     answered: u64,
@@ -212,7 +212,7 @@ impl AnswerWriter {
         self.outcome()
     }
 
-    /// Says how it went as a whole: the answers tell the sender, this tells whoever started the command.
+    /// Returns the result of the command; the answers are for the sender, this is for the caller.
     fn outcome(&self) -> Outcome {
         if self.refused == 0 {
             return Ok(self.exit);
@@ -222,7 +222,7 @@ impl AnswerWriter {
         Err(failure.with_hint("the answers on stdout say why"))
     }
 
-    /// Returns what comes next. When nothing is waiting, whoever counts on the answers so far gets them first.
+    /// Returns the next message. If none is waiting, the answers so far are flushed first.
     fn next(&mut self, messages: &Receiver<RecordMessage>) -> Result<Option<RecordMessage>, Failure> {
         if let Ok(next) = messages.try_recv() {
             return Ok(Some(next));
@@ -244,7 +244,7 @@ impl AnswerWriter {
         }
     }
 
-    /// Remembers the worst thing that happened: the disk before a bad line.
+    /// Keeps the worst exit code: disk errors before bad lines.
     fn worsen(&mut self, exit: Exit) {
         self.refused += 1;
         if exit.code() > self.exit.code() {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steno_journal::{Error as JournalError, Journal, Recorder, RecordingGuard, RunFile, inspect};
 use steno_model::RunId;
 
-/// The writer of one run, shared by the thread that reads and the one that hears signals.
+/// The writer of one run, shared by the thread that reads lines and the one that handles signals.
 pub struct RunWriter {
     journal: Journal,
     run: RunId,
@@ -16,7 +16,7 @@ pub struct RunWriter {
 }
 
 enum WriterState {
-    /// The run is not there yet.
+    /// The run does not exist yet.
     NotOpened,
     Open(Arc<Recorder>),
     Closed,
@@ -49,7 +49,7 @@ impl RunWriter {
         self.run
     }
 
-    /// Returns the recorder, and opens it first if nobody has.
+    /// Returns the recorder, and opens it if needed.
     pub fn recorder(&self) -> Result<Arc<Recorder>, JournalError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
@@ -63,11 +63,11 @@ impl RunWriter {
         }
     }
 
-    /// Syncs and seals what was recorded, and lets nothing be recorded any more.
+    /// Syncs and seals what was recorded; nothing can be recorded afterwards.
     pub fn close(&self) -> Result<(), JournalError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
-            // Closing twice does nothing, and whoever comes second waits for the first.
+            // Closing twice does nothing; the second caller waits for the first.
             WriterState::Open(recorder) => recorder.close(),
             WriterState::NotOpened | WriterState::Closed => {
                 *state = WriterState::Closed;

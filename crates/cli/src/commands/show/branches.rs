@@ -1,4 +1,4 @@
-//! `steno show --branches`: lists copies of a session that went on differently from some point on.
+//! `steno show --branches`: lists copies of a session that continued differently.
 
 use serde_json::json;
 use steno_journal::{Reader, Store};
@@ -14,10 +14,10 @@ use crate::output::Output;
 use crate::runs;
 use crate::settings::Settings;
 
-/// How much of what was said is shown.
+/// The maximum length of the first words.
 const WORDS_CHARS_MAX: usize = 60;
 
-/// A branch, as it is listed.
+/// A row of the list.
 struct BranchRow {
     session: RunId,
     first: EventRef,
@@ -84,7 +84,7 @@ impl BranchRow {
     }
 }
 
-/// Returns the first line that somebody said in a run from an event on.
+/// Returns the first line of text in a run, starting at an event.
 fn first_words(store: &Store, run: RunId, from: Seq) -> Result<Option<String>, Failure> {
     let mut reader = Reader::open(store, run)?.until_now()?;
     while let Some(recorded) = reader.read_next()? {

@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::runs;
 use crate::settings::Settings;
 
-/// Leaves of a conversation the turn that an event stands in; of one in no turn, what stands in no turn.
+/// Keeps only the turn of an event; for an event outside of turns, only what is outside of turns.
 fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: At) {
     let turn = session.turns.iter().position(|turn| turn.events.contains(&at));
     match turn {
@@ -33,13 +33,13 @@ fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: At) {
     conversation.turns.iter_mut().for_each(|turn| turn.outside_before = 0);
 }
 
-/// Finds an event in a session; `None` where it is one of another.
+/// Finds an event in a session; `None` if its run is not part of it.
 fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<At>, Failure> {
     let Some(number) = session.runs.iter().position(|known| known.id == run) else { return Ok(None) };
     let last = session.runs[number].seq_last;
     if last.is_none_or(|last| last < seq) {
         let last = last.map_or(0, Seq::get);
-        return Err(Failure::nothing(format!("there is no event {run}:{seq}: the run has {last}")));
+        return Err(Failure::nothing(format!("there is no event {run}:{seq}: the last event is {last}")));
     }
     Ok(Some(At { run: RunNumber(number), seq }))
 }
@@ -50,7 +50,7 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
         return branches::run(&args.run, args.json, settings, output);
     }
     let (name, seq) = split_event(&args.run);
-    // An event is one of a run; without one the session is wanted.
+    // An event belongs to a run; without one, the whole session is shown.
     let event = match seq {
         Some(seq) => Some((runs::find_run(name, settings)?, seq)),
         None => None,
@@ -97,7 +97,7 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
     Ok(Exit::Done)
 }
 
-/// Colours a part of a line; the output takes the colours away where they are not wanted.
+/// Colours a part of a line; `Output` removes colours where they are not wanted.
 fn paint(tone: Tone, words: &str) -> String {
     let style = match tone {
         Tone::Frame => Style::new().dimmed(),

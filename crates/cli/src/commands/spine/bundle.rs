@@ -61,13 +61,13 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
     };
     let Some(plan) = plan_bundle(&thread, &report, wish) else {
         return Err(Failure::nothing(format!("the spine of `{thread}` has no sealed segment yet"))
-            .with_hint("somebody is writing it; bundle it when that is done"));
+            .with_hint("it is being written; try again when that has ended"));
     };
     let sources = Sources { store, vault, rollouts: &rollouts };
     let written = write(&args.output, &plan.entries, &sources)?;
     if !has_rollout {
         tracing::warn!(
-            "the archive has no rollout of `{thread}`, nor is it where it lay; the bundle is without it"
+            "the rollout of `{thread}` is neither in the store nor in its original place; the bundle does not have it"
         );
     }
     for LeftOut { file, reason } in &plan.left_out {

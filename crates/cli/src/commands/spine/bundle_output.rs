@@ -116,7 +116,7 @@ impl BundleOutput {
             Form::Directory(disk) => validate_directory(&disk)?,
         };
         if !report.is_valid() {
-            return Err(Failure::could_not("what was written is not valid, and was taken away again")
+            return Err(Failure::could_not("the written bundle is not valid, and was removed")
                 .with_hint("`steno spine validate` checks the spine itself"));
         }
         give_name(&temporary, &path)?;
@@ -142,8 +142,8 @@ pub fn give_name(temporary: &Path, path: &Path) -> Result<(), Failure> {
 }
 
 pub fn in_the_way(path: &Path) -> Failure {
-    Failure::nothing(format!("`{}` is there; nothing was written", path.display()))
-        .with_hint("give a name with `-o` that nothing has")
+    Failure::nothing(format!("`{}` already exists; nothing was written", path.display()))
+        .with_hint("use a name with `-o` that does not exist yet")
 }
 
 pub fn discard(temporary: &Path) {

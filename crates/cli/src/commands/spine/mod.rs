@@ -29,8 +29,9 @@ pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcom
 
 /// Says that there is none, and what makes one.
 fn no_spines() -> Failure {
-    Failure::nothing("the store has no spines")
-        .with_hint("`steno spine record` makes them of Codex's sessions, `steno app-server` while they go on")
+    Failure::nothing("the store has no spines").with_hint(
+        "`steno spine record` creates them from sessions of Codex, `steno app-server` records them live",
+    )
 }
 
 /// Finds the thread with a spine that somebody means.
@@ -40,7 +41,7 @@ fn find_thread(text: &str, library: &Library) -> Result<ThreadId, Failure> {
         if !matches!(error, LibraryError::NotFound { .. }) {
             return error.into();
         }
-        Failure::nothing(format!("no spine of `{text}`"))
+        Failure::nothing(format!("there is there is no spine of `{text}`"))
             .with_hint("`steno spine ls` lists the threads that have one")
     })
 }

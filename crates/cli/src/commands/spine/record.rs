@@ -42,7 +42,7 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
     if args.all {
         jobs.extend(rollouts::threads(&recording.library)?.into_iter().map(Job::Thread));
         if jobs.is_empty() {
-            return Err(Failure::nothing("the archive has no sessions of Codex").with_hint(HINT));
+            return Err(Failure::nothing("the store has no sessions of Codex").with_hint(HINT));
         }
     }
     let (bar, all, mut failed) = (bar(jobs.len() as u64), jobs.len(), 0);
@@ -67,7 +67,8 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
     Ok(Exit::Done)
 }
 
-const HINT: &str = "name a session file, a directory of them, a trace, or a thread of the archive";
+const HINT: &str =
+    "give a session file, a directory of session files, a trace directory, or a thread of the store";
 
 fn bar(sources: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(sources), ProgressDrawTarget::stderr());
@@ -111,7 +112,7 @@ impl Recording<'_> {
             jobs.extend(found.into_failures().into_iter().map(|error| Job::Unlisted(error.into())));
             if jobs.len() == before {
                 let message = format!(
-                    "`{source}` has no session files of Codex, and is no trace: it has no `manifest.json` and `trace.jsonl`"
+                    "`{source}` has no session files of Codex, and is not a trace: it has no `manifest.json` and `trace.jsonl`"
                 );
                 return Err(Failure::nothing(message).with_hint(HINT));
             }
@@ -133,17 +134,17 @@ impl Recording<'_> {
         };
         if let Ok(thread) = find_thread(source, &self.library) {
             let message =
-                format!("`{thread}` has a spine, and the archive no session file of it to go on from");
+                format!("`{thread}` has a spine, but the store has no session file to continue it from");
             return Err(Failure::nothing(message).with_hint("`steno spine ls` lists the spines"));
         }
         Err(match self.library.resolve_stored(source, TargetKind::Run) {
             Ok(run) if self.library.has(run)? => {
-                let message = format!("run {run} was not made from a session file of Codex");
-                Failure::nothing(message).with_hint("only Codex's sessions become spines")
+                let message = format!("run {run} was not derived from a session file of Codex");
+                Failure::nothing(message).with_hint("only sessions of Codex become spines")
             }
             Err(error @ LibraryError::Ambiguous { .. }) => error.into(),
             Ok(_) | Err(_) => {
-                let message = format!("there is no file `{source}`, and no such thread in the archive");
+                let message = format!("there is no file `{source}`, and no such thread in the store");
                 Failure { message, ..failure }.with_hint(HINT)
             }
         })
@@ -170,7 +171,7 @@ impl Recording<'_> {
                 Err(Failure::nothing(format!("`exclude_projects` excludes the project of `{name}`")))
             }
             Verdict::Unknown => Err(Failure::nothing(format!(
-                "`{name}` does not say which project it is of, and `exclude_projects` is set"
+                "the project of `{name}` is not known, and `exclude_projects` is set"
             ))),
         }
     }
@@ -210,7 +211,7 @@ impl Recording<'_> {
             all = Some((threads, before + written));
         }
         all.ok_or_else(|| {
-            Failure::nothing(format!("the archive has no session file of `{thread}`")).with_hint(HINT)
+            Failure::nothing(format!("the store has no session file of `{thread}`")).with_hint(HINT)
         })
     }
 }
@@ -228,10 +229,8 @@ fn is_rollout(path: &Path) -> bool {
 
 fn no_session(error: Error, source: &str) -> Failure {
     let hint = match error {
-        Error::NoThread { .. } => Some("session files of Codex are recorded so, and its traces".to_owned()),
-        Error::Forgotten { .. } => {
-            Some(format!("`steno spine record --again {source}` records it all the same"))
-        }
+        Error::NoThread { .. } => Some("only session files and traces of Codex can be recorded".to_owned()),
+        Error::Forgotten { .. } => Some(format!("`steno spine record --again {source}` records it anyway")),
         Error::OtherSource { .. }
         | Error::Forgetting { .. }
         | Error::Source { .. }

@@ -57,16 +57,18 @@ fn check_no_session(path: &Path) -> Result<(), Failure> {
     let Ok(opened) = AgentFile::open(path) else { return Ok(()) };
     let Some(sniffed) = opened.sniffed() else { return Ok(()) };
     let name = path.display();
-    let failure = Failure::usage(format!("`{name}` is {}, and no spine", surface_name(sniffed.surface)));
+    let failure = Failure::usage(format!("`{name}` is {}, not a spine", surface_name(sniffed.surface)));
     Err(match sniffed.surface {
-        Surface::CodexRollout => failure.with_hint(format!("`steno spine record {name}` makes one of it")),
+        Surface::CodexRollout => {
+            failure.with_hint(format!("`steno spine record {name}` creates one from it"))
+        }
         Surface::CodexAppServer
         | Surface::CodexExec
         | Surface::ClaudeDisk
         | Surface::ClaudeStream
         | Surface::GeminiChat
         | Surface::GeminiStream
-        | Surface::CopilotEvents => failure.with_hint("only Codex's sessions become spines"),
+        | Surface::CopilotEvents => failure.with_hint("only sessions of Codex become spines"),
     })
 }
 
@@ -113,7 +115,7 @@ impl Read for Bounded {
         let given = self.bytes.read(into)?;
         self.given += given as u64;
         if self.given > UNPACKED_BYTES_FREE + self.read.get().saturating_mul(UNPACKED_TIMES_MAX) {
-            let words = format!("it unpacks to more than {UNPACKED_TIMES_MAX} times what there is of it");
+            let words = format!("it unpacks to more than {UNPACKED_TIMES_MAX} times its size");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
         }
         Ok(given)

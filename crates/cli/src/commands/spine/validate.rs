@@ -36,7 +36,7 @@ pub fn run(args: &SpineValidateArgs, settings: &Settings, output: &mut Output) -
             _ => format!("{invalid} of {} are not valid", count(checked, "spine")),
         };
         let failure = Failure::nothing(message);
-        let hint = "nothing was changed: only what a crash left open can be mended";
+        let hint = "nothing was changed: only what a crash left open can be repaired";
         return Err(if args.repair { failure.with_hint(hint) } else { failure });
     }
     Ok(Exit::Done)
@@ -71,8 +71,9 @@ fn repair(target: &Target, settings: &Settings) -> Result<(Report, Vec<Repair>),
         }
         Target::Directory(path) => repair_directory(&open_directory(path)?, jiff::Timestamp::now())?,
         Target::Archive(path) => {
-            let message = format!("`{}` is an archive, and those are not mended", path.display());
-            return Err(Failure::usage(message).with_hint("unpack it, and give the directory"));
+            let message =
+                format!("`{}` is a bundle in a file, and only directories can be repaired", path.display());
+            return Err(Failure::usage(message).with_hint("unpack it, and use the directory"));
         }
     };
     // What was found before is no longer so.

@@ -1,4 +1,4 @@
-//! `steno usage`: what sessions cost in tokens, from the store and from what is not archived yet.
+//! `steno usage`: counts tokens of sessions in the store and in files that are not archived yet.
 
 mod sources;
 mod table;
@@ -45,7 +45,7 @@ fn print(args: &UsageArgs, answer: UsageResult, marks: &IdMarks, output: &mut Ou
     let by = each_once(&args.by.iter().map(|group| group.column()).collect::<Vec<_>>());
     let mut groups = grouped(&rows, &by);
     if files.unread + files.cut > 0 {
-        // What was not read may belong to any of them.
+        // Unread usage may belong to any row.
         for used in groups.values_mut() {
             used.is_lower_bound = true;
         }
@@ -60,9 +60,7 @@ fn print(args: &UsageArgs, answer: UsageResult, marks: &IdMarks, output: &mut Ou
     files.check()?;
     if runs.damaged > 0 {
         let message = format!("could not read {} of {} runs", runs.damaged, runs.total);
-        return Err(
-            Failure::could_not(message).with_hint("`steno verify --all` says what is wrong with them")
-        );
+        return Err(Failure::could_not(message).with_hint("`steno verify` shows what is wrong with them"));
     }
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! Where the answer of `steno usage` comes from: the store, agents' files that are not archived yet, or named files.
+//! The sources of `steno usage`: the store, agents' files that are not archived yet, or named files.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct UsageResult {
     pub runs: RunCounts,
     /// Files of agents.
     pub files: Tally,
-    /// Both in words.
+    /// A description of both.
     pub sources: String,
 }
 
@@ -32,46 +32,45 @@ pub fn from_paths(paths: &[PathBuf]) -> Result<UsageResult, Failure> {
     read_files(UsageBuilder::new(), Files::find(paths))
 }
 
-/// Reads the agents' homes alone, and says why.
+/// Reads only the agents' homes, and prints the reason.
 pub fn from_homes(why: &str) -> Result<UsageResult, Failure> {
     let found: Vec<_> = discovery::homes(&environment()).found.iter().flat_map(session_dirs).collect();
     if found.is_empty() {
         let failure = Failure::nothing("no agent's sessions found");
-        return Err(failure.with_hint("name a file or directory: `steno usage PATH`"));
+        return Err(failure.with_hint("give a file or directory: `steno usage PATH`"));
     }
-    notice(&format!("usage from the agents' files alone, without deleted sessions: {why}"));
+    notice(&format!("usage of the agents' files only, without deleted sessions: {why}"));
     read_files(UsageBuilder::new(), Files::find(&found))
 }
 
-/// Reads all runs of the store, and the files that the archive does not have or not to their end.
+/// Reads all runs of the store, and the files that are not archived completely.
 pub fn from_store(library: &Library, settings: &Settings) -> Result<UsageResult, Failure> {
     let mut usage = UsageBuilder::new();
     let runs = library.usage(&mut usage, &|| !Output::is_abandoned())?;
-    // The samples have nothing to do with the agents on this machine.
+    // The samples are independent of the agents on this machine.
     let waits_for = if settings.is_demo { SourceLocations::default() } else { places(&[], settings)? };
     let waiting = unrecorded_files(library.vault()?, &waits_for).map_err(recording::failure)?;
     let waiting = waiting.into_iter().map(|file| (file.path, file.source.map(|source| source.to_string())));
     let answer = read_files(usage, Files::of_sources(waiting.collect()))?;
     let runs_read = count(runs.total, "run");
     let sources = match answer.files.known {
-        0 => format!("{runs_read} of the store"),
-        files => format!("{runs_read} of the store and {} not archived yet", count(files, "file")),
+        0 => format!("{runs_read} in the store"),
+        files => format!("{runs_read} in the store and {} not archived yet", count(files, "file")),
     };
-    notice(&format!("usage from {sources}"));
+    notice(&format!("usage of {sources}"));
     Ok(UsageResult { runs, sources, ..answer })
 }
 
 fn read_files(usage: UsageBuilder, files: Files) -> Result<UsageResult, Failure> {
     let mut fold = UsageSink { usage, runs: BTreeSet::new() };
     let files = files.each(|file| read(file, &mut fold))?;
-    let sources =
-        format!("{}, of which {} are an agent's that can be read", count(files.total, "file"), files.known);
+    let sources = format!("{} ({} of them readable agents' files)", count(files.total, "file"), files.known);
     Ok(UsageResult { usage: fold.usage, runs: RunCounts::default(), files, sources })
 }
 
 fn read(file: AgentFile, fold: &mut UsageSink) -> Result<Option<FileReport>, FileError> {
     if file.surface().is_none() {
-        tracing::debug!("`{}` is no agent's file", file.path().display());
+        tracing::debug!("`{}` is not an agent's file", file.path().display());
     }
     fold.runs.clear();
     let read = file.read(fold, |_| Output::is_abandoned())?;
@@ -94,7 +93,7 @@ fn session_dirs(home: &Home) -> Vec<PathBuf> {
     dirs.iter().map(|dir| home.root.join(dir)).filter(|dir| dir.is_dir()).collect()
 }
 
-/// Hands the events that count on to the view.
+/// Passes the relevant events on to the usage builder.
 struct UsageSink {
     usage: UsageBuilder,
     /// The runs of the file that is being read.
@@ -102,7 +101,7 @@ struct UsageSink {
 }
 
 impl UsageSink {
-    /// Takes note that the file has lost something, which may have been usage.
+    /// Notes that the file is incomplete, so that usage may be missing.
     fn mark_incomplete(&mut self) {
         for run in &self.runs {
             self.usage.mark_incomplete(*run);

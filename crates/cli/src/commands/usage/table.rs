@@ -50,8 +50,7 @@ pub fn print_table(groups: &BTreeMap<UsageGroup, Used>, by: &[Column], marks: &I
         output.line(&line(row));
     }
     if total.is_lower_bound {
-        output
-            .line("≥ at least so much: what could be read does not have the final counts of every response");
+        output.line("≥ lower bound: the record does not have the final counts of every response");
     }
 }
 

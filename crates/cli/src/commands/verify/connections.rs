@@ -1,4 +1,4 @@
-//! The part of `steno verify` for connections that are being recorded, or wait to be archived.
+//! Connections in `steno verify`: those that are being recorded or wait to be archived.
 
 use anstyle::AnsiColor;
 use serde_json::json;
@@ -43,7 +43,7 @@ fn line(spooled: RecordedConnection, checked: &Result<ConnectionCheck, String>) 
             );
             if heard.torn_bytes > 0 {
                 line.push_str(&format!(
-                    ", and a torn end of {} that was never a message",
+                    ", and a torn end of {} that was never a whole message",
                     size(heard.torn_bytes)
                 ));
             }

@@ -36,23 +36,23 @@ use crate::settings::Settings;
 
 type ExpectedSeals = BTreeMap<RunId, Vec<Seal>>;
 
-/// What was checked, how it is called, how it went.
+/// The check of one transcript.
 struct TranscriptCheck {
     name: String,
-    /// The run, where it is known without reading the file.
+    /// The run, if it is known without reading the file.
     run: Option<RunId>,
     outcome: Result<CheckReport, JournalError>,
-    /// How many seals were expected of it; `None` when nobody gave a file of expected seals.
+    /// How many seals were expected; `None` without a file of expected seals.
     expected: Option<u64>,
-    /// How many of them are of a transcript of the run from before it was derived anew.
+    /// How many of them belong to a superseded transcript of the run.
     superseded: u64,
-    /// Whether somebody writes to it now, so that an unterminated end is just not finished yet.
+    /// Whether a process is writing to it, so that its last line may be incomplete.
     held: bool,
-    /// The command that makes it again from the archive, where it is damaged or missing and that can be done.
+    /// The command that derives it again, if it is damaged or missing and the store has its file.
     mend: Option<String>,
 }
 
-/// How many were checked, and how it went.
+/// Counts of passed and failed checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckCounts {
     pub good: u64,
@@ -70,7 +70,7 @@ impl CheckCounts {
 }
 
 pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    // First, as what follows may fail at such a file.
+    // This comes first, because later checks may fail at such a file.
     let foreign = if args.runs.is_empty() {
         verify_owners(settings, args.json, output)
     } else {
@@ -115,7 +115,7 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
         }
     }
     if evidence.bad > 0 {
-        failed.push(format!("{} in the evidence", count(evidence.bad, "thing")));
+        failed.push(format!("{} in the evidence", count(evidence.bad, "problem")));
     }
     if foreign.bad > 0 {
         failed.push(format!("{} of other users", count(foreign.bad, "file")));
@@ -127,17 +127,17 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
         return Ok(Exit::Done);
     }
     let hint = match (transcripts.bad, spines.bad, connections.bad, evidence.bad) {
-        _ if foreign.bad > 0 => "nothing was changed; `steno doctor` says how to mend the owners of files",
+        _ if foreign.bad > 0 => "nothing was changed; `steno doctor` shows how to fix the owners of files",
         (1.., ..) => {
-            "nothing was changed; `steno events RUN` reads what is good; `steno rederive RUN` makes a transcript again, if the archive has its file"
+            "nothing was changed; `steno events RUN` shows the undamaged part; `steno rederive RUN` derives the transcript again, if the store has its file"
         }
-        (0, 1.., ..) => "nothing was changed; `steno spine validate THREAD` says all that is wrong with one",
-        (0, 0, 1.., _) => "nothing was changed; what can be read of it is archived by `steno import`",
+        (0, 1.., ..) => "nothing was changed; `steno spine validate THREAD` shows all errors of a spine",
+        (0, 0, 1.., _) => "nothing was changed; `steno import` archives the readable part",
         (0, 0, 0, 0) => {
-            "nothing was changed; `steno restore RUN` gives back the files that the run was made from"
+            "nothing was changed; `steno restore RUN` restores the files that the run was derived from"
         }
         (0, 0, 0, 1..) => {
-            "nothing was changed; what it touches cannot be restored, everything else can; files that agents still have are kept anew by `steno up`"
+            "nothing was changed; the affected files cannot be restored, all others can; `steno up` archives again what agents still have"
         }
     };
     Err(Failure::nothing(format!("{} failed the check", failed.join(" and "))).with_hint(hint))
@@ -177,15 +177,15 @@ fn verify_runs(
         let file = file.display().to_string();
         let file = visible(&file, Lines::Escape);
         tracing::warn!(
-            "`{file}` has no seal of {unnamed} of {}; that they were not cut is not checked",
+            "`{file}` has no seal of {unnamed} of {}; whether they were cut was not checked",
             count(tally.all(), "transcript")
         );
     }
     Ok(tally)
 }
 
-/// Returns what is to be checked: what was asked for, else every run of the store, those that the archive has made of agents'
-/// files and that are missing, and every run expected in it.
+/// Returns what to check: the given runs, or else every run of the store, missing runs that the store has a file of,
+/// and every expected run.
 fn wanted(
     args: &VerifyArgs,
     settings: &Settings,
@@ -196,7 +196,7 @@ fn wanted(
     }
     let mut wanted = match runs::open_store(settings)? {
         Some(store) => {
-            // What is wrong with the vault is told of the vault.
+            // Problems of the vault are reported with the vault.
             let made = runs_with_evidence(&Vault::open(Arc::clone(store.disk()))).unwrap_or_default();
             store.runs()?.into_iter().chain(made).collect()
         }
@@ -232,7 +232,7 @@ fn check(
                 let SealsByTranscript { current, superseded, last } = sort_seals(&store, *run, seals)?;
                 finding.superseded = superseded;
                 finding.outcome = match last {
-                    // A newer adapter does not give the run, and what it was is kept.
+                    // A newer adapter does not produce the run, and the old transcript is kept.
                     Some(checked) if current.is_empty() && !store.has(*run)? => Ok(checked),
                     _ => check_run_with(&store, *run, current, &mut |envelope| evidence.event(envelope)),
                 };
@@ -245,7 +245,7 @@ fn check(
         }
         RunOrFile::File(path) => {
             let (outcome, run) = check_path(path, expected)?;
-            // Of a file that does not say which run it is, nothing can have been expected.
+            // Without a run id in the file, no seals are expected.
             let seals = expected.zip(run).map(|(expected, run)| seals_of(Some(expected), run).len() as u64);
             let name = path.display().to_string();
             Ok(TranscriptCheck {
@@ -261,12 +261,13 @@ fn check(
     }
 }
 
-/// Tells whether the archive can make a run again.
+/// Tells whether a run can be derived again.
 fn can_mend(store: &Store, run: RunId) -> bool {
     has_evidence(store, &Vault::open(Arc::clone(store.disk())), run).unwrap_or(false)
 }
 
-/// Checks the transcripts of a run from before it was derived anew; tells only of those that are not as they were.
+/// Checks the superseded transcripts of a run against their seals; returns those that do not match. A transcript that
+/// was already damaged when it was superseded is not checked.
 fn check_kept(run: RunId, settings: &Settings) -> Result<Vec<TranscriptCheck>, Failure> {
     let Some(store) = runs::open_store(settings)? else { return Ok(Vec::new()) };
     let bad = damaged_superseded(&store, run)?.into_iter();
@@ -286,8 +287,8 @@ fn seals_of(expected: Option<&ExpectedSeals>, run: RunId) -> Vec<Seal> {
     expected.and_then(|expected| expected.get(&run)).cloned().unwrap_or_default()
 }
 
-/// Checks a file outside the store: against the seals beside it, and those expected of its run. Returns the run too,
-/// as far as the file says which.
+/// Checks a file outside the store against the seals next to it and the expected seals. Also returns the run, if the
+/// file names it.
 fn check_path(
     path: &Path,
     expected: Option<&ExpectedSeals>,
@@ -306,13 +307,13 @@ fn check_path(
 fn read_expected(path: &Path) -> Result<ExpectedSeals, Failure> {
     let expected = parse_seals(path, &read_text(path)?)?;
     if expected.is_empty() {
-        return Err(Failure::usage(format!("`{}` has no seals in it", path.display()))
+        return Err(Failure::usage(format!("`{}` has no seals", path.display()))
             .with_hint("`steno seal RUN` prints seals to keep elsewhere"));
     }
     Ok(expected)
 }
 
-/// Reads the seals beside a file; a line that its writer did not finish vouches for nothing.
+/// Reads the seals next to a file; an incomplete last line is ignored.
 fn read_seals_file(path: &Path) -> Result<ExpectedSeals, Failure> {
     let text = read_text(path)?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -338,7 +339,7 @@ fn parse_seals(path: &Path, text: &str) -> Result<ExpectedSeals, Failure> {
     Ok(expected)
 }
 
-/// A bar on stderr for long work; nothing where stderr is no terminal.
+/// A progress bar on stderr; hidden if stderr is not a terminal.
 fn progress(total: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} transcripts, {eta} left");
@@ -363,11 +364,11 @@ impl TranscriptCheck {
                     }
                 }
                 if self.is_unnamed() {
-                    line.push_str(", no seal of it expected");
+                    line.push_str(", no expected seal");
                 }
                 if self.superseded > 0 {
                     line.push_str(&format!(
-                        ", {} of its transcript from before it was derived anew, which is kept",
+                        ", {} of an older transcript of the run, which is kept",
                         count(self.superseded, "expected seal")
                     ));
                 }
@@ -381,14 +382,14 @@ impl TranscriptCheck {
                         | JournalError::SealBroken { why: "the file is missing", .. }
                 );
                 let word = if gone { format!("{bad}MISSING{bad:#}") } else { damaged() };
-                let mend = self.mend.as_ref().map(|mend| format!("; `{mend}` makes it again"));
+                let mend = self.mend.as_ref().map(|mend| format!("; `{mend}` derives it again"));
                 let why = with_causes(error);
                 format!("{word}  {name}  {}{}", visible(&why, Lines::Escape), mend.unwrap_or_default())
             }
         }
     }
 
-    /// Tells whether a transcript is damaged or missing. Something else in its place is no transcript.
+    /// Tells whether a transcript is damaged or missing. Another kind of file in its place does not count.
     fn is_flawed(&self) -> bool {
         matches!(
             self.outcome,
@@ -399,7 +400,7 @@ impl TranscriptCheck {
         )
     }
 
-    /// Tells whether there are expected seals, and none of this one.
+    /// Tells whether there are expected seals, but none for this run.
     fn is_unnamed(&self) -> bool {
         self.expected == Some(0)
     }
@@ -419,7 +420,7 @@ impl TranscriptCheck {
         words
     }
 
-    /// Returns how long a torn tail is, unless its writer is still at it.
+    /// Returns the length of a torn tail, unless its writer is still active.
     fn torn(&self, ending: Ending) -> Option<u64> {
         match ending {
             Ending::Torn { len, .. } if !self.held => Some(len),
@@ -460,8 +461,8 @@ impl TranscriptCheck {
     }
 }
 
-/// Returns where the first bad line begins; or, where a hash tells that something differs and not what, which byte can be the
-/// first to differ at the earliest and at the latest.
+/// Returns where the first bad line begins. If only a hash differs, returns the earliest and the latest byte that can
+/// be the first difference.
 fn place_of(error: &JournalError) -> (Option<u64>, Option<u64>) {
     if let JournalError::SealBroken { differs: Some(differs), .. } = error {
         return (Some(differs.start), Some(differs.end.saturating_sub(1)));

@@ -1,4 +1,4 @@
-//! The part of `steno verify` that names files of other users.
+//! File owners in `steno verify`.
 
 use anstyle::AnsiColor;
 use serde_json::json;
@@ -10,9 +10,9 @@ use crate::commands::doctor::survey;
 use crate::output::Output;
 use crate::settings::Settings;
 
-/// Names everything in the store that belongs to another user than the store itself.
+/// Reports everything in the store that belongs to another user than the store itself.
 pub fn verify_owners(settings: &Settings, as_json: bool, output: &mut Output) -> CheckCounts {
-    // A store that cannot be opened is told of by whoever needs more of it.
+    // A store that cannot be opened is reported elsewhere.
     let Ok(Some(survey)) = survey(settings) else { return CheckCounts::default() };
     for Foreign { path, owner } in &survey.foreign {
         let path = path.to_string_lossy();

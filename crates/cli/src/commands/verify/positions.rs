@@ -1,4 +1,4 @@
-//! The part of `steno verify` that follows evidence: from every event and spine record to the bytes it was made from.
+//! Evidence positions in `steno verify`: checks that the bytes of every event and spine record are in the vault.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use super::CheckCounts;
 use crate::failure::Failure;
 use crate::output::{Output, damaged};
 
-/// Begins to follow evidence into the vault of a store.
+/// Starts a check against the vault of a store.
 pub fn follow_evidence(store: &Store) -> EvidenceCheck {
     EvidenceCheck::new(Vault::open(Arc::clone(store.disk())))
 }
 
-/// Takes the records of a spine. What cannot be read is told by who checks the spine.
+/// Adds the records of a spine. Unreadable records are reported by the check of the spine.
 pub fn take_spine(store: &Store, thread: &ThreadId, check: &mut EvidenceCheck) -> Result<(), Failure> {
     let mut reader = SpineReader::new(Arc::clone(store.disk()), StorePath::spine_of(thread));
     while let Ok(Some(record)) = reader.read_next() {
@@ -28,8 +28,7 @@ pub fn take_spine(store: &Store, thread: &ThreadId, check: &mut EvidenceCheck) -
     Ok(check.look_up_some()?)
 }
 
-/// Looks up what was taken, and says what came of it; returns how much is wrong. Where nothing names any evidence there is
-/// nothing to say.
+/// Looks up all positions, and prints the result. Prints nothing if no record has evidence.
 pub fn verify_positions(
     check: EvidenceCheck,
     as_json: bool,
@@ -64,21 +63,19 @@ fn wrong_line(wrong: &WrongEvidence) -> String {
         None => format!("source {}", wrong.source),
     };
     let (generation, from, len) = (wrong.generation, wrong.offset, count(wrong.length, "byte"));
-    let words = format!(
-        "{who} names {len} from byte {from} on in generation {generation} of {source}: {}",
-        wrong.why
-    );
+    let words =
+        format!("{who} points to {len} at byte {from} in generation {generation} of {source}: {}", wrong.why);
     format!("{}  {}", damaged(), visible(&words, Lines::Escape))
 }
 
 fn report_line(report: &EvidenceReport) -> String {
     let mut words = format!("positions: {} of {} found in the evidence", report.found, report.all);
     for (number, what) in [
-        (report.wrong, "not where their evidence says"),
+        (report.wrong, "wrong"),
         (report.without, "without evidence"),
-        (report.forgotten, "of files that were forgotten"),
-        (report.elsewhere, "of files that the vault does not have"),
-        (report.unreadable, "in evidence that is damaged"),
+        (report.forgotten, "in forgotten files"),
+        (report.elsewhere, "in files that the vault does not have"),
+        (report.unreadable, "in damaged evidence"),
     ] {
         if number > 0 {
             words.push_str(&format!(", {number} {what}"));

@@ -1,4 +1,4 @@
-//! The spines' part of `steno verify`: every segment, meta file and artifact of every thread.
+//! Spines in `steno verify`: every segment, meta file and artifact of every thread.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,27 +17,28 @@ use super::CheckCounts;
 use crate::failure::Failure;
 use crate::output::{self, Output, notice, size};
 
-/// Says that the spines of runs which were asked for by themselves are not checked with them.
+/// Prints that the spines of the given runs were not checked.
 pub fn notice_unchecked_spines(library: &Library, runs: &[RunId]) -> Result<(), Failure> {
     let relations = library.relations()?;
     let sessions: BTreeSet<RunId> =
         runs.iter().map(|run| relations.owner(*run)).chain(runs.iter().copied()).collect();
     for thread in library.spines()?.iter().filter(|thread| sessions.contains(&session_run(thread.as_str()))) {
         notice(&format!(
-            "the spine of {thread} was not checked: `steno spine validate {thread}` does that, and `steno verify` without a run"
+            "the spine of {thread} was not checked: `steno spine validate {thread}` checks it, and so does `steno verify` without RUN"
         ));
     }
     Ok(())
 }
 
-/// Checks all spines of a store. What somebody is writing is checked as far as it is there.
+/// Checks all spines of a store. Those that are being written are checked up to their current end.
 pub fn verify_spines(store: &Store, as_json: bool, output: &mut Output) -> Result<CheckCounts, Failure> {
     let threads = store.spines()?;
     let bar = ProgressBar::with_draw_target(Some(threads.len() as u64), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} spines, {eta} left");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let mut tally = CheckCounts::default();
-    // Of these anything may be left, and nothing counts. A file of tombstones that cannot be read is told with the evidence.
+    // The rest of a forgotten spine may be incomplete, and is not checked. Unreadable tombstones are reported with
+    // the evidence.
     let forgotten = Vault::open(Arc::clone(store.disk())).spine_tombstones().unwrap_or_default();
     let is_going = |thread: &ThreadId| forgotten.iter().any(|one| one.is_of(thread) && !one.is_swept);
     for thread in &threads {
@@ -49,7 +50,7 @@ pub fn verify_spines(store: &Store, as_json: bool, output: &mut Output) -> Resul
             });
             continue;
         }
-        // What cannot be read is no reason to leave the others unchecked.
+        // An unreadable spine does not stop the check of the others.
         let checked = validate_spine(store, thread);
         bar.inc(1);
         tally.add(checked.as_ref().is_ok_and(Report::is_valid));
@@ -102,7 +103,7 @@ fn unsealed_words(thread: &ThreadId, report: &Report) -> String {
 fn going(thread: &ThreadId) -> String {
     let ok = AnsiColor::Green.on_default();
     format!(
-        "{ok}ok{ok:#}       spine {thread}  forgotten; what is left of it goes with the next `steno forget` or `steno up`"
+        "{ok}ok{ok:#}       spine {thread}  forgotten; the next `steno forget` or `steno up` deletes the rest"
     )
 }
 

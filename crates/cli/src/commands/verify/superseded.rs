@@ -1,4 +1,4 @@
-//! The transcripts of `steno verify` that others took the place of: seals that were kept elsewhere may be theirs.
+//! Superseded transcripts in `steno verify`: expected seals may belong to them.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use steno_model::RunId;
 
 use crate::failure::Failure;
 
-/// Expected seals, sorted by the transcript that they are of.
+/// Expected seals, by the transcript that they belong to.
 pub struct SealsByTranscript {
-    /// Those that the run's transcript has to match.
+    /// Seals that the current transcript must match.
     pub current: Vec<Seal>,
-    /// How many match one that was derived anew since.
+    /// How many seals match a superseded transcript.
     pub superseded: u64,
-    /// How the last of these was found.
+    /// The check of the last of these.
     pub last: Option<CheckReport>,
 }
 
@@ -37,8 +37,8 @@ pub fn sort_seals(store: &Store, run: RunId, seals: Vec<Seal>) -> Result<SealsBy
     Ok(sorted)
 }
 
-/// Checks the superseded transcripts of a run against the seals that are kept with them; returns those that do not match. One
-/// that was damaged already when another took its place is kept as it was.
+/// Checks the superseded transcripts of a run against their seals; returns those that do not match. A transcript that
+/// was already damaged when it was superseded is not checked.
 pub fn damaged_superseded(store: &Store, run: RunId) -> Result<Vec<(StorePath, JournalError)>, Failure> {
     let mut damaged = Vec::new();
     let known = store.superseded_damaged(run)?;

@@ -1,4 +1,4 @@
-//! The evidence's part of `steno verify`: every pack, manifest and tail, and which sessions damage touches.
+//! Evidence in `steno verify`: every pack, manifest and tail, and the sessions that damage affects.
 
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ use super::CheckCounts;
 use crate::failure::Failure;
 use crate::output::{Output, damaged, size};
 
-/// Checks the vault of a store; returns how many files there are and how many things are wrong. A store without a vault has
-/// nothing to check.
+/// Checks the vault of a store; returns how many files it has and how many problems.
 pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result<CheckCounts, Failure> {
     let vault = Vault::open(Arc::clone(store.disk()));
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
@@ -41,16 +40,16 @@ pub fn verify_vault(store: &Store, as_json: bool, output: &mut Output) -> Result
 
 fn print_finding(finding: &Finding, output: &mut Output) {
     output.line(&format!("{}  {}", damaged(), visible(&with_causes(&finding.error), Lines::Escape)));
-    for touched in &finding.affects {
-        output.line(&format!("         touches {}", visible(&touched_words(touched), Lines::Escape)));
+    for source in &finding.affects {
+        output.line(&format!("         affects {}", visible(&source_words(source), Lines::Escape)));
     }
     if finding.affects.is_empty() {
-        output.line("         every source can be read all the same");
+        output.line("         all sources can still be read");
     }
 }
 
-/// Names a source by what people know it by.
-fn touched_words(touched: &AffectedSource) -> String {
+/// Describes a source by its session and path.
+fn source_words(touched: &AffectedSource) -> String {
     match &touched.info {
         None => format!("source {}", touched.source),
         Some(info) => {

@@ -134,7 +134,7 @@ fn files_that_do_not_say_their_project_are_left_alone_while_projects_are_exclude
     write(&steno.dir.path().join("loose/out.jsonl"), &exec);
     let said = import_excluding(&steno, "/src/secret", &["import", "loose"]);
     done(&said);
-    assert!(said.out.contains("nothing says which project"), "{}", said.out);
+    assert!(said.out.contains("the project is not known"), "{}", said.out);
     assert_absent(&steno, CANARY, "loose");
     done(&steno.run(&["import", "loose"]));
     assert_present(&steno, CANARY);

@@ -98,7 +98,7 @@ fn what_was_written_during_a_pause_that_skips_never_gets_in() {
     try_all(&steno, &secret);
     let resumed = steno.run(&["resume"]);
     done(&resumed);
-    assert!(resumed.err.contains("left out for good"), "{resumed:?}");
+    assert!(resumed.err.contains("left out permanently"), "{resumed:?}");
     done(&steno.run(&["import"]));
     append(&secret.claude_file(), "{\"type\":\"custom-title\",\"customTitle\":\"zq7secret later\"}\n");
     append(&public.claude_file(), "{\"type\":\"custom-title\",\"customTitle\":\"after\"}\n");

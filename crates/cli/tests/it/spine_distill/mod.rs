@@ -444,7 +444,7 @@ fn several_windows_become_tasks_beside_each_other_and_the_rest_is_told() {
     let before = tree(&out);
     let said = steno.run(&["spine", "distill", &bundle, "--each-turn", "-o", out_text]);
     assert!(
-        said.code == 1 && said.out.matches("is there already, and is left as it is").count() == 2,
+        said.code == 1 && said.out.matches("already exists, and was not changed").count() == 2,
         "{said:?}"
     );
     assert_eq!(before, tree(&out));
@@ -460,7 +460,7 @@ fn several_windows_become_tasks_beside_each_other_and_the_rest_is_told() {
         "-o",
         other.to_str().unwrap(),
     ]);
-    assert!(said.code == 1 && said.err.contains("1 of 2 windows became no task"), "{said:?}");
+    assert!(said.code == 1 && said.err.contains("1 of 2 windows did not become a task"), "{said:?}");
     assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
     let said = steno.run(&["spine", "distill", &bundle, "--list"]);
     assert!(said.code == 0 && said.out.lines().count() == 4, "{said:?}");
@@ -475,12 +475,12 @@ fn wrong_use_is_told() {
         (&["b", "--turns", "0", "-o", "x"], "a number from 1"),
         (&["b", "--turns", "3..2", "-o", "x"], "smaller than the first"),
         (&["b", "--turns", "1"], "--output"),
-        (&["b", "--turns", "1", "-o", "x", "--image", "a\nRUN x"], "no name of an image"),
+        (&["b", "--turns", "1", "-o", "x", "--image", "a\nRUN x"], "not the name of an image"),
         (&["b", "--turns", "1", "-o", "x", "--allow", "everything"], "possible values"),
         (&["b", "--turns", "1", "-o", "x", "--root", "here"], "a path from the root on"),
         (&["b", "--turns", "1", "-o", "x", "--try"], "--repo"),
-        (&["b", "--turns", "1", "-o", "x", "--repo", "nowhere"], "`nowhere` is no directory"),
-        (&["b", "--turns", "1", "-o", "x", "--repo", "/"], "`/` is no git repository"),
+        (&["b", "--turns", "1", "-o", "x", "--repo", "nowhere"], "`nowhere` is not a directory"),
+        (&["b", "--turns", "1", "-o", "x", "--repo", "/"], "`/` is not a git repository"),
         (&["b", "--turns", "1", "--each-turn", "-o", "x"], "cannot be used with"),
     ] {
         let said = steno.run(&[&["spine", "distill"], args].concat());

@@ -30,7 +30,7 @@ pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) ->
         into.check()?;
     }
     if let Some(repository) = args.repo.as_ref().filter(|repository| !git::is_repository(repository)) {
-        let what = if repository.is_dir() { "is no git repository" } else { "is no directory" };
+        let what = if repository.is_dir() { "is not a git repository" } else { "is not a directory" };
         return Err(Failure::usage(format!("`{}` {what}", repository.display())));
     }
     for name in &args.bundles {
@@ -77,8 +77,8 @@ impl Done {
             }
             Some(_) if !args.each_turn || self.made == 0 => {
                 let all = count(self.made + self.refused, "window");
-                Err(Failure::nothing(format!("{} of {all} became no task", self.refused))
-                    .with_hint("`--list` says what each turn would become"))
+                Err(Failure::nothing(format!("{} of {all} did not become a task", self.refused))
+                    .with_hint("`--list` shows what each turn would become"))
             }
             Some(_) | None => Ok(Exit::Done),
         }
@@ -133,7 +133,7 @@ impl Distilling<'_> {
         };
         let path = self.into.of(&plan.name());
         if path.symlink_metadata().is_ok() {
-            let why = format!("`{}` is there already, and is left as it is", path.display());
+            let why = format!("`{}` already exists, and was not changed", path.display());
             return Ok(Err(Refusal::new(why)));
         }
         let files = match self.files(&mut plan, &path)? {
@@ -192,7 +192,7 @@ impl Distilling<'_> {
         if let (None, Check::Command(chosen)) = (&self.args.image, &plan.check) {
             let script = visible(&chosen.script, Lines::Escape);
             tracing::warn!(
-                "{name}: what the session ran in is not recorded; the image has to have what `{script}` needs (`--image`)"
+                "{name}: the record does not have the image of the session; the image (`--image`) must have what `{script}` needs"
             );
         }
         if let Err(why) = &plan.solution {
