@@ -97,7 +97,7 @@ pub fn notice(text: &str) {
     writeln!(anstream::stderr(), "{}", visible(text, Lines::Escape)).ok();
 }
 
-/// Tells whether colours reach whoever reads stdout.
+/// Tells whether stdout shows colours.
 pub fn colors_are_on() -> bool {
     AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }

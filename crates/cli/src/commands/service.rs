@@ -121,7 +121,7 @@ fn run_quietly(command: &[String]) -> bool {
 fn uninstall(service: &Service) -> Result<(), Failure> {
     if !service.file.exists() {
         return Err(Failure::nothing(format!(
-            "the service is not installed: the service is not installed: there is no `{}`",
+            "the service is not installed: there is no `{}`",
             service.file.display()
         )));
     }

@@ -115,7 +115,7 @@ pub fn warn(text: &str) {
     tracing::warn!("{}", visible(text, Lines::Escape));
 }
 
-/// Returns the failure for an error of the archive.
+/// Returns the failure for an error while archiving.
 #[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
 pub fn failure(error: SourceError) -> Failure {
     if matches!(error, SourceError::NoEvidence { .. }) {

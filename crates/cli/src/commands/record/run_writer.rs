@@ -25,7 +25,7 @@ enum WriterState {
 impl RunWriter {
     /// Prepares to write, and opens the run if it is there.
     ///
-    /// What would keep it from being opened is said now, so that nobody has to send an event to find out.
+    /// Fails now if it cannot be opened, before any event is sent.
     pub fn new(journal: Journal, run: RunId) -> Result<Self, JournalError> {
         let store = journal.store();
         let state = if store.has(run)? {
