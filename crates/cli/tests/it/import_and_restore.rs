@@ -233,7 +233,7 @@ fn samples_and_own_sessions_never_share_a_store() {
     }
     // What the samples used is not mixed with what own sessions used.
     let used = steno.run(&["usage", "--demo"]);
-    assert!(used.code == 0 && used.err.contains("of the store\n"), "{used:?}");
+    assert!(used.code == 0 && used.err.contains("in the store\n"), "{used:?}");
     // A build directory is deleted by a clean build.
     let build = steno.dir.path().join("target");
     write(&build.join("CACHEDIR.TAG"), "Signature: 8a477f597d28d172789f06886806bc55\n");

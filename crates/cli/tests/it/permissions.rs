@@ -133,7 +133,10 @@ fn doctor_finds_a_store_that_is_not_writable() {
     set_mode(&steno.store(), 0o500);
     command.env("STENO_HOME", steno.store().join("not/there"));
     let found = findings(command);
-    assert!(found[0].0.contains("cannot be made") && found[0].0.contains("Permission denied"), "{found:?}");
+    assert!(
+        found[0].0.contains("cannot be created") && found[0].0.contains("Permission denied"),
+        "{found:?}"
+    );
     set_mode(&steno.store(), 0o000);
     let said = run(as_mere_user(&steno, &["doctor"]), b"");
     set_mode(&steno.store(), 0o700);

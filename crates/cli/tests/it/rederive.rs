@@ -314,7 +314,7 @@ fn a_run_that_somebody_records_into_is_left_alone_and_follow_ends_when_it_is_der
     let said = steno.run(&["rederive"]);
     assert!(said.out.contains("1 event of other writers carried over"), "{said:?}");
     let said = follower.ended();
-    assert!(said.code == 1 && said.err.contains("was derived anew"), "{said:?}");
+    assert!(said.code == 1 && said.err.contains("was derived again"), "{said:?}");
     let text = steno.text(&id(1));
     assert!(text.starts_with(&new[&id(1)]) && text.lines().last().unwrap().contains("mine"), "{text}");
 }

@@ -80,7 +80,7 @@ fn what_is_no_session_of_codex_is_said_to_be_none() {
         (empty.as_str(), "names no thread"),
         (&other, "names no thread"),
         (dir.to_str().unwrap(), "has no session files of Codex, and is not a trace"),
-        ("00000000-0000-4000-8000-000000000000", "no such thread in the archive"),
+        ("00000000-0000-4000-8000-000000000000", "no such thread in the store"),
         ("../nothing", "there is no file"),
     ] {
         let said = steno.run(&["spine", "record", source]);

@@ -477,7 +477,7 @@ fn wrong_use_is_told() {
         (&["b", "--turns", "1"], "--output"),
         (&["b", "--turns", "1", "-o", "x", "--image", "a\nRUN x"], "not the name of an image"),
         (&["b", "--turns", "1", "-o", "x", "--allow", "everything"], "possible values"),
-        (&["b", "--turns", "1", "-o", "x", "--root", "here"], "a path from the root on"),
+        (&["b", "--turns", "1", "-o", "x", "--root", "here"], "an absolute path"),
         (&["b", "--turns", "1", "-o", "x", "--try"], "--repo"),
         (&["b", "--turns", "1", "-o", "x", "--repo", "nowhere"], "`nowhere` is not a directory"),
         (&["b", "--turns", "1", "-o", "x", "--repo", "/"], "`/` is not a git repository"),
