@@ -47,14 +47,14 @@
 //! generation may still be written again; they are named when the next generation begins.
 
 mod adapter;
-mod borders;
 pub mod claude;
 pub mod codex;
 mod conversation;
 mod emit;
-mod heard;
 mod lines;
+mod record_bounds;
 mod repair;
+mod repeats;
 mod requests;
 mod run;
 mod shapes;
@@ -64,7 +64,7 @@ mod version;
 mod wire;
 
 pub use adapter::{Adapter, Completeness, Source};
-pub use borders::{RecordAt, SourceLine, SourceLines};
+pub use record_bounds::{RecordAt, SourceLine, SourceLines};
 pub use sink::{SeenEntry, Sink};
 pub use sniff::{HEAD_BYTES_MAX, NoSession, Sniffed, Surface, no_session, sniff};
 pub use version::{AdapterAge, adapter_age, adapter_versions};

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{RunId, StepPayload};
 
-use super::twins::Queue;
+use super::repeated_prompts::Queue;
 use super::wire::AgentInput;
 use crate::emit::{Emit, Moment, Outcome, push, string};
 use crate::run::{Run, derived_run_id};

@@ -13,7 +13,7 @@ use super::frames::{Request, Response, Verdict};
 use super::messages::class_of;
 use crate::adapter::Read;
 use crate::emit::{CallSeen, Decision, Emit, push};
-use crate::heard::{amendment, hash_of, hash_of_call};
+use crate::repeats::{amendment, hash_of, hash_of_call};
 use crate::requests::{Answers, Open};
 use crate::run::{Class, Run};
 use crate::shapes::{is_absent, words};

@@ -10,14 +10,14 @@ use steno_model::{EntryType, Lane, RunId};
 use super::agents::{Agent, Started};
 use super::content::text_of;
 use super::messages::{self, Said};
+use super::pending::{Waiting, Waits};
 use super::progress::{self, Progress};
 use super::shapes::is_odd_line;
-use super::waiting::{Waiting, Waits};
 use super::wire::{AgentInput, Line};
 use super::{CARRIES_WITHOUT_APPROVALS, CHANNEL, PROVIDER, UNTYPED, facts, user};
 use crate::adapter::{Mapper, Read, Record, Source};
 use crate::emit::{About, Emit, push};
-use crate::heard::{Lately, hash_of};
+use crate::repeats::{Lately, hash_of};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, RawField as _, object, parse};
 

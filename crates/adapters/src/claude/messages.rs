@@ -11,7 +11,7 @@ use super::results::{self, Beside, Told};
 use super::wire::{Block, Message};
 use crate::adapter::Read;
 use crate::emit::{CallSeen, Emit, push, string};
-use crate::heard::{amendment, hash_of, hash_of_call};
+use crate::repeats::{amendment, hash_of, hash_of_call};
 use crate::run::{Class, Run};
 use crate::shapes::{is_text, words};
 use crate::wire::{Raw, RawField as _, WireObject as _, list};

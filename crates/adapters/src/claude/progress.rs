@@ -15,7 +15,7 @@ use super::wire::Line;
 use super::{CHANNEL, PROVIDER, UNTYPED};
 use crate::adapter::Read;
 use crate::emit::{About, Emit, Inside};
-use crate::heard::{Lately, hash_of};
+use crate::repeats::{Lately, hash_of};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{RawField as _, object, parse};
 

@@ -8,7 +8,7 @@ use super::agents::{Agent, Ended, Started};
 use super::content::text_of;
 use super::wire::{Block, Permission, Task, ToolReport};
 use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome, push, string};
-use crate::heard::{amendment, hash_of};
+use crate::repeats::{amendment, hash_of};
 use crate::run::{Call, Class};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
 

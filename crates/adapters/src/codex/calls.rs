@@ -7,7 +7,7 @@ use super::agents::End;
 use super::session::{Session, use_block};
 use super::waits::{Awaited, Ended, Wait};
 use crate::emit::{Answer, CallSeen, Emit, push};
-use crate::heard::{amendment, hash_of, hash_of_call};
+use crate::repeats::{amendment, hash_of, hash_of_call};
 
 /// What was said of a call so far, as hashes: a record that repeats it adds nothing.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use super::rejections::{is_rejection, rejection_in};
 use super::wire::{Duration, Failure, Invocation, Item, McpResult, OkOrErr, Part, Payload};
 use crate::emit::{Answer, CallSeen, Outcome, push, string};
-use crate::heard::{amendment, hash_of};
+use crate::repeats::{amendment, hash_of};
 use crate::run::Class;
 use crate::shapes::words;
 use crate::wire::{Raw, RawField as _, object};

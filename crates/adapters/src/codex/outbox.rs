@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::prompt::UserMessage;
 use super::waits::Wait;
-use crate::heard::hash_of;
+use crate::repeats::hash_of;
 
 /// A prompt that asks for a turn.
 pub(super) struct Prompt {

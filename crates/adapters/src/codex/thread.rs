@@ -12,7 +12,7 @@ use super::session::{thinking_block, thread_run, use_block};
 use super::shapes::are_texts;
 use super::wire::Item;
 use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
-use crate::heard::hash_of;
+use crate::repeats::hash_of;
 use crate::run::{Run, derived_run_id};
 use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use steno_model::json::JsonString;
 use steno_model::{Packing, Timestamp};
 
+use super::earlier_records::Seen;
 use super::ledger::Ledger;
-use super::seen::Seen;
 use crate::adapter::Read;
 
 /// The record that is being read.

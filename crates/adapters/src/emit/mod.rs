@@ -1,9 +1,9 @@
 //! Writes what a record becomes: each draft placed, timed, and tied to the bytes it was made from.
 
 mod calls;
+mod earlier_records;
 mod ledger;
 mod memory;
-mod seen;
 mod shallow;
 mod speech;
 mod steps;
@@ -18,8 +18,8 @@ use steno_model::{
 };
 
 pub(crate) use self::calls::{Answer, CallSeen, Decision, Moment, Outcome};
+use self::earlier_records::{Place, Seen};
 pub(crate) use self::memory::{At, Held, Memory};
-use self::seen::{Place, Seen};
 use self::shallow::shallow;
 pub(crate) use self::speech::{EndedBy, TurnEnd};
 use crate::adapter::Read;
