@@ -12,7 +12,7 @@ mod spine;
 use std::collections::HashMap;
 use std::fmt::Debug;
 
-use steno_adapters::{Adapter, Completeness, SeenEntry, Sink, Source, sniff};
+use steno_adapters::{Adapter, Completeness, AdapterEntry, Sink, Source, sniff};
 use steno_model::{Draft, Evidence, ExchangeEvent, Frame, Lane, Position, RunId, Seq, Timestamp};
 
 use dice::Dice;
@@ -63,8 +63,8 @@ impl Sink for Collected {
         true
     }
 
-    fn entry(&mut self, entry: SeenEntry<'_>) {
-        let SeenEntry { run, entry_type, timestamp, text, subtype, detail, raw, .. } = entry;
+    fn entry(&mut self, entry: AdapterEntry<'_>) {
+        let AdapterEntry { run, entry_type, timestamp, text, subtype, detail, raw, .. } = entry;
         let lengths = (detail.len(), raw.len());
         self.entries.push(format!("{run} {entry_type:?} {timestamp:?} {text:?} {subtype:?} {lengths:?}"));
     }

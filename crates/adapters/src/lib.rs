@@ -65,13 +65,13 @@ mod wire;
 
 pub use adapter::{Adapter, Completeness, Source};
 pub use record_bounds::{RecordAt, SourceLine, SourceLines};
-pub use sink::{SeenEntry, Sink};
-pub use sniff::{HEAD_BYTES_MAX, NoSession, Sniffed, Surface, no_session, sniff};
+pub use sink::{AdapterEntry, Sink};
+pub use sniff::{HEAD_BYTES_MAX, NoSession, SniffResult, Surface, no_session, sniff};
 pub use version::{AdapterAge, adapter_age, adapter_versions};
 
 /// Opens the adapter for what was sniffed; `None` for surfaces that are told and not yet read.
 #[must_use]
-pub fn open(sniffed: &Sniffed, source: Source) -> Option<Adapter> {
+pub fn open(sniffed: &SniffResult, source: Source) -> Option<Adapter> {
     let adapter = match sniffed.surface {
         Surface::ClaudeDisk => claude::disk(source),
         Surface::ClaudeStream => claude::stream(source),

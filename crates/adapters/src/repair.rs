@@ -17,18 +17,18 @@ const ATTEMPTS_MAX: usize = 64;
 
 /// A piece of a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct LinePiece<'a> {
     /// Where it begins in the line.
     pub(crate) at: usize,
     /// How many bytes of the line it takes.
     pub(crate) len: usize,
     /// What it is.
-    pub(crate) content: Content<'a>,
+    pub(crate) content: PieceContent<'a>,
 }
 
 /// What a piece of a line is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Content<'a> {
+pub(crate) enum PieceContent<'a> {
     /// A JSON object; `repaired` when its bytes had to be changed to read it.
     Object { text: Cow<'a, str>, repaired: bool },
     /// Anything else, and why it cannot be read.
@@ -42,7 +42,7 @@ pub(crate) type IsRecord = fn(&Fields<'_>) -> bool;
 ///
 /// Where something cannot be read, reading goes on at the next object that is a whole record: a writer may have died in
 /// the middle of a record, and its successor gone on without a newline.
-pub(crate) fn pieces(line: &[u8], is_record: IsRecord) -> Vec<Piece<'_>> {
+pub(crate) fn pieces(line: &[u8], is_record: IsRecord) -> Vec<LinePiece<'_>> {
     let mut budget = line.len().saturating_mul(ATTEMPTS_MAX);
     let mut found = Vec::new();
     let mut at = skip_filling(line, 0);
@@ -57,7 +57,7 @@ pub(crate) fn pieces(line: &[u8], is_record: IsRecord) -> Vec<Piece<'_>> {
         budget = budget.saturating_sub(line.len() - attempt);
         let next = next_record(line, at + 1, is_record, &mut budget).unwrap_or(line.len());
         let len = line[at..next].iter().rposition(|&byte| !is_filling(byte)).map_or(0, |last| last + 1);
-        found.push(Piece { at, len, content: Content::Unreadable("no JSON object") });
+        found.push(LinePiece { at, len, content: PieceContent::Unreadable("no JSON object") });
         at = next;
     }
     found
@@ -81,7 +81,7 @@ fn is_filling(byte: u8) -> bool {
 }
 
 /// Reads the object that begins at `at`, if one does; says also where it ends.
-fn object_at<'a>(line: &'a [u8], at: usize, budget: &mut usize) -> Option<(Piece<'a>, usize)> {
+fn object_at<'a>(line: &'a [u8], at: usize, budget: &mut usize) -> Option<(LinePiece<'a>, usize)> {
     let end = object_end(line, at, budget)?;
     let bytes = &line[at..end];
     let (text, repaired) = match String::from_utf8_lossy(bytes) {
@@ -89,16 +89,16 @@ fn object_at<'a>(line: &'a [u8], at: usize, budget: &mut usize) -> Option<(Piece
         Cow::Owned(text) => (Cow::Owned(text), true),
     };
     let content = if is_json(&text) {
-        Content::Object { text, repaired }
+        PieceContent::Object { text, repaired }
     } else {
         // A raw control character inside a string is no JSON; escaped it is the same character.
         let escaped = escape_controls(&text);
         if !is_json(&escaped) {
             return None;
         }
-        Content::Object { text: Cow::Owned(escaped), repaired: true }
+        PieceContent::Object { text: Cow::Owned(escaped), repaired: true }
     };
-    Some((Piece { at, len: bytes.len(), content }, end))
+    Some((LinePiece { at, len: bytes.len(), content }, end))
 }
 
 fn is_json(text: &str) -> bool {
@@ -137,7 +137,8 @@ fn next_record(line: &[u8], from: usize, is_record: IsRecord, budget: &mut usize
         if *budget == 0 {
             return None;
         }
-        if let Some((Piece { content: Content::Object { text, .. }, .. }, _)) = object_at(line, start, budget)
+        if let Some((LinePiece { content: PieceContent::Object { text, .. }, .. }, _)) =
+            object_at(line, start, budget)
             && Fields::parse(&text).is_ok_and(|fields| is_record(&fields))
         {
             return Some(start);
@@ -191,10 +192,10 @@ mod tests {
             .into_iter()
             .map(|piece| {
                 let content = match piece.content {
-                    Content::Object { text, repaired } => {
+                    PieceContent::Object { text, repaired } => {
                         format!("{}{text}", if repaired { "~" } else { "" })
                     }
-                    Content::Unreadable(why) => format!("!{why}"),
+                    PieceContent::Unreadable(why) => format!("!{why}"),
                 };
                 format!("{}+{} {content}", piece.at, piece.len)
             })
@@ -211,7 +212,11 @@ mod tests {
                     format!("{{\"type\":\"assistant\",\"message\":{}{torn}{whole}", "{\"a\":".repeat(depth));
                 let found = pieces(line.as_bytes(), is_record);
                 let last = found.last().map(|piece| &piece.content);
-                assert_eq!(last, Some(&Content::Object { text: whole.into(), repaired: false }), "{line}");
+                assert_eq!(
+                    last,
+                    Some(&PieceContent::Object { text: whole.into(), repaired: false }),
+                    "{line}"
+                );
             }
         }
     }
@@ -302,7 +307,7 @@ mod tests {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(matches!(
             &pieces(deep.as_bytes(), is_record)[..],
-            [Piece { content: Content::Object { .. }, .. }]
+            [LinePiece { content: PieceContent::Object { .. }, .. }]
         ));
     }
 }

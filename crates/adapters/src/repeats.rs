@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, Hash};
 use steno_model::StepPayload;
 use steno_model::json::{JsonString, RawJson};
 
-use crate::emit::CallSeen;
+use crate::emit::CallReport;
 
 /// Returns what stands for a value among those of a source.
 pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
@@ -18,12 +18,12 @@ const LATELY_MAX: usize = 1024;
 
 /// The records that were read lately.
 #[derive(Default)]
-pub(crate) struct Lately {
+pub(crate) struct RecentRecords {
     order: VecDeque<u64>,
     hashes: HashSet<u64>,
 }
 
-impl Lately {
+impl RecentRecords {
     /// Takes what stands for a record; tells whether it was there.
     pub(crate) fn was_there(&mut self, hash: u64) -> bool {
         if !self.hashes.insert(hash) {
@@ -40,7 +40,7 @@ impl Lately {
 }
 
 /// Returns what stands for a call's name and input.
-pub(crate) fn hash_of_call(call: &CallSeen) -> u64 {
+pub(crate) fn hash_of_call(call: &CallReport) -> u64 {
     hash_of(&(call.name.as_raw(), call.input.as_str()))
 }
 
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn only_what_was_there_lately_is_known() {
-        let mut lately = Lately::default();
+        let mut lately = RecentRecords::default();
         assert!(!lately.was_there(0) && lately.was_there(0));
         (1..=LATELY_MAX as u64).for_each(|hash| assert!(!lately.was_there(hash)));
         assert!(!lately.was_there(0), "the oldest is forgotten");

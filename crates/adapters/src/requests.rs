@@ -5,16 +5,16 @@ use std::collections::{HashMap, VecDeque};
 use serde_json::value::RawValue;
 
 /// Requests by id. An id may be used again, also while a request that has it is open.
-pub(crate) struct Open<T>(HashMap<String, VecDeque<T>>);
+pub(crate) struct OpenRequests<T>(HashMap<String, VecDeque<T>>);
 
-impl<T> Default for Open<T> {
+impl<T> Default for OpenRequests<T> {
     fn default() -> Self {
         Self(HashMap::new())
     }
 }
 
 /// The request that an answer belongs to.
-pub(crate) enum Answers<T> {
+pub(crate) enum AnswerMatch<T> {
     /// The oldest that is open.
     One(T),
     /// One that has its answer.
@@ -23,7 +23,7 @@ pub(crate) enum Answers<T> {
     Nothing,
 }
 
-impl<T> Open<T> {
+impl<T> OpenRequests<T> {
     /// Takes a request.
     pub(crate) fn ask(&mut self, id: &RawValue, asked: T) {
         self.0.entry(id.get().to_owned()).or_default().push_back(asked);
@@ -40,11 +40,11 @@ impl<T> Open<T> {
     }
 
     /// Takes an answer; only the first to a request counts.
-    pub(crate) fn answer(&mut self, id: &RawValue) -> Answers<T> {
+    pub(crate) fn answer(&mut self, id: &RawValue) -> AnswerMatch<T> {
         match self.0.get_mut(id.get()).map(VecDeque::pop_front) {
-            Some(Some(asked)) => Answers::One(asked),
-            Some(None) => Answers::Again,
-            None => Answers::Nothing,
+            Some(Some(asked)) => AnswerMatch::One(asked),
+            Some(None) => AnswerMatch::Again,
+            None => AnswerMatch::Nothing,
         }
     }
 }
@@ -56,13 +56,13 @@ mod tests {
     #[test]
     fn requests_with_one_id_are_answered_in_order_and_each_once() {
         let id = serde_json::from_str::<&RawValue>("1").unwrap();
-        let mut open = Open::default();
-        assert!(open.is_empty() && matches!(open.answer(id), Answers::Nothing));
+        let mut open = OpenRequests::default();
+        assert!(open.is_empty() && matches!(open.answer(id), AnswerMatch::Nothing));
         open.ask(id, "a");
         open.ask(id, "b");
         assert_eq!(open.waiting(id).collect::<Vec<_>>(), [&"a", &"b"]);
-        assert!(matches!(open.answer(id), Answers::One("a")));
-        assert!(matches!(open.answer(id), Answers::One("b")));
-        assert!(!open.is_empty() && matches!(open.answer(id), Answers::Again));
+        assert!(matches!(open.answer(id), AnswerMatch::One("a")));
+        assert!(matches!(open.answer(id), AnswerMatch::One("b")));
+        assert!(!open.is_empty() && matches!(open.answer(id), AnswerMatch::Again));
     }
 }

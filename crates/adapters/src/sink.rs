@@ -23,7 +23,7 @@ pub trait Sink {
     }
 
     /// Takes the next entry.
-    fn entry(&mut self, _entry: SeenEntry<'_>) {}
+    fn entry(&mut self, _entry: AdapterEntry<'_>) {}
 }
 
 /// Drafts alone, kept in order.
@@ -35,7 +35,7 @@ impl Sink for Vec<(RunId, Draft)> {
 
 /// An entry before it has a prompt's name and a number.
 #[derive(Clone, Debug)]
-pub struct SeenEntry<'a> {
+pub struct AdapterEntry<'a> {
     /// The run that the record belongs to.
     pub run: RunId,
     /// The adapter's registered name.

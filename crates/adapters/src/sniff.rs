@@ -3,7 +3,7 @@
 use steno_model::json::JsonString;
 
 use crate::conversation::{Message, is_envelope};
-use crate::repair::{self, Content};
+use crate::repair::{self, PieceContent};
 use crate::wire::{RawField as _, parse, wire};
 
 /// How much of a source is looked at, at most.
@@ -59,7 +59,7 @@ impl Surface {
 
 /// What was found out about a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sniffed {
+pub struct SniffResult {
     /// Whose records they are.
     pub surface: Surface,
     /// Whether both sides of a connection were recorded, each message with its direction.
@@ -146,17 +146,17 @@ pub fn no_session(head: &[u8]) -> Option<NoSession> {
 
 /// Looks at the beginning of a source; `None` when nobody we know wrote it, or it is no session.
 #[must_use]
-pub fn sniff(head: &[u8]) -> Option<Sniffed> {
+pub fn sniff(head: &[u8]) -> Option<SniffResult> {
     if no_session(head).is_some() {
         return None;
     }
-    let mut found: Option<Sniffed> = None;
+    let mut found: Option<SniffResult> = None;
     let mut lines = head.split(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
         // The usual line is one record, and needs no taking apart.
         if !str::from_utf8(line).is_ok_and(|text| look(text, &mut found)) {
             for piece in repair::pieces(line, |fields| repair::is_record(fields) || is_envelope(fields)) {
-                let Content::Object { text, .. } = &piece.content else { continue };
+                let PieceContent::Object { text, .. } = &piece.content else { continue };
                 look(text, &mut found);
             }
         }
@@ -183,13 +183,13 @@ fn beginning_of(line: &[u8]) -> String {
 }
 
 /// Takes from one record what it tells; false when it is none.
-fn look(text: &str, found: &mut Option<Sniffed>) -> bool {
+fn look(text: &str, found: &mut Option<SniffResult>) -> bool {
     let message = Message::read(text).ok();
     let text = message.as_ref().map_or(text, |message| message.text);
     let Ok(probe) = parse::<Probe<'_>>(text) else { return false };
     if found.is_none() {
         let is_conversation = message.is_some();
-        *found = surface_of(&probe).map(|surface| Sniffed { surface, is_conversation, version: None });
+        *found = surface_of(&probe).map(|surface| SniffResult { surface, is_conversation, version: None });
     }
     if let Some(found) = found {
         found.version = version_of(found.surface, &probe);

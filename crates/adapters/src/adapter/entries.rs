@@ -2,11 +2,11 @@
 
 use steno_model::{Draft, EntrySource, EntryType, EventType, RunId, Timestamp};
 
-use super::{Adapter, Lost, Rest};
-use crate::emit::{At, Emit, Held};
+use super::{Adapter, LeftoverRecord, UnreadableText};
+use crate::emit::{CurrentRecord, Emit, PendingRecord};
 use crate::lines::Line;
 use crate::run::{Run, derived_run_id};
-use crate::sink::{SeenEntry, Sink};
+use crate::sink::{AdapterEntry, Sink};
 
 impl Adapter {
     /// Writes with a sink that has each entry in the order of the source, also of records that came before their run
@@ -16,7 +16,7 @@ impl Adapter {
             return write(self, sink);
         }
         let is_empty = self.memory.ledger.is_empty();
-        let mut sink = if is_empty { InOrder::at_once(sink) } else { InOrder::waiting(sink) };
+        let mut sink = if is_empty { OrderedSink::at_once(sink) } else { OrderedSink::waiting(sink) };
         write(self, &mut sink);
         if self.mapper.run().is_some() {
             let free = self.memory.ledger.take_free();
@@ -30,17 +30,17 @@ impl Adapter {
         self.rest_entries(&open, sink);
     }
 
-    fn rest_entries(&mut self, records: &[Held], sink: &mut dyn Sink) {
+    fn rest_entries(&mut self, records: &[PendingRecord], sink: &mut dyn Sink) {
         let about = self.mapper.about();
-        let at = At::end_of(&self.source.id, self.generation, self.end);
+        let at = CurrentRecord::end_of(&self.source.id, self.generation, self.end);
         let mut emit = Emit::new(sink, about, at, &mut self.memory);
         for held in records {
             let nobodys;
             let (run, detail) = match self.mapper.rest(held.text()) {
-                Rest::Unknown { run, detail } => (run, detail),
-                Rest::Delta => continue,
+                LeftoverRecord::Unknown { run, detail } => (run, detail),
+                LeftoverRecord::Delta => continue,
                 // The source has not said who it is, and will not.
-                Rest::Waiting => {
+                LeftoverRecord::Waiting => {
                     let source = self.source.id.to_text();
                     nobodys = Run::main(derived_run_id(&[about.provider, about.channel, &source]));
                     (&nobodys, held.text())
@@ -63,7 +63,7 @@ impl Adapter {
                 let torn = line.get(known..).unwrap_or_default().trim_ascii();
                 if !torn.is_empty() {
                     let text = String::from_utf8_lossy(torn);
-                    let lost = Lost {
+                    let lost = UnreadableText {
                         text,
                         length: torn.len() as u64,
                         why: "a line that was not written to its end",
@@ -75,17 +75,17 @@ impl Adapter {
         }
     }
 
-    fn torn_entry(&mut self, offset: u64, lost: &Lost<'_>, sink: &mut dyn Sink) {
+    fn torn_entry(&mut self, offset: u64, lost: &UnreadableText<'_>, sink: &mut dyn Sink) {
         let Some(run) = self.mapper.run() else { return };
-        let end = At::end_of(&self.source.id, self.generation, offset);
-        let at = At { length: lost.length, text: &lost.text, unreadable: Some(lost.why), ..end };
+        let end = CurrentRecord::end_of(&self.source.id, self.generation, offset);
+        let at = CurrentRecord { length: lost.length, text: &lost.text, unreadable: Some(lost.why), ..end };
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         emit.entry(run, EntryType::Unknown, None);
     }
 }
 
 /// An entry that waits for those before it.
-struct Waiting {
+struct PendingEntry {
     run: RunId,
     adapter: &'static str,
     entry_type: EntryType,
@@ -104,8 +104,8 @@ struct Waiting {
     offset: u64,
 }
 
-impl Waiting {
-    fn of(entry: &SeenEntry<'_>) -> Self {
+impl PendingEntry {
+    fn of(entry: &AdapterEntry<'_>) -> Self {
         Self {
             run: entry.run,
             adapter: entry.adapter,
@@ -126,8 +126,8 @@ impl Waiting {
         }
     }
 
-    fn seen(&self) -> SeenEntry<'_> {
-        SeenEntry {
+    fn seen(&self) -> AdapterEntry<'_> {
+        AdapterEntry {
             run: self.run,
             adapter: self.adapter,
             entry_type: self.entry_type,
@@ -149,13 +149,13 @@ impl Waiting {
 }
 
 /// A sink that hands entries on in the order of the source, those that wait when it is let go.
-pub(super) struct InOrder<'a> {
+pub(super) struct OrderedSink<'a> {
     sink: &'a mut dyn Sink,
     /// The entries that wait, if they do.
-    waiting: Option<Vec<Waiting>>,
+    waiting: Option<Vec<PendingEntry>>,
 }
 
-impl<'a> InOrder<'a> {
+impl<'a> OrderedSink<'a> {
     pub(super) fn waiting(sink: &'a mut dyn Sink) -> Self {
         Self { sink, waiting: Some(Vec::new()) }
     }
@@ -165,7 +165,7 @@ impl<'a> InOrder<'a> {
     }
 }
 
-impl Drop for InOrder<'_> {
+impl Drop for OrderedSink<'_> {
     fn drop(&mut self) {
         let mut waiting = self.waiting.take().unwrap_or_default();
         waiting.sort_by_key(|entry| (entry.generation, entry.offset));
@@ -175,7 +175,7 @@ impl Drop for InOrder<'_> {
     }
 }
 
-impl Sink for InOrder<'_> {
+impl Sink for OrderedSink<'_> {
     fn draft(&mut self, run: RunId, draft: Draft) {
         self.sink.draft(run, draft);
     }
@@ -192,9 +192,9 @@ impl Sink for InOrder<'_> {
         self.sink.wants_entries()
     }
 
-    fn entry(&mut self, entry: SeenEntry<'_>) {
+    fn entry(&mut self, entry: AdapterEntry<'_>) {
         match &mut self.waiting {
-            Some(waiting) => waiting.push(Waiting::of(&entry)),
+            Some(waiting) => waiting.push(PendingEntry::of(&entry)),
             None => self.sink.entry(entry),
         }
     }

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use steno_model::json::{Fields, JsonString};
 use steno_model::{Frame, Lane, Packing};
 
-use self::entries::InOrder;
+use self::entries::OrderedSink;
 use crate::conversation::{Message, is_envelope};
-use crate::emit::{About, At, Emit, Memory};
+use crate::emit::{AdapterInfo, CurrentRecord, Emit, Memory};
 use crate::lines::{Line, Lines};
-use crate::repair::{self, Content, IsRecord, Piece};
+use crate::repair::{self, IsRecord, LinePiece, PieceContent};
 use crate::run::Run;
 use crate::sink::Sink;
 use crate::wire::NoObject;
@@ -47,7 +47,7 @@ pub(crate) struct Record<'a> {
 
 /// What a mapper made of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Read {
+pub(crate) enum RecordOutcome {
     /// It became events, or is a copy of what did.
     Understood,
     /// It is on the adapter's list of records that say nothing of the work.
@@ -59,7 +59,7 @@ pub(crate) enum Read {
 }
 
 /// What a record without an entry is.
-pub(crate) enum Rest<'a> {
+pub(crate) enum LeftoverRecord<'a> {
     /// An unknown entry of a run, with this part of the record as its detail.
     Unknown { run: &'a Run, detail: &'a str },
     /// A piece of an item, whose entry has it.
@@ -71,13 +71,13 @@ pub(crate) enum Rest<'a> {
 /// What a surface's records mean. The state of a session lives here.
 pub(crate) trait Mapper: Send {
     /// What its runs say of themselves.
-    fn about(&self) -> &'static About;
+    fn about(&self) -> &'static AdapterInfo;
 
     /// Makes events of a record.
     ///
     /// # Errors
     /// [`NoObject`] when the text is no JSON object, which leaves everything as it was.
-    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject>;
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject>;
 
     /// Takes note of a record that cannot be read.
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>);
@@ -86,8 +86,8 @@ pub(crate) trait Mapper: Send {
     fn run(&self) -> Option<&Run>;
 
     /// Tells what a record is among entries that the mapper has made none of.
-    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
-        self.run().map_or(Rest::Waiting, |run| Rest::Unknown { run, detail: text })
+    fn rest<'a>(&'a self, text: &'a str) -> LeftoverRecord<'a> {
+        self.run().map_or(LeftoverRecord::Waiting, |run| LeftoverRecord::Unknown { run, detail: text })
     }
 
     /// Writes what could not be written yet because the source has not said who it is, and will not.
@@ -96,19 +96,19 @@ pub(crate) trait Mapper: Send {
 
 /// Where something stands in a source.
 #[derive(Clone, Copy)]
-struct Place {
+struct SourceOffset {
     lane: Lane,
     offset: u64,
 }
 
-impl Place {
+impl SourceOffset {
     fn after(self, bytes: usize) -> Self {
         Self { offset: self.offset + bytes as u64, ..self }
     }
 }
 
 /// A record's text where it was found.
-struct Found<'a> {
+struct RecordText<'a> {
     text: &'a str,
     /// How many bytes of the source it takes; a text that had to be changed has another length.
     length: usize,
@@ -116,7 +116,7 @@ struct Found<'a> {
 }
 
 /// A piece of a source that is no record.
-struct Lost<'a> {
+struct UnreadableText<'a> {
     /// Its bytes, as far as they are text.
     text: Cow<'a, str>,
     length: u64,
@@ -152,11 +152,11 @@ pub struct Completeness {
 }
 
 impl Completeness {
-    fn count(&mut self, read: Read) {
+    fn count(&mut self, read: RecordOutcome) {
         match read {
-            Read::Understood | Read::Waiting => {}
-            Read::Bookkeeping => self.bookkeeping += 1,
-            Read::Unknown(name) => *self.unknown.entry(name).or_default() += 1,
+            RecordOutcome::Understood | RecordOutcome::Waiting => {}
+            RecordOutcome::Bookkeeping => self.bookkeeping += 1,
+            RecordOutcome::Unknown(name) => *self.unknown.entry(name).or_default() += 1,
         }
     }
 }
@@ -233,7 +233,7 @@ impl Adapter {
         let mut lines = std::mem::take(&mut self.lanes[frame.lane as usize]);
         lines.feed(offset, bytes, |offset, line| {
             self.in_order(sink, |adapter, sink| {
-                adapter.line(Place { lane: frame.lane, offset }, line, sink);
+                adapter.line(SourceOffset { lane: frame.lane, offset }, line, sink);
             });
         });
         self.lanes[frame.lane as usize] = lines;
@@ -243,7 +243,7 @@ impl Adapter {
     fn give_up_partial_lines(&mut self, sink: &mut dyn Sink) {
         for lane in [Lane::FromAgent, Lane::ToAgent] {
             let mut lines = std::mem::take(&mut self.lanes[lane as usize]);
-            lines.finish(|offset, line| self.line(Place { lane, offset }, line, sink));
+            lines.finish(|offset, line| self.line(SourceOffset { lane, offset }, line, sink));
             self.lanes[lane as usize] = lines;
         }
     }
@@ -266,7 +266,7 @@ impl Adapter {
         for lane in [Lane::FromAgent, Lane::ToAgent] {
             let lines = std::mem::take(&mut self.lanes[lane as usize]);
             if let Some((offset, line)) = lines.unfinished() {
-                self.last_line(Place { lane, offset }, line, sink);
+                self.last_line(SourceOffset { lane, offset }, line, sink);
             }
             self.lanes[lane as usize] = lines;
         }
@@ -275,9 +275,9 @@ impl Adapter {
     /// Ends the source: what waited for its session to be named is written under a name of our own. No turn, call or
     /// run is ended by it.
     pub fn finish(&mut self, sink: &mut dyn Sink) {
-        let sink = &mut InOrder::waiting(sink);
+        let sink = &mut OrderedSink::waiting(sink);
         self.pause_now(sink);
-        let at = At::end_of(&self.source.id, self.generation, self.end);
+        let at = CurrentRecord::end_of(&self.source.id, self.generation, self.end);
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         self.mapper.finish(&mut emit);
         self.count_late();
@@ -303,23 +303,23 @@ impl Adapter {
         &self.completeness
     }
 
-    fn line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
+    fn line(&mut self, place: SourceOffset, line: Line<'_>, sink: &mut dyn Sink) {
         match line {
             Line::Whole(bytes) => self.whole_line(place, bytes, sink),
             Line::TooLong(length) => {
-                let lost = Lost { text: "".into(), length, why: "a line too long to be read" };
+                let lost = UnreadableText { text: "".into(), length, why: "a line too long to be read" };
                 self.unreadable(place, &lost, sink);
             }
         }
     }
 
-    fn whole_line(&mut self, place: Place, line: &[u8], sink: &mut dyn Sink) {
+    fn whole_line(&mut self, place: SourceOffset, line: &[u8], sink: &mut dyn Sink) {
         let usual = line.strip_suffix(b"\r").unwrap_or(line);
         let is_new = self.handed_over[place.lane as usize] <= place.offset;
         if let Ok(text) = str::from_utf8(usual)
             && is_new
             && !usual.is_empty()
-            && self.object(place, &Found { text, length: text.len(), is_repaired: false }, sink).is_ok()
+            && self.object(place, &RecordText { text, length: text.len(), is_repaired: false }, sink).is_ok()
         {
             return;
         }
@@ -328,20 +328,20 @@ impl Adapter {
         }
     }
 
-    fn piece(&mut self, place: Place, bytes: &[u8], content: Content<'_>, sink: &mut dyn Sink) {
+    fn piece(&mut self, place: SourceOffset, bytes: &[u8], content: PieceContent<'_>, sink: &mut dyn Sink) {
         if place.offset < self.handed_over[place.lane as usize] {
             return;
         }
         let is_read = match content {
-            Content::Object { text, repaired } => {
-                let found = Found { text: &text, length: bytes.len(), is_repaired: repaired };
+            PieceContent::Object { text, repaired } => {
+                let found = RecordText { text: &text, length: bytes.len(), is_repaired: repaired };
                 self.object(place, &found, sink).is_ok()
             }
-            Content::Unreadable(_) => false,
+            PieceContent::Unreadable(_) => false,
         };
         if !is_read {
             let (text, length) = (String::from_utf8_lossy(bytes), bytes.len() as u64);
-            self.unreadable(place, &Lost { text, length, why: "no JSON object" }, sink);
+            self.unreadable(place, &UnreadableText { text, length, why: "no JSON object" }, sink);
         }
     }
 
@@ -355,13 +355,13 @@ impl Adapter {
     /// Reads of a last line that has no newline yet what is whole. The rest of it may still come.
     ///
     /// What stands after something unreadable is left alone: it may be the inside of a record that goes on.
-    fn last_line(&mut self, place: Place, line: Line<'_>, sink: &mut dyn Sink) {
+    fn last_line(&mut self, place: SourceOffset, line: Line<'_>, sink: &mut dyn Sink) {
         let (bytes, len) = match line {
             Line::Whole(bytes) => (bytes, bytes.len() as u64),
             Line::TooLong(len) => (&[][..], len),
         };
         let mut pieces = repair::pieces(bytes, self.is_record());
-        let is_torn = |piece: &Piece<'_>| matches!(piece.content, Content::Unreadable(_));
+        let is_torn = |piece: &LinePiece<'_>| matches!(piece.content, PieceContent::Unreadable(_));
         let whole = pieces.iter().position(is_torn).unwrap_or(pieces.len());
         pieces.truncate(whole);
         let end = pieces.last().map_or(0, |last| last.at + last.len);
@@ -373,8 +373,13 @@ impl Adapter {
         self.completeness.torn_bytes += len - end as u64;
     }
 
-    fn object(&mut self, place: Place, found: &Found<'_>, sink: &mut dyn Sink) -> Result<(), NoObject> {
-        let Found { text, length, is_repaired } = *found;
+    fn object(
+        &mut self,
+        place: SourceOffset,
+        found: &RecordText<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), NoObject> {
+        let RecordText { text, length, is_repaired } = *found;
         let record = match self.framing {
             Framing::Records => Record { lane: place.lane, is_recorders: false, text },
             Framing::Conversation => {
@@ -387,7 +392,7 @@ impl Adapter {
             }
         };
         let text = record.text;
-        let at = At {
+        let at = CurrentRecord {
             source: &self.source.id,
             generation: self.generation,
             offset: place.offset,
@@ -407,7 +412,8 @@ impl Adapter {
         }
         // The events of a rewritten source's record that has not changed are there already.
         let is_there = emit.was_there();
-        let read = if is_there { Read::Understood } else { self.mapper.record(record, &mut emit)? };
+        let read =
+            if is_there { RecordOutcome::Understood } else { self.mapper.record(record, &mut emit)? };
         if !is_there {
             emit.read();
         }
@@ -424,8 +430,8 @@ impl Adapter {
         self.memory.late.drain(..).for_each(|read| self.completeness.count(read));
     }
 
-    fn unreadable(&mut self, place: Place, lost: &Lost<'_>, sink: &mut dyn Sink) {
-        let at = At {
+    fn unreadable(&mut self, place: SourceOffset, lost: &UnreadableText<'_>, sink: &mut dyn Sink) {
+        let at = CurrentRecord {
             source: &self.source.id,
             generation: self.generation,
             offset: place.offset,

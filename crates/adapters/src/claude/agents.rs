@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{RunId, StepPayload};
 
-use super::repeated_prompts::Queue;
+use super::repeated_prompts::PromptQueue;
 use super::wire::AgentInput;
-use crate::emit::{Emit, Moment, Outcome, push, string};
+use crate::emit::{Emit, Outcome, SubagentEvent, push, string};
 use crate::run::{Run, derived_run_id};
 use crate::wire::{RawField as _, object};
 
@@ -32,9 +32,9 @@ pub(super) struct Agent {
     /// The calls that somebody was asked to allow.
     pub(super) asked: HashSet<String>,
     /// The prompts that wait for it to be done.
-    pub(super) queue: Queue,
+    pub(super) queue: PromptQueue,
     /// What was said of calls, by their ids.
-    heard: HashMap<String, Heard>,
+    heard: HashMap<String, CallHistory>,
     /// Which call has begun a task, by the task's id; a subagent's is its own id.
     tasks: HashMap<String, String>,
     /// The subagent that a record has named last, and its call.
@@ -45,7 +45,7 @@ pub(super) struct Agent {
 
 /// What was said of a call so far, as hashes: a record that repeats it adds nothing.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct CallHistory {
     /// Name and input, as the response has them.
     pub(super) call: Option<u64>,
     /// Name and input, as somebody was asked to allow them.
@@ -66,7 +66,7 @@ pub(super) fn caller(agents: &[Agent], place: usize, call: &str) -> usize {
 const CALLERS_LEN_MAX: usize = 256;
 
 /// A subagent as a record names it.
-pub(super) struct Started<'a> {
+pub(super) struct SubagentStart<'a> {
     pub(super) call: &'a str,
     pub(super) child: RunId,
     /// The agent's id, if it is known.
@@ -78,7 +78,7 @@ pub(super) struct Started<'a> {
 }
 
 /// How a subagent ended.
-pub(super) struct Ended {
+pub(super) struct SubagentEnd {
     /// The provider's word for it.
     pub(super) status: Option<JsonString>,
     /// What else the record says: what it cost, its last words, where its output is.
@@ -97,7 +97,7 @@ impl Agent {
             unnamed_responses: 0,
             system_prompt: None,
             asked: HashSet::new(),
-            queue: Queue::default(),
+            queue: PromptQueue::default(),
             heard: HashMap::new(),
             tasks: HashMap::new(),
             named_last: None,
@@ -106,7 +106,7 @@ impl Agent {
     }
 
     /// Returns what was said of a call.
-    pub(super) fn heard(&mut self, call: &JsonString) -> &mut Heard {
+    pub(super) fn heard(&mut self, call: &JsonString) -> &mut CallHistory {
         self.heard.entry(call.to_text().into_owned()).or_default()
     }
 
@@ -118,7 +118,7 @@ impl Agent {
     }
 
     /// Ties a subagent to the call that began it, the first time that a record does; false when one has.
-    pub(super) fn start_child(&mut self, started: Started<'_>, emit: &mut Emit<'_>) -> bool {
+    pub(super) fn start_child(&mut self, started: SubagentStart<'_>, emit: &mut Emit<'_>) -> bool {
         if let Some(agent) = started.agent {
             self.tasks.insert(agent.to_owned(), started.call.to_owned());
             self.named_last = Some((agent.to_owned(), started.call.to_owned()));
@@ -130,13 +130,13 @@ impl Agent {
         let mut payload = subagent_step(name, started.call);
         push(&mut payload.extra, "agent_id", started.agent.map(string));
         push(&mut payload.extra, "matched_by", started.matched_by.map(string));
-        emit.subagent(&self.run, Moment::Started, started.child, payload);
+        emit.subagent(&self.run, SubagentEvent::Started, started.child, payload);
         self.run.calls.link(started.call, started.child);
         true
     }
 
     /// Writes that the subagent of a call has ended, once; false when it has before, or there is none.
-    pub(super) fn end_child(&mut self, call: &str, ended: Ended, emit: &mut Emit<'_>) -> bool {
+    pub(super) fn end_child(&mut self, call: &str, ended: SubagentEnd, emit: &mut Emit<'_>) -> bool {
         let Some(child) = self.run.calls.child(call) else { return false };
         if !self.ended.insert(call.to_owned()) {
             return false;
@@ -152,7 +152,7 @@ impl Agent {
                 ended.more.into_iter().for_each(|(name, value)| object.json(name, &value));
             })
         });
-        emit.subagent(&self.run, Moment::Completed, child, payload);
+        emit.subagent(&self.run, SubagentEvent::Completed, child, payload);
         true
     }
 

@@ -11,10 +11,10 @@ use super::agents::Agent;
 use super::facts;
 use super::frames::{Request, Response, Verdict};
 use super::messages::class_of;
-use crate::adapter::Read;
-use crate::emit::{CallSeen, Decision, Emit, push};
+use crate::adapter::RecordOutcome;
+use crate::emit::{CallReport, Decision, Emit, push};
 use crate::repeats::{amendment, hash_of, hash_of_call};
-use crate::requests::{Answers, Open};
+use crate::requests::{AnswerMatch, OpenRequests};
 use crate::run::{Class, Run};
 use crate::shapes::{is_absent, words};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
@@ -46,8 +46,8 @@ const ADMINISTRATION: [&str; 14] = [
 /// The requests of both sides; each has ids of its own.
 #[derive(Default)]
 pub(super) struct Requests {
-    by_agent: Open<Asked>,
-    by_host: Open<Asked>,
+    by_agent: OpenRequests<OpenRequest>,
+    by_host: OpenRequests<OpenRequest>,
     /// The answers that were sent last, as hashes.
     sent: VecDeque<u64>,
     /// The calls that the host has refused.
@@ -55,7 +55,7 @@ pub(super) struct Requests {
 }
 
 /// What was asked.
-struct Asked {
+struct OpenRequest {
     subtype: String,
     /// Which agent's it is.
     agent: usize,
@@ -69,14 +69,14 @@ struct Asked {
 
 /// A request's id, and which way it went.
 #[derive(Clone, Copy)]
-pub(super) struct Ask<'a> {
+pub(super) struct RequestId<'a> {
     pub(super) lane: Lane,
     pub(super) id: Raw<'a>,
     pub(super) agent: usize,
 }
 
 impl Requests {
-    fn of(&mut self, lane: Lane) -> &mut Open<Asked> {
+    fn of(&mut self, lane: Lane) -> &mut OpenRequests<OpenRequest> {
         match lane {
             Lane::FromAgent => &mut self.by_agent,
             Lane::ToAgent => &mut self.by_host,
@@ -87,10 +87,10 @@ impl Requests {
     pub(super) fn ask(
         &mut self,
         agent: &mut Agent,
-        ask: Ask<'_>,
+        ask: RequestId<'_>,
         request: Raw<'_>,
         emit: &mut Emit<'_>,
-    ) -> Read {
+    ) -> RecordOutcome {
         let asked = request.and_then(object::<Request<'_>>).unwrap_or_default();
         let (Some(id), Some(name), Some(subtype)) = (ask.id, ask.id.string(), asked.subtype.text()) else {
             return facts::unknown(&agent.run, "control_request", emit);
@@ -98,7 +98,7 @@ impl Requests {
         let hash = hash_of(request.map_or("", RawValue::get));
         if self.of(ask.lane).waiting(id).take(LOOKS_MAX).any(|open| open.hash == hash) {
             // One that is still open was sent once more.
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         let is_approval = subtype == "can_use_tool";
         let call = asked.tool_use_id.string().filter(|_| is_approval);
@@ -109,11 +109,11 @@ impl Requests {
             emit.entry(&agent.run, EntryType::SystemEvent, Some(&subtype));
         }
         let input = asked.input.json().filter(|_| is_approval);
-        let open = Asked { subtype: subtype.into_owned(), agent: ask.agent, call, input, hash };
+        let open = OpenRequest { subtype: subtype.into_owned(), agent: ask.agent, call, input, hash };
         self.of(ask.lane).ask(id, open);
         // Only of an approval not everything is kept.
         let is_odd = is_approval && asked.is_odd();
-        if is_odd { facts::unknown(&agent.run, "control_request", emit) } else { Read::Understood }
+        if is_odd { facts::unknown(&agent.run, "control_request", emit) } else { RecordOutcome::Understood }
     }
 
     /// Writes an answer, the first time that it comes: Claude Code prints those that it was sent. `main` is the agent
@@ -124,22 +124,22 @@ impl Requests {
         lane: Lane,
         response: Response<'_>,
         emit: &mut Emit<'_>,
-    ) -> Read {
+    ) -> RecordOutcome {
         if self.is_printed_again(lane, &response) {
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         match self.take(lane, response.request_id) {
-            Answers::One((by, asked)) => {
+            AnswerMatch::One((by, asked)) => {
                 self.keep_refusal(&asked, &response);
                 answered(&agents[asked.agent].run, by, &asked, &response, emit)
             }
-            Answers::Again => Read::Bookkeeping,
-            Answers::Nothing => self.unasked(&agents[main].run, lane, &response, emit),
+            AnswerMatch::Again => RecordOutcome::Bookkeeping,
+            AnswerMatch::Nothing => self.unasked(&agents[main].run, lane, &response, emit),
         }
     }
 
     /// Keeps that a call was refused: its result may say only that it failed.
-    fn keep_refusal(&mut self, asked: &Asked, response: &Response<'_>) {
+    fn keep_refusal(&mut self, asked: &OpenRequest, response: &Response<'_>) {
         let verdict = response.body.and_then(object::<Verdict<'_>>).unwrap_or_default();
         let call = asked.call.as_ref().filter(|_| verdict.behavior.is("deny"));
         self.refused.extend(call.map(|call| call.to_text().into_owned()));
@@ -171,36 +171,42 @@ impl Requests {
 
     /// Takes out the request that an answer is for, with who asked: the other side, or the agent itself when the answer
     /// that it was sent is only printed.
-    fn take(&mut self, lane: Lane, id: Raw<'_>) -> Answers<(Lane, Asked)> {
-        let Some(id) = id else { return Answers::Nothing };
+    fn take(&mut self, lane: Lane, id: Raw<'_>) -> AnswerMatch<(Lane, OpenRequest)> {
+        let Some(id) = id else { return AnswerMatch::Nothing };
         let by = match lane {
             Lane::FromAgent => Lane::ToAgent,
             Lane::ToAgent => Lane::FromAgent,
         };
         let of = |by: Lane, answers| match answers {
-            Answers::One(asked) => Answers::One((by, asked)),
-            Answers::Again => Answers::Again,
-            Answers::Nothing => Answers::Nothing,
+            AnswerMatch::One(asked) => AnswerMatch::One((by, asked)),
+            AnswerMatch::Again => AnswerMatch::Again,
+            AnswerMatch::Nothing => AnswerMatch::Nothing,
         };
         match of(by, self.of(by).answer(id)) {
-            Answers::Nothing if lane == Lane::FromAgent => of(lane, self.of(lane).answer(id)),
-            answers @ (Answers::One(_) | Answers::Again | Answers::Nothing) => answers,
+            AnswerMatch::Nothing if lane == Lane::FromAgent => of(lane, self.of(lane).answer(id)),
+            answers @ (AnswerMatch::One(_) | AnswerMatch::Again | AnswerMatch::Nothing) => answers,
         }
     }
 
     /// Writes an answer to nothing that was seen. A recording of one side has none of the other's requests.
-    fn unasked(&mut self, run: &Run, lane: Lane, response: &Response<'_>, emit: &mut Emit<'_>) -> Read {
+    fn unasked(
+        &mut self,
+        run: &Run,
+        lane: Lane,
+        response: &Response<'_>,
+        emit: &mut Emit<'_>,
+    ) -> RecordOutcome {
         let is_whole = is_absent(response.request_id) || !self.by_host.is_empty();
         match lane {
             Lane::ToAgent if self.by_agent.is_empty() && !is_absent(response.request_id) => {
                 facts::fact(run, "control_response", emit);
-                Read::Understood
+                RecordOutcome::Understood
             }
             Lane::FromAgent if !is_absent(response.error) => {
                 failed(run, "control_response", response, emit);
-                Read::Understood
+                RecordOutcome::Understood
             }
-            Lane::FromAgent if !is_whole => Read::Bookkeeping,
+            Lane::FromAgent if !is_whole => RecordOutcome::Bookkeeping,
             Lane::ToAgent | Lane::FromAgent => facts::unknown(run, "control_response", emit),
         }
     }
@@ -212,11 +218,11 @@ impl Requests {
         lane: Lane,
         id: Raw<'_>,
         emit: &mut Emit<'_>,
-    ) -> Read {
-        let asked = match id.map_or(Answers::Nothing, |id| self.of(lane).answer(id)) {
-            Answers::One(asked) => asked,
-            Answers::Again => return Read::Bookkeeping,
-            Answers::Nothing => return facts::unknown(&agents[main].run, "control_cancel_request", emit),
+    ) -> RecordOutcome {
+        let asked = match id.map_or(AnswerMatch::Nothing, |id| self.of(lane).answer(id)) {
+            AnswerMatch::One(asked) => asked,
+            AnswerMatch::Again => return RecordOutcome::Bookkeeping,
+            AnswerMatch::Nothing => return facts::unknown(&agents[main].run, "control_cancel_request", emit),
         };
         let run = &agents[asked.agent].run;
         let name = words(id).unwrap_or_else(|| "".into());
@@ -227,7 +233,7 @@ impl Requests {
             emit.system(run, "control_cancel_request", Some(name.to_json()));
         }
         emit.entry(run, EntryType::SystemEvent, Some("control_cancel_request"));
-        Read::Understood
+        RecordOutcome::Understood
     }
 }
 
@@ -251,23 +257,29 @@ fn approval(
 }
 
 /// Writes the answer to a request.
-fn answered(run: &Run, by: Lane, asked: &Asked, response: &Response<'_>, emit: &mut Emit<'_>) -> Read {
+fn answered(
+    run: &Run,
+    by: Lane,
+    asked: &OpenRequest,
+    response: &Response<'_>,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     let id = words(response.request_id).unwrap_or_else(|| "".into());
     if asked.subtype == "can_use_tool" {
         return decided(run, &id, asked, response, emit);
     }
     if !is_absent(response.error) {
         failed(run, &asked.subtype, response, emit);
-        return Read::Understood;
+        return RecordOutcome::Understood;
     }
     let says_nothing = is_absent(response.body) || response.body.is_some_and(|body| body.get() == "{}");
     if by == Lane::ToAgent && (ADMINISTRATION.contains(&&*asked.subtype) || says_nothing) {
-        return Read::Bookkeeping;
+        return RecordOutcome::Bookkeeping;
     }
     let name = format!("{}_response", asked.subtype);
     emit.system(run, &name, response.body.json());
     emit.entry(run, EntryType::SystemEvent, Some(&name));
-    Read::Understood
+    RecordOutcome::Understood
 }
 
 fn failed(run: &Run, name: &str, response: &Response<'_>, emit: &mut Emit<'_>) {
@@ -277,7 +289,13 @@ fn failed(run: &Run, name: &str, response: &Response<'_>, emit: &mut Emit<'_>) {
 }
 
 /// Writes whether a call may be made, and with what if that is something else than was asked for.
-fn decided(run: &Run, id: &JsonString, asked: &Asked, response: &Response<'_>, emit: &mut Emit<'_>) -> Read {
+fn decided(
+    run: &Run,
+    id: &JsonString,
+    asked: &OpenRequest,
+    response: &Response<'_>,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     let verdict = response.body.and_then(object::<Verdict<'_>>).unwrap_or_default();
     emit.decide(run, id, asked.call.as_ref(), &verdict_of(&verdict, response));
     if let Some(input) = verdict.input.json().filter(|input| !is_same(asked.input.as_ref(), input)) {
@@ -291,7 +309,7 @@ fn decided(run: &Run, id: &JsonString, asked: &Asked, response: &Response<'_>, e
         }
     }
     emit.entry(run, EntryType::SystemEvent, Some("approval_resolved"));
-    if verdict.is_odd() { facts::unknown(run, "control_response", emit) } else { Read::Understood }
+    if verdict.is_odd() { facts::unknown(run, "control_response", emit) } else { RecordOutcome::Understood }
 }
 
 /// Tells whether two values say the same, however they are written.
@@ -307,7 +325,7 @@ fn synthesise(agent: &mut Agent, call: &JsonString, asked: &Request<'_>, emit: &
     let name = asked.tool_name.string().unwrap_or_else(|| "".into());
     let class = class_of(&name.to_text());
     let input = asked.input.map_or_else(RawJson::null, RawJson::from_raw);
-    let mut seen = CallSeen { keep_input: class == Class::Agent, ..CallSeen::new(name, class, input) };
+    let mut seen = CallReport { keep_input: class == Class::Agent, ..CallReport::new(name, class, input) };
     let hash = hash_of_call(&seen);
     agent.heard(call).asked = Some(hash);
     if agent.run.calls.get(&call.to_text()).is_some() {

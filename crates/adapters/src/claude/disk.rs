@@ -7,25 +7,25 @@ use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{EntryType, Lane, RunId};
 
-use super::agents::{Agent, Started};
+use super::agents::{Agent, SubagentStart};
 use super::content::text_of;
-use super::messages::{self, Said};
-use super::pending::{Waiting, Waits};
+use super::messages::{self, MessageContext};
+use super::pending::{PendingKind, PendingRecords};
 use super::progress::{self, Progress};
 use super::shapes::is_odd_line;
 use super::wire::{AgentInput, Line};
 use super::{CARRIES_WITHOUT_APPROVALS, CHANNEL, PROVIDER, UNTYPED, facts, user};
-use crate::adapter::{Mapper, Read, Record, Source};
-use crate::emit::{About, Emit, push};
-use crate::repeats::{Lately, hash_of};
+use crate::adapter::{Mapper, Record, RecordOutcome, Source};
+use crate::emit::{AdapterInfo, Emit, push};
+use crate::repeats::{RecentRecords, hash_of};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, RawField as _, object, parse};
 
-static ABOUT: About = CHANNEL;
+static ABOUT: AdapterInfo = CHANNEL;
 
 /// The first version seen whose files say how each call was accepted. Where they do not, that nobody was asked is not known.
 const TELLS_APPROVALS: [u32; 3] = [2, 1, 325];
-static WITHOUT_APPROVALS: About = About { carries: CARRIES_WITHOUT_APPROVALS, ..CHANNEL };
+static WITHOUT_APPROVALS: AdapterInfo = AdapterInfo { carries: CARRIES_WITHOUT_APPROVALS, ..CHANNEL };
 
 /// Records that say nothing of the work: Claude Code's own memory aids, copies of what stands elsewhere, and progress
 /// that a result follows (a subagent's is read all the same). `docs/adapters/claude.md` says why for each.
@@ -78,9 +78,9 @@ pub(super) struct Disk {
     /// Which of the agents is the file's subagent in a session.
     by_session: HashMap<String, usize>,
     /// The lines that have an id: one that stands in the file twice says nothing new.
-    told: Lately,
+    told: RecentRecords,
     progress: Progress,
-    waiting: Waiting,
+    waiting: PendingRecords,
     /// Whether records are written as they come: once the session is known, and a time. The first records often have
     /// neither.
     is_writing: bool,
@@ -100,9 +100,9 @@ impl Disk {
             lineage: HashMap::new(),
             calls_by_prompt: HashMap::new(),
             by_session: HashMap::new(),
-            told: Lately::default(),
+            told: RecentRecords::default(),
             progress: Progress::default(),
-            waiting: Waiting::default(),
+            waiting: PendingRecords::default(),
             is_writing: false,
             named_late: None,
             is_unnamed: false,
@@ -155,8 +155,8 @@ impl Disk {
         }
         for waiter in self.waiting.take() {
             emit.release(&waiter.held, |emit| match &waiter.what {
-                Waits::Unreadable(why) => self.unreadable_now(why, version, emit),
-                Waits::Record(_) => {
+                PendingKind::Unreadable(why) => self.unreadable_now(why, version, emit),
+                PendingKind::Record(_) => {
                     let mut line: Line<'_> = parse(waiter.held.text()).unwrap_or_default();
                     line.version = line.version.or(version.version);
                     line.cwd = line.cwd.or(version.cwd);
@@ -215,8 +215,13 @@ impl Disk {
         // What is not open now never will be, so that each call is looked at once.
         let call = calls.and_then(|calls| std::iter::from_fn(|| calls.pop_front()).find(is_open));
         if let Some(call) = call {
-            let started =
-                Started { call: &call, child, agent: None, agent_type: None, matched_by: Some("prompt") };
+            let started = SubagentStart {
+                call: &call,
+                child,
+                agent: None,
+                agent_type: None,
+                matched_by: Some("prompt"),
+            };
             main.start_child(started, emit);
         }
         let session = main.run.session.clone().unwrap_or_default();
@@ -226,14 +231,14 @@ impl Disk {
         self.agents.len() - 1
     }
 
-    fn line(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+    fn line(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
         let kind = line.kind.text().unwrap_or(UNTYPED.into());
         if progress::is_of_agent(line) {
             return self.agent_progress(line, emit);
         }
         if is_bookkeeping(&kind, line) {
             self.move_prompt(line, emit);
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         let place = self.agent_of(line, emit);
         let agent = &mut self.agents[place];
@@ -247,7 +252,7 @@ impl Disk {
     }
 
     /// Writes the record of a subagent that the progress of its call holds.
-    fn agent_progress(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+    fn agent_progress(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
         let is_subagents_file = self.agents[0].run.parent.is_some();
         let caller = if is_subagents_file { self.agent_in_session(line) } else { 0 };
         let agent = &mut self.agents[caller];
@@ -285,18 +290,18 @@ impl Disk {
 }
 
 impl Mapper for Disk {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AdapterInfo {
         &ABOUT
     }
 
-    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject> {
         let line: Line<'_> = parse(record.text)?;
         emit.set_time(line.timestamp.string());
         if emit.is_known(line.uuid.text().as_deref()) {
-            return Ok(Read::Understood);
+            return Ok(RecordOutcome::Understood);
         }
         if line.uuid.text().is_some_and(|id| self.told.was_there(hash_of(&(&*id, record.text)))) {
-            return Ok(Read::Bookkeeping);
+            return Ok(RecordOutcome::Bookkeeping);
         }
         let is_open = self.open(&line);
         if self.is_writing || (is_open && emit.has_time()) {
@@ -305,18 +310,18 @@ impl Mapper for Disk {
         }
         let is_bookkeeping = line.kind.text().is_some_and(|kind| BOOKKEEPING.contains(&&*kind));
         if is_bookkeeping && !progress::is_of_agent(&line) {
-            return Ok(Read::Bookkeeping);
+            return Ok(RecordOutcome::Bookkeeping);
         }
-        if !self.waiting.keep(Waits::Record(Lane::FromAgent), emit) {
+        if !self.waiting.keep(PendingKind::Record(Lane::FromAgent), emit) {
             self.release(&line, emit);
         }
-        Ok(Read::Waiting)
+        Ok(RecordOutcome::Waiting)
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
         if self.is_writing {
             self.unreadable_now(why, &Line::default(), emit);
-        } else if !self.waiting.keep(Waits::Unreadable(why.into()), emit) {
+        } else if !self.waiting.keep(PendingKind::Unreadable(why.into()), emit) {
             self.release(&Line::default(), emit);
         }
     }
@@ -400,16 +405,27 @@ fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &m
 }
 
 /// Writes what a line says, and that it has something in it that nobody can read.
-pub(super) fn told(agents: &mut [Agent], place: usize, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn told(
+    agents: &mut [Agent],
+    place: usize,
+    line: &Line<'_>,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     let kind = line.kind.text().unwrap_or(UNTYPED.into());
     let read = said(agents, place, &kind, line, emit);
     // Of a fact, all of the record is kept.
-    let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
+    let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, RecordOutcome::Unknown(_));
     let is_odd = !is_whole && is_odd_line(line, emit);
     if is_odd { facts::unknown(&agents[place].run, &kind, emit) } else { read }
 }
 
-fn said(agents: &mut [Agent], place: usize, kind: &str, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+fn said(
+    agents: &mut [Agent],
+    place: usize,
+    kind: &str,
+    line: &Line<'_>,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     let agent = &mut agents[place];
     match kind {
         "user" => return user::user(agents, place, line, emit),
@@ -424,17 +440,17 @@ fn said(agents: &mut [Agent], place: usize, kind: &str, line: &Line<'_>, emit: &
         _ if FACTS.contains(&kind) => facts::fact(&agent.run, kind, emit),
         _ => return facts::unknown(&agent.run, kind, emit),
     }
-    Read::Understood
+    RecordOutcome::Understood
 }
 
-fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let Some(message) = line.message else { return facts::unknown(&agent.run, "assistant", emit) };
     if !line.is_api_error.is_true() && !messages::is_synthetic(&message) && agent.has_end_record {
         // The model works again without a prompt, as it does after a login: the turn goes on and will end again.
         agent.has_end_record = false;
         agent.run.turns.reopen();
     }
-    let said = Said {
+    let said = MessageContext {
         uuid: line.uuid,
         request_id: line.request_id,
         is_api_error: line.is_api_error.is_true(),

@@ -12,17 +12,17 @@ use super::prompt::{self, Kind};
 use super::shapes::is_odd_line;
 use super::user;
 use super::wire::{ApiError, Attachment, Line};
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, EndedBy, TurnEnd, push, string};
 use crate::run::Run;
 use crate::shapes::{are_names, is_absent, is_text};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
 /// Writes that a record, or something in it, is of a kind that nobody knows.
-pub(super) fn unknown(run: &Run, name: &str, emit: &mut Emit<'_>) -> Read {
+pub(super) fn unknown(run: &Run, name: &str, emit: &mut Emit<'_>) -> RecordOutcome {
     emit.unknown(run, name, None);
     emit.entry(run, EntryType::Unknown, None);
-    Read::Unknown(name.to_owned())
+    RecordOutcome::Unknown(name.to_owned())
 }
 
 /// Writes a fact whose name is the kind of its record.
@@ -71,7 +71,7 @@ pub(super) fn cost(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) {
 }
 
 /// Writes a `system` record.
-pub(super) fn system(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn system(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let run = &agent.run;
     let subtype = line.subtype.text().unwrap_or("system".into());
     let mut is_read = !is_odd_line(line, emit);
@@ -101,7 +101,7 @@ pub(super) fn system(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) ->
         agent.has_end_record = true;
         emit.end_turn(&mut agent.run, TurnEnd::plain(EndedBy::Record));
     }
-    if is_read { Read::Understood } else { unknown(&agent.run, &subtype, emit) }
+    if is_read { RecordOutcome::Understood } else { unknown(&agent.run, &subtype, emit) }
 }
 
 /// Tells whether a retry says what an error does; headers and the like are left where they are.
@@ -157,7 +157,7 @@ impl Retry<'_> {
 }
 
 /// Writes an attachment, which may be a prompt.
-pub(super) fn attachment(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn attachment(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let attachment = line.attachment.and_then(object::<Attachment<'_>>).unwrap_or_default();
     let Some(kind) = attachment.kind.text() else {
         return unknown(&agent.run, "attachment", emit);
@@ -173,15 +173,15 @@ pub(super) fn attachment(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>
         _ => {
             emit.system(&agent.run, &kind, line.attachment.json());
             emit.entry(&agent.run, EntryType::SystemEvent, Some(&kind));
-            Read::Understood
+            RecordOutcome::Understood
         }
     }
 }
 
 /// Writes the system prompt when it is another than before; it is repeated with every request.
-fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) -> Read {
+fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) -> RecordOutcome {
     if agent.system_prompt.as_deref() == Some(prompt.get()) {
-        return Read::Bookkeeping;
+        return RecordOutcome::Bookkeeping;
     }
     if !is_text(Some(prompt)) && !are_names(Some(prompt)) {
         return unknown(&agent.run, "prompt_snapshot", emit);
@@ -191,7 +191,7 @@ fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) -> R
     block.extra.push("label", string("system_prompt"));
     emit.user(&agent.run, vec![block], Extra::default());
     emit.entry(&agent.run, EntryType::UserMessage, None);
-    Read::Understood
+    RecordOutcome::Understood
 }
 
 /// Writes what came while the model was at work, and was handed to it between two calls.
@@ -200,10 +200,10 @@ fn queued(
     line: &Line<'_>,
     (prompt, source_id): (&RawValue, Option<String>),
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     let Some(content) = Content::read(prompt) else {
         fact(&agent.run, "queued_command", emit);
-        return Read::Understood;
+        return RecordOutcome::Understood;
     };
     let text = content.text();
     match prompt::kind_of(&text) {
@@ -218,7 +218,7 @@ fn queued(
             agent.queue.hand_over(text, source_id);
         }
     }
-    content.odd().map_or(Read::Understood, |name| unknown(&agent.run, &name, emit))
+    content.odd().map_or(RecordOutcome::Understood, |name| unknown(&agent.run, &name, emit))
 }
 
 /// Returns the strings of an array one after the other, or a string as it is.

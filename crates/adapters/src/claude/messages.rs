@@ -7,10 +7,10 @@ use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity};
 use super::agents::Agent;
 use super::content::{is_all_text, text_of};
 use super::facts;
-use super::results::{self, Beside, Told};
+use super::results::{self, ResultContext, ResultOutcome};
 use super::wire::{Block, Message};
-use crate::adapter::Read;
-use crate::emit::{CallSeen, Emit, push, string};
+use crate::adapter::RecordOutcome;
+use crate::emit::{CallReport, Emit, push, string};
 use crate::repeats::{amendment, hash_of, hash_of_call};
 use crate::run::{Class, Run};
 use crate::shapes::{is_text, words};
@@ -21,7 +21,7 @@ const SYNTHETIC: &str = "<synthetic>";
 
 /// Who said it and where, beside the message.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct MessageContext<'a> {
     pub(super) uuid: Raw<'a>,
     pub(super) request_id: Raw<'a>,
     /// Whether it is Claude Code that says what became of a request.
@@ -49,16 +49,20 @@ pub(super) fn class_of(name: &str) -> Class {
 pub(super) fn assistant(
     agent: &mut Agent,
     message: &Message<'_>,
-    said: Said<'_>,
+    said: MessageContext<'_>,
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     if said.is_api_error || is_synthetic(message) {
         let text = message.content.map(text_of).unwrap_or_default();
         not_the_model(&agent.run, &text, said, emit);
         let is_read = is_all_text(message.content) && is_text(said.error);
-        return if is_read { Read::Understood } else { facts::unknown(&agent.run, "assistant", emit) };
+        return if is_read {
+            RecordOutcome::Understood
+        } else {
+            facts::unknown(&agent.run, "assistant", emit)
+        };
     }
-    let mut spoken = Spoken::default();
+    let mut spoken = ResponseContent::default();
     spoken.take_all(message.content);
     let is_repeated = spoken.leave_out_repeated(agent);
     let has_end = message.usage.json().is_some() || message.stop_reason.json().is_some();
@@ -75,14 +79,14 @@ pub(super) fn assistant(
     for entry_type in spoken.entries {
         emit.entry(run, entry_type, None);
     }
-    for Called { id, call, .. } in spoken.calls {
+    for ResponseCall { id, call, .. } in spoken.calls {
         made(agent, &id, call, emit);
     }
     for block in spoken.results {
-        match results::result(agent, &block, Beside::default(), emit) {
-            Told::News => is_news = true,
-            Told::Again => {}
-            Told::Odd => spoken.unknown.push(name_of(&block)),
+        match results::result(agent, &block, ResultContext::default(), emit) {
+            ResultOutcome::News => is_news = true,
+            ResultOutcome::Again => {}
+            ResultOutcome::Odd => spoken.unknown.push(name_of(&block)),
         }
     }
     if let Some(error) = words(said.error).filter(|_| !is_heard) {
@@ -96,10 +100,10 @@ pub(super) fn assistant(
     }
     tell_usage(agent, message, emit);
     match spoken.unknown.into_iter().next() {
-        Some(name) => Read::Unknown(name),
-        None if is_news => Read::Understood,
+        Some(name) => RecordOutcome::Unknown(name),
+        None if is_news => RecordOutcome::Understood,
         None if message.content.is_none() => facts::unknown(&agent.run, "assistant", emit),
-        None => Read::Bookkeeping,
+        None => RecordOutcome::Bookkeeping,
     }
 }
 
@@ -117,7 +121,7 @@ fn tell_usage(agent: &mut Agent, message: &Message<'_>, emit: &mut Emit<'_>) {
 }
 
 /// What Claude Code says in the model's place: that the API failed, or that there is nothing to say.
-fn not_the_model(run: &Run, text: &str, said: Said<'_>, emit: &mut Emit<'_>) {
+fn not_the_model(run: &Run, text: &str, said: MessageContext<'_>, emit: &mut Emit<'_>) {
     if said.is_api_error || said.error.json().is_some() {
         emit.error(run, &said.error.text().unwrap_or("api".into()), text);
         emit.entry(run, EntryType::Error, None);
@@ -127,7 +131,7 @@ fn not_the_model(run: &Run, text: &str, said: Said<'_>, emit: &mut Emit<'_>) {
     }
 }
 
-fn response_fields(message: &Message<'_>, said: Said<'_>, unnamed: &mut u64) -> Extra {
+fn response_fields(message: &Message<'_>, said: MessageContext<'_>, unnamed: &mut u64) -> Extra {
     let mut extra = Extra::default();
     push(&mut extra, "id", said.uuid.json());
     let response = message.id.json().or_else(|| said.request_id.json());
@@ -152,7 +156,7 @@ fn response_fields(message: &Message<'_>, said: Said<'_>, unnamed: &mut u64) -> 
 }
 
 /// Writes a call that a response makes. One that is there was made up for its result, or for who was asked to allow it.
-fn made(agent: &mut Agent, id: &JsonString, call: CallSeen, emit: &mut Emit<'_>) {
+fn made(agent: &mut Agent, id: &JsonString, call: CallReport, emit: &mut Emit<'_>) {
     let (hash, asked) = (hash_of_call(&call), agent.heard(id).asked);
     match agent.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
         None => emit.call(&mut agent.run, id, call),
@@ -172,25 +176,25 @@ fn name_of(block: &Block<'_>) -> String {
 }
 
 /// A call of a response.
-struct Called {
+struct ResponseCall {
     id: JsonString,
-    call: CallSeen,
+    call: CallReport,
     /// The place of its block among those of the response.
     place: usize,
 }
 
 /// What a response says, taken apart.
 #[derive(Default)]
-struct Spoken<'a> {
+struct ResponseContent<'a> {
     blocks: Vec<ContentBlock>,
-    calls: Vec<Called>,
+    calls: Vec<ResponseCall>,
     /// Results that the API itself gives, of tools that run there.
     results: Vec<Block<'a>>,
     entries: Vec<EntryType>,
     unknown: Vec<String>,
 }
 
-impl<'a> Spoken<'a> {
+impl<'a> ResponseContent<'a> {
     fn take_all(&mut self, content: Raw<'a>) {
         if let Some(text) = content.string() {
             return self.say(EntryType::AssistantMessage, BlockContent::Text(Some(text)));
@@ -290,7 +294,7 @@ impl<'a> Spoken<'a> {
         self.say(EntryType::ToolUse, content);
         let class = class_of(&name.to_text());
         let keep_input = class == Class::Agent;
-        let call = CallSeen { keep_input, ..CallSeen::new(name, class, input) };
-        self.calls.push(Called { id, call, place: self.blocks.len() - 1 });
+        let call = CallReport { keep_input, ..CallReport::new(name, class, input) };
+        self.calls.push(ResponseCall { id, call, place: self.blocks.len() - 1 });
     }
 }

@@ -23,14 +23,14 @@ mod user;
 mod wire;
 
 use crate::adapter::{Adapter, Source};
-use crate::emit::About;
+use crate::emit::AdapterInfo;
 
 const PROVIDER: &str = "claude";
 /// What a record without a type is called.
 const UNTYPED: &str = "untyped";
 
 /// What session files and the control protocol have in common: they show all that there is.
-const CHANNEL: About = About {
+const CHANNEL: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: "claude_agent_sdk",
     adapter: "claude/2",

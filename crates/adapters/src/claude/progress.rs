@@ -6,21 +6,21 @@ use std::collections::HashMap;
 use steno_model::RunId;
 use steno_model::json::JsonString;
 
-use super::agents::{Agent, Started};
+use super::agents::{Agent, SubagentStart};
 use super::content::Content;
 use super::disk::{self, BOOKKEEPING};
 use super::facts;
 use super::shapes::is_odd_line;
 use super::wire::Line;
 use super::{CHANNEL, PROVIDER, UNTYPED};
-use crate::adapter::Read;
-use crate::emit::{About, Emit, Inside};
-use crate::repeats::{Lately, hash_of};
+use crate::adapter::RecordOutcome;
+use crate::emit::{AdapterInfo, Emit, NestedRecord};
+use crate::repeats::{RecentRecords, hash_of};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{RawField as _, object, parse};
 
-static ABOUT: About =
-    About { channel: "progress", carries: &["prompts", "calls", "results", "usage"], ..CHANNEL };
+static ABOUT: AdapterInfo =
+    AdapterInfo { channel: "progress", carries: &["prompts", "calls", "results", "usage"], ..CHANNEL };
 
 /// What a record of this kind is called when it cannot be read.
 const NAME: &str = "agent_progress";
@@ -31,7 +31,7 @@ pub(super) struct Progress {
     /// Their places among the agents, by the caller's place and their ids.
     places: HashMap<(usize, String), usize>,
     /// The records that were read lately: one that is told again says nothing new.
-    told: Lately,
+    told: RecentRecords,
 }
 
 /// Tells whether a line is progress that holds a subagent's record.
@@ -41,7 +41,12 @@ pub(super) fn is_of_agent(line: &Line<'_>) -> bool {
 
 impl Progress {
     /// Writes the record that the line at hand holds, and that its subagent belongs to a call of the caller's.
-    pub(super) fn record(&mut self, agents: &mut Vec<Agent>, caller: usize, emit: &mut Emit<'_>) -> Read {
+    pub(super) fn record(
+        &mut self,
+        agents: &mut Vec<Agent>,
+        caller: usize,
+        emit: &mut Emit<'_>,
+    ) -> RecordOutcome {
         let text = emit.text();
         let line: Line<'_> = parse(text).unwrap_or_default();
         let data = line.data.unwrap_or_default();
@@ -55,11 +60,11 @@ impl Progress {
         link(&mut agents[caller], &line, &id, emit);
         let is_odd = is_odd_line(&line, emit);
         if self.told.was_there(hash_of(&(&*id, inner.get()))) {
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         (record.version, record.cwd) = (record.version.or(line.version), record.cwd.or(line.cwd));
         let place = self.place(agents, caller, &id);
-        let inside = Inside {
+        let inside = NestedRecord {
             text: inner.get(),
             about: &ABOUT,
             time: record.timestamp,
@@ -102,16 +107,17 @@ fn link(caller: &mut Agent, line: &Line<'_>, id: &str, emit: &mut Emit<'_>) {
     let call = line.parent_tool_use_id.text().unwrap_or_default();
     if caller.run.calls.get(&call).is_some() {
         let child = caller.child_id(id);
-        let started = Started { call: &call, child, agent: Some(id), agent_type: None, matched_by: None };
+        let started =
+            SubagentStart { call: &call, child, agent: Some(id), agent_type: None, matched_by: None };
         caller.start_child(started, emit);
     }
 }
 
 /// Writes a subagent's record as its own file would have it.
-fn write(agents: &mut [Agent], place: usize, record: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+fn write(agents: &mut [Agent], place: usize, record: &Line<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let kind = record.kind.text().unwrap_or(UNTYPED.into());
     if BOOKKEEPING.contains(&&*kind) {
-        return Read::Bookkeeping;
+        return RecordOutcome::Bookkeeping;
     }
     let run = &mut agents[place].run;
     disk::begin(run, record, emit);

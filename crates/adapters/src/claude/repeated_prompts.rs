@@ -22,37 +22,37 @@ fn take<T>(kept: &mut VecDeque<T>, fits: impl Fn(&T) -> bool) -> Option<T> {
 
 /// The prompts of a session file that wait for the model to be done.
 #[derive(Default)]
-pub(super) struct Queue {
-    waiting: VecDeque<Queued>,
+pub(super) struct PromptQueue {
+    waiting: VecDeque<QueuedPrompt>,
     /// Prompts whose turn has come and whose record has not.
     due: VecDeque<String>,
     /// Prompts that were told when they were handed to the model at work.
-    handed: VecDeque<Handed>,
+    handed: VecDeque<HandedPrompt>,
 }
 
-struct Queued {
+struct QueuedPrompt {
     text: String,
     is_handed: bool,
 }
 
-struct Handed {
+struct HandedPrompt {
     text: String,
     id: Option<String>,
 }
 
 /// A user's record that may be a prompt which was told before.
 #[derive(Clone, Copy)]
-pub(super) struct Coming<'a> {
+pub(super) struct PromptRecord<'a> {
     pub(super) text: &'a str,
     pub(super) id: Option<&'a str>,
     /// Whether the record says that it comes from the queue.
     pub(super) is_queued: bool,
 }
 
-impl Queue {
+impl PromptQueue {
     /// Puts a prompt into the queue; returns the oldest if there are too many and nothing else tells it.
     pub(super) fn enqueue(&mut self, text: String) -> Option<String> {
-        self.waiting.push_back(Queued { text, is_handed: false });
+        self.waiting.push_back(QueuedPrompt { text, is_handed: false });
         let is_full = self.waiting.len() > QUEUED_LEN_MAX;
         let oldest = if is_full { self.waiting.pop_front() } else { None };
         oldest.filter(|queued| !queued.is_handed).map(|queued| queued.text)
@@ -89,21 +89,21 @@ impl Queue {
         {
             queued.is_handed = true;
         }
-        keep(&mut self.handed, Handed { text, id });
+        keep(&mut self.handed, HandedPrompt { text, id });
     }
 
     /// Tells whether a prompt was told when it was handed over.
-    pub(super) fn is_told(&mut self, coming: Coming<'_>) -> bool {
+    pub(super) fn is_told(&mut self, coming: PromptRecord<'_>) -> bool {
         let is_due = take(&mut self.due, |text| text == coming.text).is_some();
-        let is_its = |handed: &Handed| coming.id.is_some() && handed.id.as_deref() == coming.id;
-        let is_like = |handed: &Handed| coming.is_queued && !is_due && handed.text == coming.text;
+        let is_its = |handed: &HandedPrompt| coming.id.is_some() && handed.id.as_deref() == coming.id;
+        let is_like = |handed: &HandedPrompt| coming.is_queued && !is_due && handed.text == coming.text;
         take(&mut self.handed, |handed| is_its(handed) || is_like(handed)).is_some()
     }
 }
 
 /// The prompts that were sent to a stream's agent and may be printed.
 #[derive(Default)]
-pub(super) struct Sent {
+pub(super) struct SentPrompts {
     prompts: VecDeque<SentPrompt>,
     /// The ids of prompts that were told, with their texts.
     told: VecDeque<(String, String)>,
@@ -116,7 +116,7 @@ struct SentPrompt {
     turns_before: usize,
 }
 
-impl Sent {
+impl SentPrompts {
     /// Takes a prompt that is sent while so many turns are open; false when it was sent before.
     pub(super) fn send(&mut self, id: Option<&str>, text: &str, turns_open: usize) -> bool {
         if !self.tell(id, text) {
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn no_more_prompts_are_remembered_than_the_limit() {
-        let mut sent = Sent::default();
+        let mut sent = SentPrompts::default();
         for number in 0..=KEPT_LEN_MAX {
             assert!(sent.send(None, &number.to_string(), 1));
         }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_prompt_that_waits_for_others_is_remembered_until_its_own_turn_ends() {
-        let mut sent = Sent::default();
+        let mut sent = SentPrompts::default();
         for text in ["a", "b", "c"] {
             sent.send(None, text, usize::from(text != "a"));
         }

@@ -4,10 +4,10 @@ use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryType, StepPayload};
 
-use super::agents::{Agent, Ended, Started};
+use super::agents::{Agent, SubagentEnd, SubagentStart};
 use super::content::text_of;
 use super::wire::{Block, Permission, Task, ToolReport};
-use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome, push, string};
+use crate::emit::{Answer, CallReport, Decision, Emit, Outcome, push, string};
 use crate::repeats::{amendment, hash_of};
 use crate::run::{Call, Class};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
@@ -20,7 +20,7 @@ const LAUNCHED: &str = "Async agent launched";
 
 /// What stands beside a result in its record.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Beside<'a> {
+pub(super) struct ResultContext<'a> {
     pub(super) uuid: Raw<'a>,
     /// The tool's own report.
     pub(super) report: Raw<'a>,
@@ -33,7 +33,7 @@ pub(super) struct Beside<'a> {
 
 /// What became of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ResultOutcome {
     /// It was written, as the call's result or as what amends it.
     News,
     /// The call's result says the same.
@@ -43,8 +43,13 @@ pub(super) enum Told {
 }
 
 /// Writes a result; before it the approval, where one is told, and what became of the subagent, if it was one's call.
-pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, emit: &mut Emit<'_>) -> Told {
-    let Some(id) = &block.tool_use_id.string() else { return Told::Odd };
+pub(super) fn result(
+    agent: &mut Agent,
+    block: &Block<'_>,
+    beside: ResultContext<'_>,
+    emit: &mut Emit<'_>,
+) -> ResultOutcome {
+    let Some(id) = &block.tool_use_id.string() else { return ResultOutcome::Odd };
     call_unseen(agent, id, emit);
     approval(agent, id, beside, emit);
     let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
@@ -71,9 +76,9 @@ pub(super) fn result(agent: &mut Agent, block: &Block<'_>, beside: Beside<'_>, e
         write(agent, id, answer, emit);
     }
     match () {
-        () if block.is_odd() || report.is_some_and(|report| report.is_odd()) => Told::Odd,
-        () if is_same => Told::Again,
-        () => Told::News,
+        () if block.is_odd() || report.is_some_and(|report| report.is_odd()) => ResultOutcome::Odd,
+        () if is_same => ResultOutcome::Again,
+        () => ResultOutcome::News,
     }
 }
 
@@ -88,7 +93,7 @@ fn write(agent: &mut Agent, id: &JsonString, answer: Answer, emit: &mut Emit<'_>
 /// Writes the call of a result that nobody saw, before anything is said about it.
 fn call_unseen(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
     if agent.run.calls.get(&id.to_text()).is_none() {
-        let mut call = CallSeen::new("".into(), Class::Other, RawJson::null());
+        let mut call = CallReport::new("".into(), Class::Other, RawJson::null());
         call.extra.push("input_available", RawJson::from(false));
         emit.call(&mut agent.run, id, call);
     }
@@ -128,7 +133,7 @@ fn is_telling(call: &Call) -> bool {
     }
 }
 
-fn outcome(beside: Beside<'_>, report: ToolReport<'_>, failed: bool) -> Outcome {
+fn outcome(beside: ResultContext<'_>, report: ToolReport<'_>, failed: bool) -> Outcome {
     let is_rejected = beside.permission.is_some_and(|permission| permission.decision.is("reject"));
     match beside.denial_kind.text().as_deref() {
         // A call that was stopped while it ran is told as one that the user rejected.
@@ -167,19 +172,19 @@ fn reason(block: &Block<'_>) -> JsonString {
 }
 
 /// Acceptance by configuration, or by anything else that is no person, is a field of the result and no approval.
-fn accepted_by(beside: Beside<'_>) -> Option<RawJson> {
+fn accepted_by(beside: ResultContext<'_>) -> Option<RawJson> {
     let permission = beside.permission.filter(|permission| permission.decision.is("accept"))?;
     permission.source.json().filter(|_| !is_by_user(permission))
 }
 
 /// Returns what has denied a call, if that was neither a person nor the configuration.
-fn denied_by(beside: Beside<'_>) -> Option<RawJson> {
+fn denied_by(beside: ResultContext<'_>) -> Option<RawJson> {
     let permission = beside.permission.filter(|permission| permission.decision.is("reject"))?;
     permission.source.json().filter(|_| !is_by_user(permission) && !permission.source.is("config"))
 }
 
 /// Returns why a call was not made, where the outcome does not tell.
-fn denial_kind(beside: Beside<'_>) -> Option<RawJson> {
+fn denial_kind(beside: ResultContext<'_>) -> Option<RawJson> {
     let is_told = ["user-rejected", "permission-rule"].iter().any(|kind| beside.denial_kind.is(kind));
     beside.denial_kind.json().filter(|_| !is_told)
 }
@@ -189,7 +194,7 @@ fn is_by_user(permission: Permission<'_>) -> bool {
 }
 
 /// Writes who was asked and what the answer was, where the result says that somebody was.
-fn approval(agent: &mut Agent, id: &JsonString, beside: Beside<'_>, emit: &mut Emit<'_>) {
+fn approval(agent: &mut Agent, id: &JsonString, beside: ResultContext<'_>, emit: &mut Emit<'_>) {
     let Some(permission) = beside.permission else { return };
     if !is_by_user(permission) || !agent.asked.insert(id.to_text().into_owned()) {
         return;
@@ -224,7 +229,8 @@ fn subagent_of(
     if let Some(id) = report.agent_id.text() {
         let child = agent.run.calls.child(call).unwrap_or_else(|| agent.child_id(&id));
         let agent_type = report.agent_type.string();
-        agent.start_child(Started { call, child, agent: Some(&id), agent_type, matched_by: None }, emit);
+        agent
+            .start_child(SubagentStart { call, child, agent: Some(&id), agent_type, matched_by: None }, emit);
     }
     let failure = (answer.outcome != Outcome::Ok).then(|| answer.outcome.as_str().into());
     let is_silent = report.status.json().is_none() && failure.is_none();
@@ -233,7 +239,7 @@ fn subagent_of(
         || (is_silent && (agent.is_in_background(call) || is_launch(&answer.output)));
     if !goes_on {
         let status = report.status.string().or(failure);
-        agent.end_child(call, Ended { status, more: Vec::new() }, emit);
+        agent.end_child(call, SubagentEnd { status, more: Vec::new() }, emit);
     }
 }
 
@@ -247,6 +253,6 @@ fn asked_about(agent: &mut Agent, task: Task<'_>, emit: &mut Emit<'_>) {
     let is_over = task.status.text().is_some_and(|status| !matches!(&*status, "running" | "pending"));
     let call = task.id.text().and_then(|task| agent.call_of_task(&task));
     if let Some(call) = call.filter(|_| is_over) {
-        agent.end_child(&call, Ended { status: task.status.string(), more: Vec::new() }, emit);
+        agent.end_child(&call, SubagentEnd { status: task.status.string(), more: Vec::new() }, emit);
     }
 }

@@ -5,29 +5,29 @@ use std::collections::HashMap;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{EntryType, Lane, RunId};
 
-use super::agents::{Agent, Started};
-use super::control::{Ask, Requests};
+use super::agents::{Agent, SubagentStart};
+use super::control::{RequestId, Requests};
 use super::frames::{Denial, Request, StreamFrame};
-use super::messages::{self, Said};
-use super::pending::{Waiting, Waits};
-use super::repeated_prompts::Sent;
-use super::results::{self, Beside, Told};
+use super::messages::{self, MessageContext};
+use super::pending::{PendingKind, PendingRecords};
+use super::repeated_prompts::SentPrompts;
+use super::results::{self, ResultContext, ResultOutcome};
 use super::shapes::is_odd_frame;
 use super::stream_turns::StreamTurns;
 use super::wire::Block;
 use super::{CHANNEL, PROVIDER, UNTYPED, stream_facts, stream_user};
-use crate::adapter::{Mapper, Read, Record, Rest, Source};
-use crate::emit::{About, Emit, push};
+use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
+use crate::emit::{AdapterInfo, Emit, push};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, Raw, RawField as _, list, object, parse};
 
-static STREAM: About = About {
+static STREAM: AdapterInfo = AdapterInfo {
     channel: "stream",
     carries: &["calls", "results", "thinking", "usage", "retries", "compaction", "subagents"],
     ..CHANNEL
 };
 
-static CONTROL: About = About { channel: "control", ..CHANNEL };
+static CONTROL: AdapterInfo = AdapterInfo { channel: "control", ..CHANNEL };
 
 /// Frames that say nothing of the work: pieces of what comes whole, signs of life, copies of a session file's lines, and
 /// the environment that a host hands over, which is nobody's business.
@@ -48,7 +48,7 @@ const FACTS: [&str; 8] = [
 
 /// What is known of a session while another is at work.
 #[derive(Default)]
-struct Parked {
+struct SessionState {
     turns: StreamTurns,
     settings: Option<RawJson>,
     is_compacting: bool,
@@ -73,7 +73,7 @@ pub(super) struct Stream {
     /// The last call that began a subagent, by its id.
     agent_calls: HashMap<String, String>,
     pub(super) turns: StreamTurns,
-    pub(super) sent: Sent,
+    pub(super) sent: SentPrompts,
     pub(super) is_compacting: bool,
     version: Option<JsonString>,
     /// What the session's run says when it begins.
@@ -81,11 +81,11 @@ pub(super) struct Stream {
     /// What the last `init` said.
     pub(super) settings: Option<RawJson>,
     pub(super) requests: Requests,
-    waiting: Waiting,
+    waiting: PendingRecords,
     /// The places of sessions' main agents, by the sessions' names.
     sessions: HashMap<String, usize>,
     /// The sessions that are not at work, by the places of their agents.
-    parked: HashMap<usize, Parked>,
+    parked: HashMap<usize, SessionState>,
 }
 
 impl Stream {
@@ -101,13 +101,13 @@ impl Stream {
             agent_ids: HashMap::new(),
             agent_calls: HashMap::new(),
             turns: StreamTurns::default(),
-            sent: Sent::default(),
+            sent: SentPrompts::default(),
             is_compacting: false,
             version: None,
             opening: Extra::default(),
             settings: None,
             requests: Requests::default(),
-            waiting: Waiting::default(),
+            waiting: PendingRecords::default(),
             sessions: HashMap::new(),
             parked: HashMap::new(),
         }
@@ -166,8 +166,8 @@ impl Stream {
     fn release(&mut self, emit: &mut Emit<'_>) {
         for waiter in self.waiting.take() {
             emit.release(&waiter.held, |emit| match waiter.what {
-                Waits::Unreadable(why) => self.unreadable(&why, emit),
-                Waits::Record(lane) => {
+                PendingKind::Unreadable(why) => self.unreadable(&why, emit),
+                PendingKind::Record(lane) => {
                     let frame: StreamFrame<'_> = parse(waiter.held.text()).unwrap_or_default();
                     let read = self.frame(&frame, lane, emit);
                     emit.read_late(read);
@@ -181,21 +181,28 @@ impl Stream {
         self.release(emit);
     }
 
-    fn frame(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
+    fn frame(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> RecordOutcome {
         self.begin(emit);
         let kind = frame.kind.text().unwrap_or(UNTYPED.into());
         if BOOKKEEPING.contains(&&*kind) {
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         let read = self.said(&kind, frame, lane, emit);
         // Of a fact, all of the frame is kept.
-        let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, Read::Unknown(_));
+        let is_whole =
+            kind == "system" || FACTS.contains(&&*kind) || matches!(read, RecordOutcome::Unknown(_));
         let is_odd = !is_whole && is_odd_frame(frame, emit);
         if is_odd { self.unknown(&kind, emit) } else { read }
     }
 
     /// Writes what a frame says.
-    fn said(&mut self, kind: &str, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
+    fn said(
+        &mut self,
+        kind: &str,
+        frame: &StreamFrame<'_>,
+        lane: Lane,
+        emit: &mut Emit<'_>,
+    ) -> RecordOutcome {
         match (kind, lane) {
             ("user", Lane::ToAgent) => stream_user::sent(self, frame, emit),
             ("user", Lane::FromAgent) => stream_user::printed(self, frame, emit),
@@ -207,7 +214,7 @@ impl Stream {
                 if frame.local_command.json().is_none() {
                     self.sent.end_turn();
                 }
-                Read::Understood
+                RecordOutcome::Understood
             }
             ("system", Lane::FromAgent) => stream_facts::system(self, frame, emit),
             ("control_request", _) => self.request(frame, lane, emit),
@@ -220,7 +227,7 @@ impl Stream {
             }
             _ if FACTS.contains(&kind) => {
                 super::facts::fact(&self.agents[self.main].run, kind, emit);
-                Read::Understood
+                RecordOutcome::Understood
             }
             _ => self.unknown(kind, emit),
         }
@@ -235,14 +242,14 @@ impl Stream {
         }
     }
 
-    pub(super) fn unknown(&self, name: &str, emit: &mut Emit<'_>) -> Read {
+    pub(super) fn unknown(&self, name: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         super::facts::unknown(&self.agents[self.main].run, name, emit)
     }
 
-    fn assistant(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+    fn assistant(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
         let place = self.agent_at_work(frame, emit);
         let Some(message) = frame.message else { return self.unknown("assistant", emit) };
-        let said = Said {
+        let said = MessageContext {
             uuid: frame.uuid,
             request_id: frame.request_id,
             is_api_error: frame.is_api_error.is_true(),
@@ -258,7 +265,7 @@ impl Stream {
         read
     }
 
-    fn request(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> Read {
+    fn request(&mut self, frame: &StreamFrame<'_>, lane: Lane, emit: &mut Emit<'_>) -> RecordOutcome {
         let request = frame.request.and_then(object::<Request<'_>>).unwrap_or_default();
         let agent = match lane {
             Lane::FromAgent => self.agent_asking(&request, emit),
@@ -270,7 +277,7 @@ impl Stream {
         if request.subtype.is("can_use_tool") && agent == self.main {
             self.turns.begin_due(&mut self.agents[agent].run, emit);
         }
-        let ask = Ask { lane, id: frame.request_id, agent };
+        let ask = RequestId { lane, id: frame.request_id, agent };
         let read = self.requests.ask(&mut self.agents[agent], ask, frame.request, emit);
         if let Some(call) = request.tool_use_id.text() {
             self.keep_maker(&call, agent);
@@ -290,9 +297,9 @@ impl Stream {
         &mut self,
         place: usize,
         block: &Block<'_>,
-        beside: Beside<'_>,
+        beside: ResultContext<'_>,
         emit: &mut Emit<'_>,
-    ) -> Told {
+    ) -> ResultOutcome {
         let call = block.tool_use_id.text().unwrap_or_default();
         let is_own = self.agents[place].run.calls.get(&call).is_some();
         let maker = if is_own { place } else { self.agent_with_call(&call).unwrap_or(place) };
@@ -362,7 +369,8 @@ impl Stream {
         let parent = &mut self.agents[parent];
         let name = agent.clone().unwrap_or_else(|| call.to_owned());
         let child = parent.child_id(&name);
-        let started = Started { call, child, agent: agent.as_deref(), agent_type: None, matched_by: None };
+        let started =
+            SubagentStart { call, child, agent: agent.as_deref(), agent_type: None, matched_by: None };
         parent.start_child(started, emit);
         if let Some(place) = self.by_run.get(&child).copied() {
             self.by_call.insert(call.to_owned(), place);
@@ -389,15 +397,15 @@ fn is_leading(frame: &StreamFrame<'_>) -> bool {
 }
 
 impl Mapper for Stream {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AdapterInfo {
         if self.is_control { &CONTROL } else { &STREAM }
     }
 
-    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject> {
         let frame: StreamFrame<'_> = parse(record.text)?;
         emit.set_time_or_captured(frame.timestamp.string());
         if emit.is_known(frame.uuid.text().as_deref()) {
-            return Ok(Read::Understood);
+            return Ok(RecordOutcome::Understood);
         }
         // It is decided before the run begins, and stays: the run's id is made from it.
         self.is_control |= record.lane == Lane::ToAgent && self.agents.is_empty();
@@ -413,12 +421,12 @@ impl Mapper for Stream {
         }
         let kind = frame.kind.text().unwrap_or(UNTYPED.into());
         if BOOKKEEPING.contains(&&*kind) {
-            return Ok(Read::Bookkeeping);
+            return Ok(RecordOutcome::Bookkeeping);
         }
-        if !self.waiting.keep(Waits::Record(record.lane), emit) {
+        if !self.waiting.keep(PendingKind::Record(record.lane), emit) {
             self.open_unnamed(emit);
         }
-        Ok(Read::Waiting)
+        Ok(RecordOutcome::Waiting)
     }
 
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>) {
@@ -427,7 +435,7 @@ impl Mapper for Stream {
             let agent = &self.agents[self.main];
             emit.unknown(&agent.run, "unreadable", Some(why));
             emit.entry(&agent.run, EntryType::Unknown, None);
-        } else if !self.waiting.keep(Waits::Unreadable(why.into()), emit) {
+        } else if !self.waiting.keep(PendingKind::Unreadable(why.into()), emit) {
             self.open_unnamed(emit);
         }
     }
@@ -436,17 +444,20 @@ impl Mapper for Stream {
         self.agents.first().map(|agent| &agent.run)
     }
 
-    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+    fn rest<'a>(&'a self, text: &'a str) -> LeftoverRecord<'a> {
         let frame: StreamFrame<'_> = parse(text).unwrap_or_default();
         let piece: Block<'_> = frame.event.and_then(object).unwrap_or_default();
         if frame.kind.is("stream_event") && piece.kind.is("content_block_delta") {
-            return Rest::Delta;
+            return LeftoverRecord::Delta;
         }
         let call = frame.parent_tool_use_id.text();
         let subagent =
             call.and_then(|call| self.by_call.get(&*call)).and_then(|place| self.agents.get(*place));
         let agent = subagent.or_else(|| self.agents.get(self.main));
-        agent.map_or(Rest::Waiting, |agent| Rest::Unknown { run: &agent.run, detail: text })
+        agent.map_or(LeftoverRecord::Waiting, |agent| LeftoverRecord::Unknown {
+            run: &agent.run,
+            detail: text,
+        })
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

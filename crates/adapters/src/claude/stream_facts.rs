@@ -3,12 +3,12 @@
 use steno_model::EntryType;
 use steno_model::json::{ObjectWriter, RawJson};
 
-use super::agents::{Ended, Started};
+use super::agents::{SubagentEnd, SubagentStart};
 use super::facts::{self, Retry};
 use super::frames::StreamFrame;
 use super::shapes::is_odd_frame;
 use super::stream::Stream;
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 use crate::emit::Emit;
 use crate::wire::RawField as _;
 
@@ -23,10 +23,10 @@ const BOOKKEEPING: [&str; 6] = [
 ];
 
 /// Writes a `system` frame.
-pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let subtype = frame.subtype.text().unwrap_or("system".into());
     if BOOKKEEPING.contains(&&*subtype) {
-        return Read::Bookkeeping;
+        return RecordOutcome::Bookkeeping;
     }
     match &*subtype {
         "init" => {
@@ -60,14 +60,14 @@ pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Em
         // All of the frame is kept.
         _ => {
             facts::fact(&stream.agents[stream.main].run, &subtype, emit);
-            return Read::Understood;
+            return RecordOutcome::Understood;
         }
     }
-    if is_odd_frame(frame, emit) { stream.unknown(&subtype, emit) } else { Read::Understood }
+    if is_odd_frame(frame, emit) { stream.unknown(&subtype, emit) } else { RecordOutcome::Understood }
 }
 
 /// Every turn has its `init`; what it says is written when it is something new.
-fn init(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+fn init(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     stream.turns.init(frame);
     let settings = RawJson::object(|object| {
         let fields = [
@@ -87,7 +87,7 @@ fn init(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Re
         stream.settings = Some(settings);
     }
     emit.entry(run, EntryType::SystemEvent, Some("init"));
-    if is_new { Read::Understood } else { Read::Bookkeeping }
+    if is_new { RecordOutcome::Understood } else { RecordOutcome::Bookkeeping }
 }
 
 fn error_of(frame: &StreamFrame<'_>) -> String {
@@ -100,22 +100,22 @@ fn is_stopped(status: Option<&str>) -> bool {
 }
 
 /// A task is a subagent, or a command in the background.
-fn task_started(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+fn task_started(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let (task, call) = (frame.task_id.text(), frame.tool_use_id.text());
     let place = call.as_ref().and_then(|call| stream.agent_with_call(call));
     let is_agent = frame.task_type.is("local_agent") || frame.subagent_type.json().is_some();
     let (Some(task), Some(call), Some(place), true) = (task, call, place, is_agent) else {
         facts::fact(&stream.agents[stream.main].run, "task_started", emit);
-        return Read::Understood;
+        return RecordOutcome::Understood;
     };
     stream.name_agent(&call, &task);
     let parent = &mut stream.agents[place];
     let child = parent.child_id(&task);
     let agent_type = frame.subagent_type.string();
-    let started = Started { call: &call, child, agent: Some(&task), agent_type, matched_by: None };
+    let started = SubagentStart { call: &call, child, agent: Some(&task), agent_type, matched_by: None };
     let is_new = parent.start_child(started, emit);
     emit.entry(&parent.run, EntryType::SystemEvent, Some("task_started"));
-    if is_new { Read::Understood } else { Read::Bookkeeping }
+    if is_new { RecordOutcome::Understood } else { RecordOutcome::Bookkeeping }
 }
 
 fn task_ended(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
@@ -130,7 +130,7 @@ fn task_ended(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>)
     };
     let status = frame.status.string().or_else(|| frame.patch.and_then(|patch| patch.status.string()));
     let agent = &mut stream.agents[place];
-    if agent.end_child(&call, Ended { status, more: said_of_end(frame) }, emit) {
+    if agent.end_child(&call, SubagentEnd { status, more: said_of_end(frame) }, emit) {
         emit.entry(&agent.run, EntryType::SystemEvent, Some(&subtype));
     } else {
         // Another record has ended it; what this one says of it is kept all the same.

@@ -78,8 +78,8 @@ impl StreamTurns {
         self.is_due &= !is_command;
         let turn = self.open.pop_front();
         let path = turn.clone().unwrap_or_else(|| run.turns.path());
-        usage(run, &path, Spent { id: frame.uuid, usage: frame.usage, scope: "turn" }, emit);
-        usage(run, &path, Spent { id: frame.uuid, usage: frame.model_usage, scope: "session" }, emit);
+        usage(run, &path, ResultUsage { id: frame.uuid, usage: frame.usage, scope: "turn" }, emit);
+        usage(run, &path, ResultUsage { id: frame.uuid, usage: frame.model_usage, scope: "session" }, emit);
         emit.entry(run, EntryType::TokenUsage, None);
         let (name, kind) = if turn.is_some() { (path.clone(), "turn") } else { ("result".into(), "system") };
         if self.open.is_empty() {
@@ -127,13 +127,13 @@ fn errors_of(frame: &StreamFrame<'_>) -> Option<JsonString> {
 
 /// What a `result` says of tokens.
 #[derive(Clone, Copy)]
-struct Spent<'a> {
+struct ResultUsage<'a> {
     id: Raw<'a>,
     usage: Raw<'a>,
     scope: &'static str,
 }
 
-fn usage(run: &Run, path: &JsonString, spent: Spent<'_>, emit: &mut Emit<'_>) {
+fn usage(run: &Run, path: &JsonString, spent: ResultUsage<'_>, emit: &mut Emit<'_>) {
     let Some(usage) = spent.usage.json() else { return };
     let mut extra = Extra::default();
     push(&mut extra, "id", spent.id.json());

@@ -8,11 +8,11 @@ use steno_model::{ContentBlock, EntryType};
 use super::content::Content;
 use super::frames::{ResultMeta, StreamFrame};
 use super::prompt::{self, Kind};
-use super::results::{Beside, Told};
+use super::results::{ResultContext, ResultOutcome};
 use super::shapes::{is_odd_meta, is_odd_report};
 use super::stream::Stream;
 use super::{facts, user};
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, push};
 use crate::wire::{RawField as _, objects};
 
@@ -20,7 +20,7 @@ use crate::wire::{RawField as _, objects};
 const LOCAL_COMMANDS: [&str; 4] = ["/clear", "/compact", "/context", "/cost"];
 
 /// Writes a message that was sent.
-pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
     let told = results(stream, frame, &content, emit);
     if content.said().is_empty() {
@@ -29,19 +29,24 @@ pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit
     let (text, open) = (content.text(), stream.turns.open_len());
     if stream.sent.send(frame.uuid.text().as_deref(), &text, open) {
         sent_words(stream, frame, &text, content.said(), emit);
-    } else if told == Told::Again {
-        return Read::Bookkeeping;
+    } else if told == ResultOutcome::Again {
+        return RecordOutcome::Bookkeeping;
     }
     understood(stream, &content, told, emit)
 }
 
 /// Tells how much of a message was understood.
-fn understood(stream: &Stream, content: &Content<'_>, told: Told, emit: &mut Emit<'_>) -> Read {
+fn understood(
+    stream: &Stream,
+    content: &Content<'_>,
+    told: ResultOutcome,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     match (content.odd(), told) {
         (Some(name), _) => stream.unknown(&name, emit),
-        (None, Told::Odd) => stream.unknown("block.tool_result", emit),
-        (None, Told::Again) if content.said().is_empty() => Read::Bookkeeping,
-        (None, Told::Again | Told::News) => Read::Understood,
+        (None, ResultOutcome::Odd) => stream.unknown("block.tool_result", emit),
+        (None, ResultOutcome::Again) if content.said().is_empty() => RecordOutcome::Bookkeeping,
+        (None, ResultOutcome::Again | ResultOutcome::News) => RecordOutcome::Understood,
     }
 }
 
@@ -69,20 +74,29 @@ fn sent_words(
 }
 
 /// Writes a message of the user's side that was printed.
-pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
     let is_odd_report = is_odd_report(frame.tool_use_result, content.results().len());
     let told = results(stream, frame, &content, emit);
-    let read = if content.said().is_empty() { Read::Understood } else { said(stream, frame, &content, emit) };
+    let read = if content.said().is_empty() {
+        RecordOutcome::Understood
+    } else {
+        said(stream, frame, &content, emit)
+    };
     match understood(stream, &content, told, emit) {
-        Read::Understood if is_odd_report => stream.unknown("user", emit),
-        Read::Understood => read,
-        other @ (Read::Bookkeeping | Read::Unknown(_) | Read::Waiting) => other,
+        RecordOutcome::Understood if is_odd_report => stream.unknown("user", emit),
+        RecordOutcome::Understood => read,
+        other @ (RecordOutcome::Bookkeeping | RecordOutcome::Unknown(_) | RecordOutcome::Waiting) => other,
     }
 }
 
 /// Writes the results that a frame holds.
-fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Told {
+fn results(
+    stream: &mut Stream,
+    frame: &StreamFrame<'_>,
+    content: &Content<'_>,
+    emit: &mut Emit<'_>,
+) -> ResultOutcome {
     let results: Vec<_> = content.results().collect();
     let is_single = results.len() == 1;
     let metas = frame.tool_result_meta.and_then(objects::<ResultMeta<'_>>).unwrap_or_default();
@@ -96,7 +110,7 @@ fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, 
         for block in results {
             let id = block.tool_use_id.text().unwrap_or_default();
             let meta = by_id.get(&id).and_then(|meta| **meta).unwrap_or_default();
-            let beside = Beside {
+            let beside = ResultContext {
                 uuid: frame.uuid,
                 // Of several results in one frame nobody knows which one it is about.
                 report: frame.tool_use_result.filter(|_| is_single),
@@ -105,18 +119,23 @@ fn results(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, 
                 is_refused: stream.requests.is_refused(&id),
             };
             let told = stream.result(place, block, beside, emit);
-            is_odd |= told == Told::Odd;
-            is_news |= told == Told::News;
+            is_odd |= told == ResultOutcome::Odd;
+            is_news |= told == ResultOutcome::News;
         }
     }
     match () {
-        () if is_odd => Told::Odd,
-        () if is_news => Told::News,
-        () => Told::Again,
+        () if is_odd => ResultOutcome::Odd,
+        () if is_news => ResultOutcome::News,
+        () => ResultOutcome::Again,
     }
 }
 
-fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emit: &mut Emit<'_>) -> Read {
+fn said(
+    stream: &mut Stream,
+    frame: &StreamFrame<'_>,
+    content: &Content<'_>,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     let text = content.text();
     let is_main = frame.parent_tool_use_id.text().is_none();
     let is_replay = frame.is_replay.is_true() && is_main;
@@ -136,7 +155,7 @@ fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emi
         }
         Kind::Prompt if is_own => user::notice(&stream.agents[place].run, "meta", &text, emit),
         Kind::Prompt if is_replay && stream.sent.is_printed(frame.uuid.text().as_deref(), &text) => {
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         Kind::Prompt if is_replay && is_local_command(&text) => {
             user::notice(&stream.agents[stream.main].run, "local_command", &text, emit);
@@ -149,7 +168,7 @@ fn said(stream: &mut Stream, frame: &StreamFrame<'_>, content: &Content<'_>, emi
             emit.entry(&stream.agents[place].run, EntryType::UserMessage, None);
         }
     }
-    Read::Understood
+    RecordOutcome::Understood
 }
 
 /// Tells whether Claude Code carries a prompt out itself.

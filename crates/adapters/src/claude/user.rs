@@ -3,21 +3,26 @@
 use steno_model::json::{Extra, RawJson};
 use steno_model::{ContentBlock, EntryType};
 
-use super::agents::{Agent, Ended, Notification, caller};
+use super::agents::{Agent, Notification, SubagentEnd, caller};
 use super::content::Content;
 use super::facts;
 use super::prompt::{self, Kind};
-use super::repeated_prompts::{Coming, Queue};
-use super::results::{self, Beside, Told};
+use super::repeated_prompts::{PromptQueue, PromptRecord};
+use super::results::{self, ResultContext, ResultOutcome};
 use super::shapes::is_odd_report;
 use super::wire::Line;
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, EndedBy, TurnEnd, push, string};
 use crate::run::Run;
 use crate::wire::RawField as _;
 
 /// Writes a `user` record.
-pub(super) fn user(agents: &mut [Agent], place: usize, line: &Line<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn user(
+    agents: &mut [Agent],
+    place: usize,
+    line: &Line<'_>,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     let content = line.message.and_then(|message| message.content);
     let Some(content) = content.and_then(Content::read) else {
         return facts::unknown(&agents[place].run, "user", emit);
@@ -25,12 +30,12 @@ pub(super) fn user(agents: &mut [Agent], place: usize, line: &Line<'_>, emit: &m
     let is_odd_report = is_odd_report(line.tool_use_result, content.results().len());
     let read = if line.is_compact_summary.is_true() {
         facts::compaction_ends(&agents[place].run, &content.text(), emit);
-        Read::Understood
+        RecordOutcome::Understood
     } else {
         told(agents, place, line, &content, emit)
     };
     match content.odd() {
-        _ if matches!(read, Read::Unknown(_)) => read,
+        _ if matches!(read, RecordOutcome::Unknown(_)) => read,
         Some(name) => facts::unknown(&agents[place].run, &name, emit),
         None if is_odd_report => facts::unknown(&agents[place].run, "user", emit),
         None => read,
@@ -44,9 +49,9 @@ fn told(
     line: &Line<'_>,
     content: &Content<'_>,
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     let results = content.results();
-    let mut beside = Beside { uuid: line.uuid, ..Beside::default() };
+    let mut beside = ResultContext { uuid: line.uuid, ..ResultContext::default() };
     // Of several results in one record nobody knows which one the record's own fields are about.
     if results.len() == 1 {
         beside.report = line.tool_use_result;
@@ -57,29 +62,29 @@ fn told(
     for block in results {
         let caller = caller(agents, place, &block.tool_use_id.text().unwrap_or_default());
         let told = results::result(&mut agents[caller], block, beside, emit);
-        is_odd |= told == Told::Odd;
-        is_news |= told == Told::News;
+        is_odd |= told == ResultOutcome::Odd;
+        is_news |= told == ResultOutcome::News;
     }
     let agent = &mut agents[place];
     let blocks = content.said();
     if !blocks.is_empty() {
         is_news = true;
-        said(agent, line, &content.text(), Said { blocks, is_beside_results }, emit);
+        said(agent, line, &content.text(), UserContent { blocks, is_beside_results }, emit);
     }
     match () {
         () if is_odd => facts::unknown(&agent.run, "block.tool_result", emit),
-        () if is_news => Read::Understood,
-        () => Read::Bookkeeping,
+        () if is_news => RecordOutcome::Understood,
+        () => RecordOutcome::Bookkeeping,
     }
 }
 
 /// What a user's message holds besides results.
-struct Said {
+struct UserContent {
     blocks: Vec<ContentBlock>,
     is_beside_results: bool,
 }
 
-fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: Said, emit: &mut Emit<'_>) {
+fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: UserContent, emit: &mut Emit<'_>) {
     let origin = line.origin.and_then(|origin| origin.kind.text());
     let kind = match (prompt::kind_of(text), origin.as_deref()) {
         (Kind::Prompt, _) if line.is_meta.is_true() => Kind::Notice("meta"),
@@ -118,9 +123,9 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: Said, emit: &mut E
     }
 }
 
-fn is_told(queue: &mut Queue, line: &Line<'_>, text: &str) -> bool {
+fn is_told(queue: &mut PromptQueue, line: &Line<'_>, text: &str) -> bool {
     let id = line.uuid.text();
-    queue.is_told(Coming { text, id: id.as_deref(), is_queued: line.prompt_source.is("queued") })
+    queue.is_told(PromptRecord { text, id: id.as_deref(), is_queued: line.prompt_source.is("queued") })
 }
 
 fn message_fields(line: &Line<'_>) -> Extra {
@@ -155,6 +160,6 @@ pub(super) fn task_notice(agent: &mut Agent, text: &str, emit: &mut Emit<'_>) {
     let Some(notification) = Notification::read(text) else { return };
     if let Some(call) = agent.call_of_task(notification.task) {
         let status = notification.status.map(Into::into);
-        agent.end_child(&call, Ended { status, more: Vec::new() }, emit);
+        agent.end_child(&call, SubagentEnd { status, more: Vec::new() }, emit);
     }
 }

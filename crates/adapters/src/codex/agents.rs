@@ -7,7 +7,7 @@ use steno_model::json::{Fields, JsonString, RawJson};
 use steno_model::{RunId, StepPayload};
 
 use super::wire::{AgentState, Item};
-use crate::emit::{Emit, Moment, string};
+use crate::emit::{Emit, SubagentEvent, string};
 use crate::run::Run;
 use crate::wire::{Raw, RawField as _, object};
 
@@ -47,7 +47,7 @@ impl Children {
             return;
         }
         self.made_by.insert(child.thread.to_owned(), call.map(str::to_owned));
-        emit.subagent(run, Moment::Started, child.run, payload(child, call));
+        emit.subagent(run, SubagentEvent::Started, child.run, payload(child, call));
     }
 
     /// Writes that a subagent is done, once, and never before it was made.
@@ -58,7 +58,7 @@ impl Children {
         }
         let mut payload = payload(child, call.as_deref());
         (payload.result, payload.error) = (end.result, end.error);
-        emit.subagent(run, Moment::Completed, child.run, payload);
+        emit.subagent(run, SubagentEvent::Completed, child.run, payload);
     }
 }
 

@@ -13,7 +13,7 @@ use super::prompt;
 use super::shapes::{has_counts, is_odd_item};
 use super::thread::ToolItem;
 use super::wire::{Item, Message, Params, ThreadUsage, Turn};
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 use crate::emit::Emit;
 use crate::shapes::{is_text, words};
 use crate::wire::{Raw, RawField as _, object};
@@ -111,11 +111,16 @@ const MISSING: &str = "steno/missing";
 pub(super) const ENDED: &str = "steno/ended";
 
 /// Writes what our own recorder says.
-pub(super) fn of_recorder(app: &mut AppServer, method: &str, params: Raw<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn of_recorder(
+    app: &mut AppServer,
+    method: &str,
+    params: Raw<'_>,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     match method {
         MISSING => {
             app.fact(None, method, params, emit);
-            Read::Understood
+            RecordOutcome::Understood
         }
         ENDED => app.end_runs(params, emit),
         _ => app.unknown(None, method, emit),
@@ -138,7 +143,7 @@ pub(super) fn notice(
     message: &Message<'_>,
     params: &Params<'_>,
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     let owner = params.thread_id.or(params.conversation_id).text();
     let detail = message.params.map_or("null", RawValue::get);
     if emit.wants_entries() && method.starts_with("item/") && params.item_id.is_some() {
@@ -146,18 +151,18 @@ pub(super) fn notice(
     }
     // The first protocol's notices come beside the ones of today and say the same.
     if BOOKKEEPING.contains(&method) || (method.starts_with("codex/event") && app.has_threads()) {
-        return Read::Bookkeeping;
+        return RecordOutcome::Bookkeeping;
     }
     if FACTS.contains(&method) {
         app.fact(owner.as_deref(), method, message.params, emit);
-        return Read::Understood;
+        return RecordOutcome::Understood;
     }
     if method == "thread/started" {
         let thread = params.thread.unwrap_or_default();
         let Some(id) = thread.id.text() else { return app.unknown(None, method, emit) };
         let has_history = thread.forked_from_id.json().is_some();
         app.appear(&id, &Appearance { thread, has_history, is_asked_for: false }, emit);
-        return Read::Understood;
+        return RecordOutcome::Understood;
     }
     let Some(owner) = owner else { return app.unknown(None, method, emit) };
     let mut is_odd = false;
@@ -186,7 +191,7 @@ pub(super) fn notice(
         }
         "rawResponse/completed" => {
             let Some((response, usage)) = params.response_id.json().zip(params.usage.json()) else {
-                return Read::Bookkeeping;
+                return RecordOutcome::Bookkeeping;
             };
             app.conversation(&owner, emit).use_exactly(response, usage, emit);
         }
@@ -205,7 +210,7 @@ pub(super) fn notice(
         "error" => error(app, &owner, params, detail, emit),
         _ => is_odd = true,
     }
-    if is_odd { app.unknown(Some(&owner), method, emit) } else { Read::Understood }
+    if is_odd { app.unknown(Some(&owner), method, emit) } else { RecordOutcome::Understood }
 }
 
 /// Ends a turn; false when the notice does not say which and how.
@@ -247,7 +252,7 @@ fn item(
     method: &str,
     (params, detail): (&Params<'_>, &str),
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     let Some(item) = &params.item else { return app.unknown(Some(owner), method, emit) };
     let is_completed = method == "item/completed";
     let spelled = type_of(item);
@@ -271,7 +276,7 @@ fn item(
             let conversation = app.conversation(owner, emit);
             is_odd = message.is_odd;
             if message.blocks.is_empty() && !is_odd {
-                return Read::Bookkeeping;
+                return RecordOutcome::Bookkeeping;
             }
             if !message.blocks.is_empty() && conversation.echo(item.id.json(), message, emit) {
                 emit.entry_with(&conversation.thread.run, EntryType::UserMessage, None, detail);
@@ -292,7 +297,11 @@ fn item(
         Kind::Fact(name) => said_fact(app, owner, name, detail, emit),
         Kind::Warning => said_fact(app, owner, "warning", detail, emit),
     }
-    if is_odd { app.unknown(Some(owner), &format!("item.{spelled}"), emit) } else { Read::Understood }
+    if is_odd {
+        app.unknown(Some(owner), &format!("item.{spelled}"), emit)
+    } else {
+        RecordOutcome::Understood
+    }
 }
 
 /// Returns the subagent that an item says was started.

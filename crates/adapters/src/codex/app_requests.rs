@@ -12,9 +12,9 @@ use super::items::message_of;
 use super::prompt;
 use super::waits::Wait;
 use super::wire::{Answered, Message, NetworkDecision, Params, WideDecision};
-use crate::adapter::Read;
-use crate::emit::{Answer, CallSeen, Decision, Emit, Outcome};
-use crate::requests::{Answers, Open};
+use crate::adapter::RecordOutcome;
+use crate::emit::{Answer, CallReport, Decision, Emit, Outcome};
+use crate::requests::{AnswerMatch, OpenRequests};
 use crate::run::Class;
 use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _, object};
@@ -46,8 +46,8 @@ type AskedByClient = (String, Option<String>);
 /// The requests of both sides, by id; each side counts its own.
 #[derive(Default)]
 pub(super) struct Requests {
-    by_client: Open<AskedByClient>,
-    by_server: Open<Asked>,
+    by_client: OpenRequests<AskedByClient>,
+    by_server: OpenRequests<Asked>,
 }
 
 /// What a client puts into a thread beside prompts; the method is the fact's name.
@@ -63,7 +63,7 @@ pub(super) fn of_client(
     id: Raw<'_>,
     (message, params): Asking<'_, '_>,
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     let thread = params.thread_id.text();
     if let Some(id) = id {
         let thread = thread.as_deref().map(str::to_owned);
@@ -71,10 +71,10 @@ pub(super) fn of_client(
     }
     if FACTS.contains(&method) {
         app.fact(thread.as_deref(), method, message.params, emit);
-        return Read::Understood;
+        return RecordOutcome::Understood;
     }
     if !matches!(method, "turn/start" | "turn/steer") {
-        return Read::Bookkeeping;
+        return RecordOutcome::Bookkeeping;
     }
     let sent = params.input.map(prompt::sent).unwrap_or_default();
     let Some(thread) = thread.as_deref().filter(|_| !sent.blocks.is_empty()) else {
@@ -107,7 +107,7 @@ pub(super) fn of_client(
     if is_odd {
         return app.unknown(Some(thread), &format!("request.{method}"), emit);
     }
-    Read::Understood
+    RecordOutcome::Understood
 }
 
 /// Takes the server's answer.
@@ -117,11 +117,11 @@ pub(super) fn answered_by_server(
     message: &Message<'_>,
     answer: &Answered<'_>,
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     let (method, thread) = match app.requests.by_client.answer(id) {
-        Answers::One(asked) => asked,
-        Answers::Again => return Read::Bookkeeping,
-        Answers::Nothing => (String::new(), None),
+        AnswerMatch::One(asked) => asked,
+        AnswerMatch::Again => return RecordOutcome::Bookkeeping,
+        AnswerMatch::Nothing => (String::new(), None),
     };
     if let Some(error) = message.error {
         let error = message_of(Some(error)).unwrap_or_else(|| error.get().into());
@@ -131,7 +131,7 @@ pub(super) fn answered_by_server(
         {
             conversation.refuse_turn(id.get(), error, emit);
         }
-        return Read::Understood;
+        return RecordOutcome::Understood;
     }
     match &*method {
         "initialize" => app.version = answer.user_agent.text().and_then(|agent| version_in(&agent)),
@@ -152,11 +152,11 @@ pub(super) fn answered_by_server(
         }
         // Without the client's side of the connection, an answer that names a thread and its model is one of these.
         "" if answer.model.is_some() && announced(app, "", answer, emit) => {}
-        "" if app.requests.by_client.is_empty() => return Read::Bookkeeping,
+        "" if app.requests.by_client.is_empty() => return RecordOutcome::Bookkeeping,
         "" => return app.unknown(None, "response", emit),
-        _ => return Read::Bookkeeping,
+        _ => return RecordOutcome::Bookkeeping,
     }
-    Read::Understood
+    RecordOutcome::Understood
 }
 
 /// Takes the answer that says which thread there is now; false when it names none.
@@ -192,7 +192,7 @@ pub(super) fn of_server(
     id: &RawValue,
     (message, params): Asking<'_, '_>,
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     let thread = params.thread_id.or(params.conversation_id).text();
     let what = what_of(method, params, thread.is_some());
     let Some(thread) = thread.filter(|_| !matches!(what, What::Secret | What::Unknown)) else {
@@ -200,7 +200,7 @@ pub(super) fn of_server(
         let asked = Asked { thread: thread.clone(), name: method.into(), call: None, what };
         app.requests.by_server.ask(id, asked);
         if what == What::Secret {
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         return app.unknown(thread.as_deref(), &format!("request.{method}"), emit);
     };
@@ -235,7 +235,7 @@ pub(super) fn of_server(
     if is_odd {
         return app.unknown(Some(&thread), &format!("request.{method}"), emit);
     }
-    Read::Understood
+    RecordOutcome::Understood
 }
 
 /// Tells what a request of the server's is about; one without a thread is nobody's.
@@ -266,12 +266,12 @@ fn open_mcp_call(thread: &super::thread::Thread, params: &Params<'_>) -> Option<
 }
 
 /// Makes the call that a request is about, for one that comes before its item.
-fn asked_call(method: &str, params: &Params<'_>) -> CallSeen {
+fn asked_call(method: &str, params: &Params<'_>) -> CallReport {
     match method {
         "item/fileChange/requestApproval" | "applyPatchApproval" => {
             let is_told = params.file_changes.is_some();
             let input = if is_told { settings(&[("changes", params.file_changes)]) } else { RawJson::null() };
-            let mut call = CallSeen::new("fileChange".into(), Class::FileChange, input);
+            let mut call = CallReport::new("fileChange".into(), Class::FileChange, input);
             if !is_told {
                 call.extra.push("input_available", RawJson::from(false));
             }
@@ -279,18 +279,18 @@ fn asked_call(method: &str, params: &Params<'_>) -> CallSeen {
         }
         "item/permissions/requestApproval" => {
             let input = settings(&[("permissions", params.permissions)]);
-            CallSeen::new("request_permissions".into(), Class::Other, input)
+            CallReport::new("request_permissions".into(), Class::Other, input)
         }
         "item/tool/call" => {
             let input = params.arguments.map_or_else(RawJson::null, RawJson::from_raw);
             let name = params.tool.string().unwrap_or_else(|| "".into());
-            let mut call = CallSeen::new(name, Class::Other, input);
+            let mut call = CallReport::new(name, Class::Other, input);
             crate::emit::push(&mut call.extra, "namespace", params.namespace.json());
             call
         }
         _ => {
             let input = settings(&[("command", params.command), ("cwd", params.cwd)]);
-            CallSeen::new("commandExecution".into(), Class::Command, input)
+            CallReport::new("commandExecution".into(), Class::Command, input)
         }
     }
 }
@@ -301,11 +301,11 @@ pub(super) fn answered_by_client(
     id: &RawValue,
     message: &Message<'_>,
     emit: &mut Emit<'_>,
-) -> Read {
+) -> RecordOutcome {
     let asked = match app.requests.by_server.answer(id) {
-        Answers::One(asked) => asked,
-        Answers::Again => return Read::Bookkeeping,
-        Answers::Nothing => return app.unknown(None, "response", emit),
+        AnswerMatch::One(asked) => asked,
+        AnswerMatch::Again => return RecordOutcome::Bookkeeping,
+        AnswerMatch::Nothing => return app.unknown(None, "response", emit),
     };
     let answer = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
     let raw = message.result.or(message.error);
@@ -314,7 +314,7 @@ pub(super) fn answered_by_client(
         return app.unknown(asked.thread.as_deref(), &format!("response.{}", asked.name.to_text()), emit);
     }
     let Some(conversation) = asked.thread.and_then(|thread| app.get(&thread)) else {
-        return Read::Bookkeeping;
+        return RecordOutcome::Bookkeeping;
     };
     let thread = &mut conversation.thread;
     match asked.what {
@@ -344,9 +344,9 @@ pub(super) fn answered_by_client(
                 thread.answer(call, tool_answer(&answer, message), Some(detail), emit);
             }
         }
-        What::Unknown | What::Secret => return Read::Bookkeeping,
+        What::Unknown | What::Secret => return RecordOutcome::Bookkeeping,
     }
-    Read::Understood
+    RecordOutcome::Understood
 }
 
 fn tool_answer(answer: &Answered<'_>, message: &Message<'_>) -> Answer {
@@ -392,11 +392,11 @@ fn scope_of(answer: &Answered<'_>) -> &'static str {
 }
 
 /// Takes the server's word that a request is settled. If no answer was seen, how it was is not known.
-pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) -> Read {
-    let asked = id.map_or(Answers::Nothing, |id| app.requests.by_server.answer(id));
-    let Answers::One(asked) = asked else { return Read::Bookkeeping };
+pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
+    let asked = id.map_or(AnswerMatch::Nothing, |id| app.requests.by_server.answer(id));
+    let AnswerMatch::One(asked) = asked else { return RecordOutcome::Bookkeeping };
     let Some(conversation) = asked.thread.and_then(|thread| app.get(&thread)) else {
-        return Read::Bookkeeping;
+        return RecordOutcome::Bookkeeping;
     };
     let run = &conversation.thread.run;
     match asked.what {
@@ -408,7 +408,7 @@ pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) ->
             let payload = StepPayload::new(asked.name, "user_input");
             emit.step_completed(run, &run.turns.path_of("user_input"), payload);
         }
-        What::Tool | What::Unknown | What::Secret => return Read::Bookkeeping,
+        What::Tool | What::Unknown | What::Secret => return RecordOutcome::Bookkeeping,
     }
-    Read::Understood
+    RecordOutcome::Understood
 }

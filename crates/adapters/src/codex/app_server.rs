@@ -14,12 +14,12 @@ use super::thread::{Channel, Thread};
 use super::usage::Start;
 use super::wire::{self, Answered, Message, Params, ServerEnd};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER, app_notices, app_requests};
-use crate::adapter::{Mapper, Read, Record, Rest, Source};
-use crate::emit::{About, Emit, push};
+use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
+use crate::emit::{AdapterInfo, Emit, push};
 use crate::run::Run;
 use crate::wire::{NoObject, RawField as _, object, parse};
 
-static ABOUT: About = About {
+static ABOUT: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: ENTRY_ADAPTER,
     adapter: ADAPTER,
@@ -196,7 +196,7 @@ impl AppServer {
 
     /// Ends the runs of all threads: the server's process has ended, and nothing more is said on the connection. The
     /// sessions may go on in another process, and turns that are open stay so.
-    pub(super) fn end_runs(&mut self, params: Option<&RawValue>, emit: &mut Emit<'_>) -> Read {
+    pub(super) fn end_runs(&mut self, params: Option<&RawValue>, emit: &mut Emit<'_>) -> RecordOutcome {
         let end = params.and_then(object::<ServerEnd<'_>>).unwrap_or_default();
         if end.exit_code.number().is_none() && end.signal.number().is_none() {
             return self.unknown(None, app_notices::ENDED, emit);
@@ -209,10 +209,10 @@ impl AppServer {
             push(&mut extra, "signal", end.signal.json());
             emit.complete(&conversation.thread.run, extra);
         }
-        let Some(run) = self.run() else { return Read::Bookkeeping };
+        let Some(run) = self.run() else { return RecordOutcome::Bookkeeping };
         let detail = params.map_or("null", RawValue::get);
         emit.entry_with(run, EntryType::SystemEvent, Some(app_notices::ENDED), detail);
-        Read::Understood
+        RecordOutcome::Understood
     }
 
     /// Writes a note, now or when its thread appears; one of no thread goes to the first.
@@ -243,9 +243,9 @@ impl AppServer {
     }
 
     /// Writes that a message is of a kind that nobody knows.
-    pub(super) fn unknown(&mut self, thread: Option<&str>, name: &str, emit: &mut Emit<'_>) -> Read {
+    pub(super) fn unknown(&mut self, thread: Option<&str>, name: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         self.note(thread, Note::Unknown(name.to_owned()), None, emit);
-        Read::Unknown(name.to_owned())
+        RecordOutcome::Unknown(name.to_owned())
     }
 
     /// Writes that a request failed.
@@ -262,11 +262,11 @@ impl AppServer {
 }
 
 impl Mapper for AppServer {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AdapterInfo {
         &ABOUT
     }
 
-    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject> {
         let message: Message<'_> = parse(record.text)?;
         let params: Params<'_> = message.params.and_then(object::<Params<'_>>).unwrap_or_default();
         emit.set_time_ms(message.emitted_at_ms.number());
@@ -291,7 +291,7 @@ impl Mapper for AppServer {
             (None, Some(id), false) => app_requests::answered_by_client(self, id, &message, emit),
             (None, None, _) => self.unknown(None, "message", emit),
         };
-        if !std::mem::take(&mut self.is_quiet) && read != Read::Bookkeeping {
+        if !std::mem::take(&mut self.is_quiet) && read != RecordOutcome::Bookkeeping {
             self.overtake();
         }
         Ok(read)
@@ -307,12 +307,12 @@ impl Mapper for AppServer {
         Some(&first.thread.run)
     }
 
-    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+    fn rest<'a>(&'a self, text: &'a str) -> LeftoverRecord<'a> {
         let message: Message<'_> = parse(text).unwrap_or_default();
         let method = message.method.text().unwrap_or_default();
         let is_event_delta = || method.starts_with("codex/event/") && method.ends_with(DELTA_EVENT);
         if DELTAS.contains(&&*method) || is_event_delta() {
-            return Rest::Delta;
+            return LeftoverRecord::Delta;
         }
         let params: Params<'_> = message.params.and_then(object::<Params<'_>>).unwrap_or_default();
         let answer: Answered<'_> = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
@@ -320,7 +320,7 @@ impl Mapper for AppServer {
         let owner = params.thread_id.or(params.conversation_id).text().or(made);
         let its = owner.and_then(|owner| self.conversations.get(&*owner));
         let run = its.map(|its| &its.thread.run).or_else(|| self.run());
-        run.map_or(Rest::Waiting, |run| Rest::Unknown { run, detail: params_of(text) })
+        run.map_or(LeftoverRecord::Waiting, |run| LeftoverRecord::Unknown { run, detail: params_of(text) })
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

@@ -6,7 +6,7 @@ use steno_model::json::{Extra, JsonString, RawJson};
 use super::agents::End;
 use super::session::{Session, use_block};
 use super::waits::{Awaited, Ended, Wait};
-use crate::emit::{Answer, CallSeen, Emit, push};
+use crate::emit::{Answer, CallReport, Emit, push};
 use crate::repeats::{amendment, hash_of, hash_of_call};
 
 /// What was said of a call so far, as hashes: a record that repeats it adds nothing.
@@ -24,7 +24,7 @@ impl Session {
     pub(super) fn call(
         &mut self,
         id: &JsonString,
-        call: CallSeen,
+        call: CallReport,
         item: Option<RawJson>,
         emit: &mut Emit<'_>,
     ) -> bool {
@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// Writes a call: a block of the response, and the call itself.
-    fn write_call(&mut self, id: &JsonString, call: CallSeen, item: Option<RawJson>, emit: &mut Emit<'_>) {
+    fn write_call(&mut self, id: &JsonString, call: CallReport, item: Option<RawJson>, emit: &mut Emit<'_>) {
         let mut extra = Extra::default();
         push(&mut extra, "id", item);
         self.say(vec![use_block(id, &call)], extra, EntryType::ToolUse, emit);

@@ -18,7 +18,7 @@ use super::shapes::{are_states, are_texts, is_odd_end, is_odd_item, is_odd_usage
 use super::twins::{Shown, Side, Words};
 use super::waits::Ended;
 use super::wire::{Item, Payload, RareLine};
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 use crate::emit::Emit;
 use crate::shapes::{is_list, is_text, words};
 use crate::wire::{RawField as _, object, parse};
@@ -97,12 +97,12 @@ pub(super) const FACTS: [&str; 18] = [
 ];
 
 /// Writes what an event says.
-pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let kind = event.kind.text().unwrap_or_default();
     let mut is_odd = false;
     match &*kind {
         // A child's turn, told in the file of the thread that it works for, as that of a review is.
-        "task_started" | "turn_started" if is_childs(session, event) => return Read::Bookkeeping,
+        "task_started" | "turn_started" if is_childs(session, event) => return RecordOutcome::Bookkeeping,
         "task_started" | "turn_started" => {
             session.announce_turn(event.turn_id.string(), emit);
             is_odd = !is_text(event.turn_id);
@@ -110,7 +110,9 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
         "task_complete" | "turn_complete" | "turn_aborted" => turn_ended(session, &kind, event, emit),
         "user_message" => is_odd = user_message(session, event, emit),
         "token_count" => {
-            let Some(info) = event.info.filter(|info| info.get() != "null") else { return Read::Bookkeeping };
+            let Some(info) = event.info.filter(|info| info.get() != "null") else {
+                return RecordOutcome::Bookkeeping;
+            };
             session.use_total(&object(info).unwrap_or_default(), emit);
             is_odd = is_odd_usage(event.info);
         }
@@ -130,11 +132,11 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
             session.show(vec![shown(words, text.string())], emit);
             is_odd = !is_text(text);
         }
-        _ if BOOKKEEPING.contains(&&*kind) => return Read::Bookkeeping,
+        _ if BOOKKEEPING.contains(&&*kind) => return RecordOutcome::Bookkeeping,
         _ if FACTS.contains(&&*kind) => fact(session, &kind, event, emit),
         _ => is_odd = !call_ended(session, &kind, event, emit),
     }
-    if is_odd { session.unknown(&format!("event_msg.{kind}"), emit) } else { Read::Understood }
+    if is_odd { session.unknown(&format!("event_msg.{kind}"), emit) } else { RecordOutcome::Understood }
 }
 
 fn shown(words: Words, text: Option<JsonString>) -> Shown {
@@ -189,7 +191,7 @@ fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>)
     is_odd
 }
 
-fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
+fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let item = event.item.and_then(object::<Item<'_>>).unwrap_or_default();
     let spelled = type_of(&item);
     session.name_turn(event.thread_id.text().as_deref(), event.turn_id.string(), emit);
@@ -198,7 +200,7 @@ fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_
             let message = item.content.map(prompt::sent).unwrap_or_default();
             let is_odd = message.is_odd;
             if message.blocks.is_empty() && !is_odd {
-                return Read::Bookkeeping;
+                return RecordOutcome::Bookkeeping;
             }
             if !message.blocks.is_empty() {
                 session.prompt(Side::User, item.id.json(), message, emit);
@@ -216,7 +218,7 @@ fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_
             session.show(texts.map(thought).collect(), emit);
             !(are_texts(item.raw_content) && are_texts(item.summary_text))
         }
-        Kind::Tool(Tool::Output) => return Read::Understood,
+        Kind::Tool(Tool::Output) => return RecordOutcome::Understood,
         Kind::Tool(tool) => !tool_completed(session, &item, tool, emit),
         Kind::Compaction => {
             compacted(session, emit);
@@ -239,7 +241,7 @@ fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_
         }
         Kind::Unknown => true,
     };
-    if is_odd { session.unknown(&format!("item.{spelled}"), emit) } else { Read::Understood }
+    if is_odd { session.unknown(&format!("item.{spelled}"), emit) } else { RecordOutcome::Understood }
 }
 
 /// Writes how a tool's call ended; false when something in the item is of another kind.

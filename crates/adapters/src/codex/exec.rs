@@ -14,19 +14,19 @@ use super::shapes::is_odd_item;
 use super::thread::{Channel, Thread, ToolItem};
 use super::wire::{ExecLine, Payload};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
-use crate::adapter::{Mapper, Read, Record, Rest, Source};
-use crate::emit::{About, Emit, EndedBy, TurnEnd, push, string};
+use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
+use crate::emit::{AdapterInfo, Emit, EndedBy, TurnEnd, push, string};
 use crate::run::Run;
 use crate::shapes::{is_text, words};
 use crate::wire::{NoObject, RawField as _, object, parse};
 
-static ABOUT: About = CHANNEL;
+static ABOUT: AdapterInfo = CHANNEL;
 
 /// Up to 0.36 the prompt was told too, and there were no subagents.
-static LEGACY: About =
-    About { carries: &["prompts", "calls", "results", "thinking", "usage", "retries"], ..CHANNEL };
+static LEGACY: AdapterInfo =
+    AdapterInfo { carries: &["prompts", "calls", "results", "thinking", "usage", "retries"], ..CHANNEL };
 
-const CHANNEL: About = About {
+const CHANNEL: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: ENTRY_ADAPTER,
     adapter: ADAPTER,
@@ -100,7 +100,7 @@ impl Exec {
         !is_known
     }
 
-    fn line(&mut self, line: &ExecLine<'_>, emit: &mut Emit<'_>) -> Read {
+    fn line(&mut self, line: &ExecLine<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
         let kind = line.kind.text().unwrap_or_default();
         if matches!(&*kind, "thread.started" | "session.created") {
             self.processes += 1;
@@ -114,7 +114,7 @@ impl Exec {
                 stream.thread.forget_texts();
                 emit.system(&stream.thread.run, "resume", None);
             }
-            return Read::Understood;
+            return RecordOutcome::Understood;
         }
         if kind.is_empty() && line.workdir.is_some() {
             self.processes += 1;
@@ -133,7 +133,7 @@ impl Exec {
                 ("approval_policy", line.approval),
                 ("sandbox_policy", line.sandbox),
             ]));
-            return Read::Understood;
+            return RecordOutcome::Understood;
         }
         let processes = self.processes;
         let stream = self.stream(emit);
@@ -151,7 +151,7 @@ impl Exec {
             "" => return legacy::line(stream, line, emit),
             _ => return unknown(stream, &kind, emit),
         }
-        Read::Understood
+        RecordOutcome::Understood
     }
 
     /// Returns the stream that is being written; output whose beginning is missing has one too.
@@ -164,11 +164,11 @@ impl Exec {
     }
 }
 
-pub(super) fn unknown(stream: &Stream, name: &str, emit: &mut Emit<'_>) -> Read {
+pub(super) fn unknown(stream: &Stream, name: &str, emit: &mut Emit<'_>) -> RecordOutcome {
     let name = if name.is_empty() { "record" } else { name };
     emit.unknown(&stream.thread.run, name, None);
     emit.entry(&stream.thread.run, EntryType::Unknown, None);
-    Read::Unknown(name.to_owned())
+    RecordOutcome::Unknown(name.to_owned())
 }
 
 /// The usage that a turn ends with is the thread's from its beginning, earlier processes included.
@@ -206,7 +206,13 @@ pub(super) fn error(stream: &Stream, message: &str, emit: &mut Emit<'_>) {
     emit.entry(run, EntryType::Error, None);
 }
 
-fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, emit: &mut Emit<'_>) -> Read {
+fn item(
+    stream: &mut Stream,
+    line: &ExecLine<'_>,
+    moment: &str,
+    processes: u32,
+    emit: &mut Emit<'_>,
+) -> RecordOutcome {
     let Some(item) = &line.item else { return unknown(stream, moment, emit) };
     let spelled = type_of(item);
     let is_completed = moment == "item.completed";
@@ -222,7 +228,7 @@ fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, 
             match moment {
                 "item.started" => is_odd = !stream.thread.start(&seen, emit),
                 "item.completed" => is_odd = !stream.thread.complete(&seen, emit),
-                _ => return Read::Bookkeeping,
+                _ => return RecordOutcome::Bookkeeping,
             }
             is_odd |= is_odd_item(item, tool);
         }
@@ -242,11 +248,11 @@ fn item(stream: &mut Stream, line: &ExecLine<'_>, moment: &str, processes: u32, 
         | Kind::UserMessage
         | Kind::Compaction
         | Kind::SubagentActivity => {
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         Kind::Unknown => is_odd = true,
     }
-    if is_odd { unknown(stream, &format!("item.{spelled}"), emit) } else { Read::Understood }
+    if is_odd { unknown(stream, &format!("item.{spelled}"), emit) } else { RecordOutcome::Understood }
 }
 
 /// Ends a turn that failed; one whose beginning is missing has failed too.
@@ -277,14 +283,14 @@ fn plan(stream: &mut Stream, name: &str, plan: Option<&RawValue>, emit: &mut Emi
 }
 
 impl Mapper for Exec {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AdapterInfo {
         &ABOUT
     }
 
-    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject> {
         let line: ExecLine<'_> = parse(record.text)?;
         if emit.is_known(None) {
-            return Ok(Read::Understood);
+            return Ok(RecordOutcome::Understood);
         }
         Ok(self.line(&line, emit))
     }
@@ -302,12 +308,12 @@ impl Mapper for Exec {
         self.streams.get(&self.current).map(|stream| &stream.thread.run)
     }
 
-    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+    fn rest<'a>(&'a self, text: &'a str) -> LeftoverRecord<'a> {
         let line: ExecLine<'_> = parse(text).unwrap_or_default();
         if line.msg.and_then(object::<Payload<'_>>).is_some_and(|event| is_delta(&event)) {
-            return Rest::Delta;
+            return LeftoverRecord::Delta;
         }
-        self.run().map_or(Rest::Waiting, |run| Rest::Unknown { run, detail: text })
+        self.run().map_or(LeftoverRecord::Waiting, |run| LeftoverRecord::Unknown { run, detail: text })
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {

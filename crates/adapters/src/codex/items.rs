@@ -6,7 +6,7 @@ use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 
 use super::rejections::{is_rejection, rejection_in};
 use super::wire::{Duration, Failure, Invocation, Item, McpResult, OkOrErr, Part, Payload};
-use crate::emit::{Answer, CallSeen, Outcome, push, string};
+use crate::emit::{Answer, CallReport, Outcome, push, string};
 use crate::repeats::{amendment, hash_of};
 use crate::run::Class;
 use crate::shapes::words;
@@ -78,7 +78,7 @@ pub(super) fn kind_of(spelled: &str) -> Kind {
 }
 
 /// Returns the call that a tool's item reports.
-pub(super) fn call_of(item: &Item<'_>, tool: Tool) -> CallSeen {
+pub(super) fn call_of(item: &Item<'_>, tool: Tool) -> CallReport {
     let (name, class) = name_of(item, tool);
     let input = match tool {
         Tool::Mcp | Tool::Dynamic => item.arguments.map_or_else(RawJson::null, RawJson::from_raw),
@@ -91,7 +91,7 @@ pub(super) fn call_of(item: &Item<'_>, tool: Tool) -> CallSeen {
         Tool::Output => RawJson::null(),
         Tool::Sleep => fields(&[("duration_ms", item.duration_ms.or(item.duration_ms_camel))]),
     };
-    let mut call = CallSeen::new(name.as_str().into(), class, input);
+    let mut call = CallReport::new(name.as_str().into(), class, input);
     push(&mut call.extra, "namespace", item.namespace.json());
     if tool == Tool::Output {
         call.extra.push("input_available", RawJson::from(false));
@@ -311,37 +311,37 @@ pub(super) fn report_of_event(kind: &str, event: &Payload<'_>) -> Option<Report>
 }
 
 /// Returns the call that such an event tells of, for one that nobody announced.
-pub(super) fn call_of_event(kind: &str, event: &Payload<'_>) -> CallSeen {
+pub(super) fn call_of_event(kind: &str, event: &Payload<'_>) -> CallReport {
     match kind {
         "exec_command_begin" | "exec_command_end" => {
-            CallSeen::new("exec_command".into(), Class::Command, fields(&[("command", event.command)]))
+            CallReport::new("exec_command".into(), Class::Command, fields(&[("command", event.command)]))
         }
         "patch_apply_begin" | "patch_apply_end" => {
-            CallSeen::new("apply_patch".into(), Class::FileChange, fields(&[("changes", event.changes)]))
+            CallReport::new("apply_patch".into(), Class::FileChange, fields(&[("changes", event.changes)]))
         }
         "mcp_tool_call_begin" | "mcp_tool_call_end" => {
             let invocation: Invocation<'_> = event.invocation.and_then(object).unwrap_or_default();
             let word = |raw: Raw<'_>| raw.text().unwrap_or_default().into_owned();
             let name = format!("mcp__{}__{}", word(invocation.server), word(invocation.tool));
             let input = invocation.arguments.map_or_else(RawJson::null, RawJson::from_raw);
-            CallSeen::new(name.as_str().into(), Class::Mcp, input)
+            CallReport::new(name.as_str().into(), Class::Mcp, input)
         }
         "web_search_begin" | "web_search_end" => {
             let input = fields(&[("query", event.query), ("action", event.action)]);
-            CallSeen::new("web_search".into(), Class::Other, input)
+            CallReport::new("web_search".into(), Class::Other, input)
         }
         "dynamic_tool_call_response" => {
             let input = event.arguments.map_or_else(RawJson::null, RawJson::from_raw);
-            CallSeen::new(event.tool.string().unwrap_or_else(|| "".into()), Class::Other, input)
+            CallReport::new(event.tool.string().unwrap_or_else(|| "".into()), Class::Other, input)
         }
         "view_image_tool_call" => {
-            CallSeen::new("view_image".into(), Class::Other, fields(&[("path", event.path)]))
+            CallReport::new("view_image".into(), Class::Other, fields(&[("path", event.path)]))
         }
         "image_generation_end" => {
             let input = fields(&[("prompt", event.revised_prompt)]);
-            CallSeen::new("image_generation".into(), Class::Other, input)
+            CallReport::new("image_generation".into(), Class::Other, input)
         }
-        _ => CallSeen::new(kind.into(), Class::Other, RawJson::null()),
+        _ => CallReport::new(kind.into(), Class::Other, RawJson::null()),
     }
 }
 

@@ -11,7 +11,7 @@ use super::shapes::{is_odd_end, is_odd_usage};
 use super::thread::Say;
 use super::usage::{Growth, Named, Start, Totals, fields, only_counts};
 use super::wire::{ExecLine, Payload, TokenInfo};
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, EndedBy, TurnEnd};
 use crate::shapes::{is_text, words};
 use crate::wire::{RawField as _, object};
@@ -37,7 +37,7 @@ impl Default for Legacy {
 }
 
 /// Writes what a line without a type says.
-pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     if let Some(prompt) = line.prompt.string() {
         emit.begin_turn(&mut stream.thread.run, None, stream.legacy.settings.clone());
         emit.user(
@@ -47,7 +47,7 @@ pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>
         );
         emit.entry(&stream.thread.run, EntryType::UserMessage, None);
         stream.legacy.is_prompted = true;
-        return Read::Understood;
+        return RecordOutcome::Understood;
     }
     let Some(event) = line.msg.and_then(object::<Payload<'_>>) else {
         return unknown(stream, "record", emit);
@@ -94,16 +94,16 @@ pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>
         }
         _ => return call(stream, &kind, &event, emit),
     }
-    if is_odd { unknown(stream, &format!("event_msg.{kind}"), emit) } else { Read::Understood }
+    if is_odd { unknown(stream, &format!("event_msg.{kind}"), emit) } else { RecordOutcome::Understood }
 }
 
-fn call(stream: &mut Stream, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
+fn call(stream: &mut Stream, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let report = report_of_event(kind, event);
     let is_known = report.is_some() || BEGINNINGS.contains(&kind);
     let Some(id) = event.call_id.string().filter(|_| is_known) else {
         let is_bookkeeping = BOOKKEEPING.contains(&kind);
         return if is_bookkeeping {
-            Read::Bookkeeping
+            RecordOutcome::Bookkeeping
         } else {
             unknown(stream, &format!("event_msg.{kind}"), emit)
         };
@@ -115,7 +115,7 @@ fn call(stream: &mut Stream, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_
     if is_odd_end(kind, event) {
         return unknown(stream, &format!("event_msg.{kind}"), emit);
     }
-    Read::Understood
+    RecordOutcome::Understood
 }
 
 /// Writes what a response used: the count itself in 0.20, what the total grew by later.

@@ -6,7 +6,7 @@ use steno_model::json::JsonString;
 
 use super::app_notices::entry_of;
 use super::wire::Message;
-use crate::emit::{Emit, Held};
+use crate::emit::{Emit, PendingRecord};
 use crate::run::Run;
 use crate::wire::{Raw, RawField as _, parse};
 
@@ -62,7 +62,7 @@ pub(super) fn params_of(text: &str) -> &str {
 
 /// A note that waits.
 pub(super) struct Waiter {
-    held: Held,
+    held: PendingRecord,
     /// The thread that it is for; none for the first that there will be.
     pub(super) thread: Option<String>,
     note: Note,

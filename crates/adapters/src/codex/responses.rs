@@ -14,14 +14,14 @@ use super::session::{Session, plain_answer, thinking_block};
 use super::shapes::are_texts;
 use super::twins::{Side, Words};
 use super::wire::{AgentAnswer, AgentNotice, OutputText, Part, Payload};
-use crate::adapter::Read;
-use crate::emit::{Answer, CallSeen, Emit, Outcome, push, string};
+use crate::adapter::RecordOutcome;
+use crate::emit::{Answer, CallReport, Emit, Outcome, push, string};
 use crate::run::Class;
 use crate::shapes::{is_list, is_text};
 use crate::wire::{Raw, RawField as _, objects, parse};
 
 /// Writes what a response item says.
-pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
+pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let kind = item.kind.text().unwrap_or_default();
     let mut is_odd = false;
     match &*kind {
@@ -44,13 +44,13 @@ pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mu
         }
         "agent_message" => is_odd = mail(session, item, emit),
         // What Codex itself did not know, or its own snapshot of the work tree.
-        "other" | "ghost_snapshot" => return Read::Bookkeeping,
+        "other" | "ghost_snapshot" => return RecordOutcome::Bookkeeping,
         "compaction" | "compaction_summary" | "context_compaction" => {
             session.fact("compaction_item", None, emit);
         }
         _ => is_odd = true,
     }
-    if is_odd { session.unknown(&format!("response_item.{kind}"), emit) } else { Read::Understood }
+    if is_odd { session.unknown(&format!("response_item.{kind}"), emit) } else { RecordOutcome::Understood }
 }
 
 /// Writes a thought; tells whether something in it is of another kind.
@@ -70,7 +70,7 @@ fn own_id(item: &Payload<'_>) -> Extra {
     extra
 }
 
-fn message(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> Read {
+fn message(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let role = item.role.text().unwrap_or_default();
     let told = match (&*role, item.content) {
         (_, None) => Told::Odd,
@@ -81,8 +81,8 @@ fn message(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> Re
     match told {
         Told::Odd => session.unknown("response_item.message", emit),
         Told::All if !is_text(item.role) => session.unknown("response_item.message", emit),
-        Told::Nothing => Read::Bookkeeping,
-        Told::All => Read::Understood,
+        Told::Nothing => RecordOutcome::Bookkeeping,
+        Told::All => RecordOutcome::Understood,
     }
 }
 
@@ -205,7 +205,7 @@ fn call(session: &mut Session, item: &Payload<'_>, kind: &str, emit: &mut Emit<'
     session.call(&id, call_seen(item, kind), item.id.json(), emit)
 }
 
-fn call_seen(item: &Payload<'_>, kind: &str) -> CallSeen {
+fn call_seen(item: &Payload<'_>, kind: &str) -> CallReport {
     let own = item.name.text();
     let namespace = item.namespace.text();
     let name = match (&own, &namespace) {
@@ -215,7 +215,7 @@ fn call_seen(item: &Payload<'_>, kind: &str) -> CallSeen {
     };
     let input = item.arguments.or(item.input).or(item.action);
     let (input, is_broken) = arguments(input, kind == "function_call");
-    let mut call = CallSeen::new(name.as_str().into(), class_of(&name, kind), input);
+    let mut call = CallReport::new(name.as_str().into(), class_of(&name, kind), input);
     push(&mut call.extra, "namespace", item.namespace.json());
     if is_broken {
         call.extra.push("input_parse_error", RawJson::from(true));
@@ -305,7 +305,7 @@ fn web_search(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
     }
     let id = named.unwrap_or_else(|| format!("web_search-{}", session.next_unnamed()).as_str().into());
     let input = item.action.json().unwrap_or_else(RawJson::null);
-    session.call(&id, CallSeen::new("web_search".into(), Class::Other, input), item.id.json(), emit);
+    session.call(&id, CallReport::new("web_search".into(), Class::Other, input), item.id.json(), emit);
     session.told(&id, ended_answer(item, RawJson::null()), emit);
 }
 
@@ -318,7 +318,7 @@ fn image(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
     let id = named.unwrap_or_else(|| format!("image_generation-{}", session.next_unnamed()).as_str().into());
     let prompt: Cow<'_, str> = item.revised_prompt.text().unwrap_or_default();
     let input = RawJson::object(|object| object.string("prompt", &(&*prompt).into()));
-    session.call(&id, CallSeen::new("image_generation".into(), Class::Other, input), item.id.json(), emit);
+    session.call(&id, CallReport::new("image_generation".into(), Class::Other, input), item.id.json(), emit);
     session.told(&id, ended_answer(item, item.result.json().unwrap_or_else(RawJson::null)), emit);
 }
 

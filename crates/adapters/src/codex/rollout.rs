@@ -18,13 +18,13 @@ use super::wire::{
     Compacted, Line, RareLine, Retained, SessionMeta, SourceField, TokenUsageRecord, TurnContext,
 };
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
-use crate::adapter::{Mapper, Read, Record, Rest, Source};
-use crate::emit::{About, Emit, push, string};
+use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
+use crate::emit::{AdapterInfo, Emit, push, string};
 use crate::run::{Run, derived_run_id};
 use crate::shapes::is_text;
 use crate::wire::{NoObject, RawField as _, object, parse};
 
-static ABOUT: About = About {
+static ABOUT: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: ENTRY_ADAPTER,
     adapter: ADAPTER,
@@ -79,12 +79,12 @@ impl Rollout {
         }
     }
 
-    fn record(&mut self, line: &Line<'_>, text: &str, emit: &mut Emit<'_>) -> Read {
+    fn record(&mut self, line: &Line<'_>, text: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         let kind = line.kind.text().unwrap_or_default();
         let is_header = line.kind.is_none() && (line.instructions.is_some() || line.git.is_some());
         let is_meta = kind == "session_meta" || is_header;
         if !is_meta && (BOOKKEEPING.contains(&&*kind) || line.record_type.is_some()) {
-            return Read::Bookkeeping;
+            return RecordOutcome::Bookkeeping;
         }
         if let Some(session) = &mut self.session {
             session.begin_record(output_of(line).as_deref(), emit);
@@ -102,14 +102,14 @@ impl Rollout {
     }
 
     /// Takes a record that belongs to a session, whether one was announced or not.
-    fn of_session(&mut self, line: &Line<'_>, text: &str, emit: &mut Emit<'_>) -> Read {
+    fn of_session(&mut self, line: &Line<'_>, text: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         let kind = line.kind.text().unwrap_or_default();
         if self.session.is_none() {
             self.open(&SessionMeta::default(), emit);
             self.session_start(emit);
         }
         self.judge_copy(line, emit);
-        let Some(session) = self.session.as_mut() else { return Read::Bookkeeping };
+        let Some(session) = self.session.as_mut() else { return RecordOutcome::Bookkeeping };
         match &*kind {
             "response_item" => response_item(session, &line.payload.unwrap_or_default(), emit),
             "event_msg" => event_msg(session, &line.payload.unwrap_or_default(), emit),
@@ -118,7 +118,7 @@ impl Rollout {
         }
     }
 
-    fn session_meta(&mut self, text: &str, emit: &mut Emit<'_>) -> Read {
+    fn session_meta(&mut self, text: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         // Up to 0.3x the header was the line itself.
         let payload = parse::<RareLine<'_>>(text).ok().and_then(|line| line.payload);
         let meta: SessionMeta<'_> = parse(payload.map_or(text, RawValue::get)).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Rollout {
         }
         match &mut self.session {
             Some(session) if !is_readable(&meta) => session.unknown("session_meta", emit),
-            Some(_) | None => Read::Understood,
+            Some(_) | None => RecordOutcome::Understood,
         }
     }
 
@@ -258,15 +258,15 @@ impl Rollout {
 }
 
 impl Mapper for Rollout {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AdapterInfo {
         &ABOUT
     }
 
-    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<Read, NoObject> {
+    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject> {
         let line: Line<'_> = parse(record.text)?;
         emit.set_time(line.timestamp.string());
         if emit.is_known(None) {
-            return Ok(Read::Understood);
+            return Ok(RecordOutcome::Understood);
         }
         Ok(self.record(&line, record.text, emit))
     }
@@ -276,7 +276,7 @@ impl Mapper for Rollout {
         if let Some(session) = &mut self.session {
             session.begin_record(None, emit);
             note.write(&session.run, None, emit);
-            session.end_record(&Read::Understood);
+            session.end_record(&RecordOutcome::Understood);
         } else if !self.waiting.keep(None, note, emit) {
             self.open(&SessionMeta::default(), emit);
         }
@@ -286,12 +286,12 @@ impl Mapper for Rollout {
         self.session.as_ref().map(|session| &session.run)
     }
 
-    fn rest<'a>(&'a self, text: &'a str) -> Rest<'a> {
+    fn rest<'a>(&'a self, text: &'a str) -> LeftoverRecord<'a> {
         let line: Line<'_> = parse(text).unwrap_or_default();
         if is_delta(&line.payload.unwrap_or_default()) {
-            return Rest::Delta;
+            return LeftoverRecord::Delta;
         }
-        self.run().map_or(Rest::Waiting, |run| Rest::Unknown { run, detail: text })
+        self.run().map_or(LeftoverRecord::Waiting, |run| LeftoverRecord::Unknown { run, detail: text })
     }
 
     fn finish(&mut self, emit: &mut Emit<'_>) {
@@ -311,7 +311,7 @@ fn output_of<'a>(line: &Line<'a>) -> Option<Cow<'a, str>> {
 }
 
 /// Reads a line of a kind that few are of, a second time and for its own shape.
-fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> Read {
+fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> RecordOutcome {
     let Some(payload) = parse::<RareLine<'_>>(text).ok().and_then(|line| line.payload) else {
         // Up to 0.3x a line was the response item itself.
         return response_item(session, &parse(text).unwrap_or_default(), emit);
@@ -335,7 +335,7 @@ fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> R
         }
         _ => false,
     };
-    if is_read { Read::Understood } else { session.unknown(kind, emit) }
+    if is_read { RecordOutcome::Understood } else { session.unknown(kind, emit) }
 }
 
 /// Tells whether a header has what makes it one, of the kinds that it should be.

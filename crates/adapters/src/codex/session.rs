@@ -13,8 +13,8 @@ use super::twins::{Shown, Side, Twins, Words};
 use super::usage::{Growth, Named, Start, Totals, fields};
 use super::waits::{Awaited, Wait};
 use super::wire::TokenInfo;
-use crate::adapter::Read;
-use crate::emit::{Answer, CallSeen, Emit, EndedBy, Outcome, TurnEnd, push};
+use crate::adapter::RecordOutcome;
+use crate::emit::{Answer, CallReport, Emit, EndedBy, Outcome, TurnEnd, push};
 use crate::run::{Run, run_id_of};
 
 /// A turn that was announced and is not written yet.
@@ -94,9 +94,9 @@ impl Session {
     }
 
     /// Ends a record: whatever waits has been overtaken, unless nothing was written.
-    pub(super) fn end_record(&mut self, read: &Read) {
-        let is_quiet = std::mem::take(&mut self.is_quiet) && *read == Read::Understood;
-        if !is_quiet && *read != Read::Bookkeeping {
+    pub(super) fn end_record(&mut self, read: &RecordOutcome) {
+        let is_quiet = std::mem::take(&mut self.is_quiet) && *read == RecordOutcome::Understood;
+        if !is_quiet && *read != RecordOutcome::Bookkeeping {
             self.overtake();
         }
     }
@@ -329,7 +329,7 @@ impl Session {
     }
 
     /// Writes that a record is of a kind that nobody knows, or holds something that is.
-    pub(super) fn unknown(&mut self, name: &str, emit: &mut Emit<'_>) -> Read {
+    pub(super) fn unknown(&mut self, name: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         if let Some(awaited) = &mut self.awaited {
             // The record that reported is the one at hand, and cannot be written at its place a second time.
             awaited.wait.overtake();
@@ -337,7 +337,7 @@ impl Session {
         self.write_awaited(emit);
         emit.unknown(&self.run, name, None);
         emit.entry(&self.run, EntryType::Unknown, None);
-        Read::Unknown(name.to_owned())
+        RecordOutcome::Unknown(name.to_owned())
     }
 
     /// Returns the number of the next thing that has no id.
@@ -413,7 +413,7 @@ pub(super) fn thread_run(thread: &str) -> RunId {
 }
 
 /// Makes the block of a response that asks for a call.
-pub(super) fn use_block(id: &JsonString, call: &CallSeen) -> ContentBlock {
+pub(super) fn use_block(id: &JsonString, call: &CallReport) -> ContentBlock {
     let content = BlockContent::ToolUse {
         tool_name: Some(call.name.clone()),
         tool_id: Some(id.clone()),

@@ -11,7 +11,7 @@ use super::items::{Tool, call_of, report_of, thought};
 use super::session::{thinking_block, thread_run, use_block};
 use super::shapes::are_texts;
 use super::wire::Item;
-use crate::emit::{Answer, CallSeen, Emit, Outcome, push};
+use crate::emit::{Answer, CallReport, Emit, Outcome, push};
 use crate::repeats::hash_of;
 use crate::run::{Run, derived_run_id};
 use crate::shapes::is_text;
@@ -167,7 +167,7 @@ impl Thread {
     pub(super) fn call(
         &mut self,
         id: &JsonString,
-        call: CallSeen,
+        call: CallReport,
         detail: Option<&str>,
         emit: &mut Emit<'_>,
     ) {

@@ -8,11 +8,11 @@ use steno_model::json::JsonString;
 
 use super::agents::End;
 use super::items::Report;
-use crate::emit::{CallSeen, Emit, Held};
+use crate::emit::{CallReport, Emit, PendingRecord};
 
 /// A record that something waits with.
 pub(super) struct Wait {
-    held: Held,
+    held: PendingRecord,
     copied_from: Option<RunId>,
     /// Whether something was written that stands at or after it.
     is_overtaken: bool,
@@ -57,7 +57,7 @@ pub(super) struct Ended {
     pub(super) id: JsonString,
     pub(super) report: Report,
     /// The call itself, for one that no response has.
-    pub(super) call: CallSeen,
+    pub(super) call: CallReport,
     /// The threads that the call made.
     pub(super) made: Vec<String>,
     /// The threads that it saw end.

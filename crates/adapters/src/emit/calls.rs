@@ -7,7 +7,7 @@ use super::{Emit, push, string};
 use crate::run::{Call, Class, Run};
 
 /// A call as a provider reports it.
-pub(crate) struct CallSeen {
+pub(crate) struct CallReport {
     pub(crate) name: JsonString,
     pub(crate) class: Class,
     pub(crate) input: RawJson,
@@ -16,7 +16,7 @@ pub(crate) struct CallSeen {
     pub(crate) extra: Extra,
 }
 
-impl CallSeen {
+impl CallReport {
     /// Makes a call without anything special about it.
     pub(crate) fn new(name: JsonString, class: Class, input: RawJson) -> Self {
         Self { name, class, input, keep_input: false, extra: Extra::default() }
@@ -75,14 +75,14 @@ pub(crate) struct Decision<'a> {
 
 /// Whether a subagent begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum SubagentEvent {
     Started,
     Completed,
 }
 
 impl Emit<'_> {
     /// Writes a call, unless one with this id was written before.
-    pub(crate) fn call(&mut self, run: &mut Run, id: &JsonString, call: CallSeen) {
+    pub(crate) fn call(&mut self, run: &mut Run, id: &JsonString, call: CallReport) {
         let path = run.turns.path();
         let mut kept = Call::new(call.name.clone(), call.class, path.clone());
         kept.input = call.keep_input.then(|| call.input.clone());
@@ -101,7 +101,7 @@ impl Emit<'_> {
         if run.calls.get(&id.to_text()).is_none() {
             let mut extra = Extra::default();
             extra.push("input_available", RawJson::from(false));
-            let call = CallSeen { extra, ..CallSeen::new(name.into(), Class::Other, RawJson::null()) };
+            let call = CallReport { extra, ..CallReport::new(name.into(), Class::Other, RawJson::null()) };
             self.call(run, id, call);
         }
         let Some(call) = run.calls.answer(&id.to_text()).cloned() else { return };
@@ -154,10 +154,10 @@ impl Emit<'_> {
     }
 
     /// Writes that a subagent was started, or has ended.
-    pub(crate) fn subagent(&mut self, run: &Run, moment: Moment, child: RunId, payload: StepPayload) {
+    pub(crate) fn subagent(&mut self, run: &Run, moment: SubagentEvent, child: RunId, payload: StepPayload) {
         let event_type = match moment {
-            Moment::Started => EventType::CallWorkflowStarted,
-            Moment::Completed => EventType::CallWorkflowCompleted,
+            SubagentEvent::Started => EventType::CallWorkflowStarted,
+            SubagentEvent::Completed => EventType::CallWorkflowCompleted,
         };
         self.put(run, (event_type, &run.turns.path_of("subagent")), &Payload::Step(payload), Some(child));
     }

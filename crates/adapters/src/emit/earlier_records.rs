@@ -7,51 +7,51 @@ use std::ops::Range;
 
 /// A record, as it is told apart from others.
 #[derive(Clone, Copy, Default)]
-struct Mark {
+struct RecordMark {
     bytes: u64,
     /// The provider's own id, if it gives one.
     id: Option<u64>,
-    place: Place,
+    place: RecordSpan,
 }
 
 /// Where a record stood in its generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordSpan {
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
 /// What was read, generation by generation.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct EarlierRecords {
     hasher: foldhash::fast::FixedState,
     /// The ids of all earlier generations.
     ids: HashSet<u64>,
     /// How often the same bytes stood in one of the earlier generations at most.
     times: HashMap<u64, u32>,
-    before: Before,
+    before: PreviousGeneration,
     /// The records of this generation, in order.
-    now: Vec<Mark>,
+    now: Vec<RecordMark>,
     /// How often the same bytes have stood in this generation, once there was another.
     times_now: HashMap<u64, u32>,
-    at_hand: Mark,
+    at_hand: RecordMark,
 }
 
 /// The generation before this one.
 #[derive(Default)]
-struct Before {
-    marks: Vec<Mark>,
+struct PreviousGeneration {
+    marks: Vec<RecordMark>,
     /// Where a record with these bytes or this id stands, in order.
     found: HashMap<u64, Vec<usize>>,
     /// Up to where this generation has followed it.
     followed: usize,
 }
 
-impl Seen {
+impl EarlierRecords {
     /// Takes a record at hand; tells whether an earlier generation had as many with the same bytes.
-    pub(super) fn take(&mut self, text: &str, place: Place) -> bool {
+    pub(super) fn take(&mut self, text: &str, place: RecordSpan) -> bool {
         let bytes = self.hasher.hash_one(text);
-        self.at_hand = Mark { bytes, id: None, place };
+        self.at_hand = RecordMark { bytes, id: None, place };
         let times_now = self.times_now.get(&bytes).copied().unwrap_or_default();
         self.times.get(&bytes).is_some_and(|times| *times > times_now)
     }
@@ -64,7 +64,7 @@ impl Seen {
     }
 
     /// Keeps the record at hand; returns the places in the generation before that have been left out up to it.
-    pub(super) fn keep(&mut self) -> Vec<Place> {
+    pub(super) fn keep(&mut self) -> Vec<RecordSpan> {
         self.now.push(self.at_hand);
         if !self.times.is_empty() {
             *self.times_now.entry(self.at_hand.bytes).or_default() += 1;
@@ -74,7 +74,7 @@ impl Seen {
     }
 
     /// Begins the next generation; returns the places in the one before the last that the last has never come to.
-    pub(super) fn rewritten(&mut self) -> Vec<Place> {
+    pub(super) fn rewritten(&mut self) -> Vec<RecordSpan> {
         let left = self.before.marks.split_off(self.before.followed);
         let now = std::mem::take(&mut self.now);
         self.ids.extend(now.iter().filter_map(|mark| mark.id));
@@ -86,7 +86,7 @@ impl Seen {
             *times = (*times).max(*times_now);
         }
         self.times_now.clear();
-        self.before = Before::of(now);
+        self.before = PreviousGeneration::of(now);
         left.into_iter().map(|mark| mark.place).collect()
     }
 
@@ -96,8 +96,8 @@ impl Seen {
     }
 }
 
-impl Before {
-    fn of(marks: Vec<Mark>) -> Self {
+impl PreviousGeneration {
+    fn of(marks: Vec<RecordMark>) -> Self {
         let mut found = HashMap::<u64, Vec<usize>>::new();
         for (ordinal, mark) in marks.iter().enumerate() {
             for key in [Some(mark.bytes), mark.id].into_iter().flatten() {
@@ -108,7 +108,7 @@ impl Before {
     }
 
     /// Goes on to the record that `mark` is, if it is still ahead; returns those in between.
-    fn follow(&mut self, mark: Mark) -> Range<usize> {
+    fn follow(&mut self, mark: RecordMark) -> Range<usize> {
         let ahead = |key: u64| {
             let places = self.found.get(&key)?;
             places.get(places.partition_point(|place| *place < self.followed)).copied()
@@ -126,11 +126,11 @@ mod tests {
 
     /// Feeds a generation of records, each a letter, its id or none; returns those that are known, and those that
     /// vanished.
-    fn read(seen: &mut Seen, generation: &str, with_ids: bool) -> (String, Vec<u64>) {
+    fn read(seen: &mut EarlierRecords, generation: &str, with_ids: bool) -> (String, Vec<u64>) {
         let (mut known, mut gone) = (String::new(), Vec::new());
         for (offset, letter) in (0..).zip(generation.chars()) {
             let text = if with_ids { format!("{letter}{generation}") } else { letter.to_string() };
-            let is_there = seen.take(&text, Place { offset, length: 1 });
+            let is_there = seen.take(&text, RecordSpan { offset, length: 1 });
             if is_there || (with_ids && seen.name(&letter.to_string())) {
                 known.push(letter);
             }
@@ -139,14 +139,14 @@ mod tests {
         (known, gone)
     }
 
-    fn offsets(places: &[Place]) -> Vec<u64> {
+    fn offsets(places: &[RecordSpan]) -> Vec<u64> {
         places.iter().map(|place| place.offset).collect()
     }
 
     #[test]
     fn what_moved_is_known_by_its_id_or_its_bytes() {
         for with_ids in [true, false] {
-            let mut seen = Seen::default();
+            let mut seen = EarlierRecords::default();
             assert_eq!(read(&mut seen, "ABCD", with_ids), (String::new(), vec![]));
             seen.rewritten();
             assert_eq!(read(&mut seen, "ACDE", with_ids), ("ACD".to_owned(), vec![1]));
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn bytes_are_known_as_often_as_they_were_there() {
-        let mut seen = Seen::default();
+        let mut seen = EarlierRecords::default();
         read(&mut seen, "ABAB", false);
         seen.rewritten();
         assert_eq!(read(&mut seen, "AAA", false), ("AA".to_owned(), vec![1]));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_inserted_record_takes_none_away() {
-        let mut seen = Seen::default();
+        let mut seen = EarlierRecords::default();
         read(&mut seen, "ABC", true);
         seen.rewritten();
         assert_eq!(read(&mut seen, "XABCY", true), ("ABC".to_owned(), vec![]));
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn an_end_that_was_cut_is_told_when_the_cut_generation_is_over() {
-        let mut seen = Seen::default();
+        let mut seen = EarlierRecords::default();
         read(&mut seen, "ABCD", true);
         assert_eq!(offsets(&seen.rewritten()), [0_u64; 0]);
         assert_eq!(read(&mut seen, "ABX", true), ("AB".to_owned(), vec![]));
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn records_alike_stand_for_one_each() {
-        let mut seen = Seen::default();
+        let mut seen = EarlierRecords::default();
         read(&mut seen, "AAAB", false);
         seen.rewritten();
         assert_eq!(read(&mut seen, "AAB", false).1, [2]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Held;
+use super::PendingRecord;
 
 /// From how many records on all of them are looked at, and not only the first.
 const LOOK_AT_MIN: usize = 1024;
@@ -11,14 +11,14 @@ const LOOK_AT_MIN: usize = 1024;
 /// The records without an entry, in the order of the source.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    open: BTreeMap<(u32, u64), Held>,
+    open: BTreeMap<(u32, u64), PendingRecord>,
     /// From how many records on it is worth to look at all of them again.
     look_at: usize,
 }
 
 impl Ledger {
     /// Keeps a record that has no entry.
-    pub(super) fn open(&mut self, held: Held) {
+    pub(super) fn open(&mut self, held: PendingRecord) {
         self.open.insert((held.generation, held.offset), held);
     }
 
@@ -35,7 +35,7 @@ impl Ledger {
 
     /// Hands over the records that nobody keeps any more, the first ones alone: those behind one that is kept follow it,
     /// unless there are very many.
-    pub(crate) fn take_free(&mut self) -> Vec<Held> {
+    pub(crate) fn take_free(&mut self) -> Vec<PendingRecord> {
         let mut free = Vec::new();
         while let Some(first) = self.open.first_entry()
             && is_free(first.get())
@@ -50,11 +50,11 @@ impl Ledger {
     }
 
     /// Hands over all records: the source has ended.
-    pub(crate) fn take_all(&mut self) -> Vec<Held> {
+    pub(crate) fn take_all(&mut self) -> Vec<PendingRecord> {
         std::mem::take(&mut self.open).into_values().collect()
     }
 }
 
-fn is_free(held: &Held) -> bool {
+fn is_free(held: &PendingRecord) -> bool {
     Arc::strong_count(&held.text) == 1
 }

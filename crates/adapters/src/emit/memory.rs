@@ -5,13 +5,13 @@ use std::sync::Arc;
 use steno_model::json::JsonString;
 use steno_model::{Packing, Timestamp};
 
-use super::earlier_records::Seen;
+use super::earlier_records::EarlierRecords;
 use super::ledger::Ledger;
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 
 /// The record that is being read.
 #[derive(Clone, Copy)]
-pub(crate) struct At<'a> {
+pub(crate) struct CurrentRecord<'a> {
     pub(crate) source: &'a JsonString,
     pub(crate) generation: u32,
     pub(crate) offset: u64,
@@ -24,7 +24,7 @@ pub(crate) struct At<'a> {
     pub(crate) unreadable: Option<&'static str>,
 }
 
-impl<'a> At<'a> {
+impl<'a> CurrentRecord<'a> {
     /// Returns where no record is, at the end of what was read.
     pub(crate) fn end_of(source: &'a JsonString, generation: u32, offset: u64) -> Self {
         Self {
@@ -47,9 +47,9 @@ pub(crate) struct Memory {
     /// When the bytes that are being read were captured, if they were captured live.
     pub(crate) captured: Option<Timestamp>,
     /// What records were that have waited for their run.
-    pub(crate) late: Vec<Read>,
+    pub(crate) late: Vec<RecordOutcome>,
     /// What was read, unless the source is read only once.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<EarlierRecords>,
     /// The records that have no entry yet.
     pub(crate) ledger: Ledger,
 }
@@ -67,14 +67,14 @@ impl Default for Memory {
             clock: None,
             captured: None,
             late: Vec::new(),
-            seen: Some(Seen::default()),
+            seen: Some(EarlierRecords::default()),
             ledger: Ledger::default(),
         }
     }
 }
 
 /// A record that is kept until it is known which run it belongs to.
-pub(crate) struct Held {
+pub(crate) struct PendingRecord {
     pub(super) generation: u32,
     pub(super) offset: u64,
     pub(super) length: u64,
@@ -87,7 +87,7 @@ pub(crate) struct Held {
     pub(super) is_inferred: bool,
 }
 
-impl Held {
+impl PendingRecord {
     /// Returns the record as JSON.
     pub(crate) fn text(&self) -> &str {
         &self.text

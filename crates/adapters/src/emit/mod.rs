@@ -17,21 +17,21 @@ use steno_model::{
     Vocabulary as _, Word,
 };
 
-pub(crate) use self::calls::{Answer, CallSeen, Decision, Moment, Outcome};
-use self::earlier_records::{Place, Seen};
-pub(crate) use self::memory::{At, Held, Memory};
+pub(crate) use self::calls::{Answer, CallReport, Decision, Outcome, SubagentEvent};
+use self::earlier_records::{EarlierRecords, RecordSpan};
+pub(crate) use self::memory::{CurrentRecord, Memory, PendingRecord};
 use self::shallow::shallow;
 pub(crate) use self::speech::{EndedBy, TurnEnd};
-use crate::adapter::Read;
+use crate::adapter::RecordOutcome;
 use crate::run::Run;
-use crate::sink::{SeenEntry, Sink};
+use crate::sink::{AdapterEntry, Sink};
 use crate::wire::{Raw, RawField as _};
 
 /// The field that names the run whose record one is a copy of.
 const COPIED_FROM: &str = "copied_from";
 
 /// What all runs of an adapter say of themselves when they begin.
-pub(crate) struct About {
+pub(crate) struct AdapterInfo {
     /// The provider's name, which is the run's too.
     pub(crate) provider: &'static str,
     /// The name of entries' adapter.
@@ -49,8 +49,8 @@ pub(crate) struct About {
 /// Writes the events of one record.
 pub(crate) struct Emit<'a> {
     sink: &'a mut dyn Sink,
-    about: &'a About,
-    at: At<'a>,
+    about: &'a AdapterInfo,
+    at: CurrentRecord<'a>,
     part: u32,
     /// What the user's message of this record says; kept only for entries.
     said: Option<String>,
@@ -70,10 +70,10 @@ pub(crate) struct Emit<'a> {
 
 /// A record that stands inside another one.
 #[derive(Clone, Copy)]
-pub(crate) struct Inside<'a> {
+pub(crate) struct NestedRecord<'a> {
     pub(crate) text: &'a str,
     /// What its run says of itself.
-    pub(crate) about: &'static About,
+    pub(crate) about: &'static AdapterInfo,
     /// Its own time; without one it has that of the record around it.
     pub(crate) time: Raw<'a>,
     /// The run that it is a copy of, if the record around it was copied.
@@ -81,7 +81,12 @@ pub(crate) struct Inside<'a> {
 }
 
 impl<'a> Emit<'a> {
-    pub(crate) fn new(sink: &'a mut dyn Sink, about: &'a About, at: At<'a>, memory: &'a mut Memory) -> Self {
+    pub(crate) fn new(
+        sink: &'a mut dyn Sink,
+        about: &'a AdapterInfo,
+        at: CurrentRecord<'a>,
+        memory: &'a mut Memory,
+    ) -> Self {
         Self {
             sink,
             about,
@@ -99,7 +104,7 @@ impl<'a> Emit<'a> {
     }
 
     /// Sets what a run that begins with the record says of itself, where its own records tell it.
-    pub(crate) fn set_about(&mut self, about: &'static About) {
+    pub(crate) fn set_about(&mut self, about: &'static AdapterInfo) {
         self.about = about;
     }
 
@@ -114,8 +119,8 @@ impl<'a> Emit<'a> {
     }
 
     /// Keeps the record for later.
-    pub(crate) fn hold(&self) -> Held {
-        Held {
+    pub(crate) fn hold(&self) -> PendingRecord {
+        PendingRecord {
             generation: self.at.generation,
             offset: self.at.offset,
             length: self.at.length,
@@ -130,12 +135,12 @@ impl<'a> Emit<'a> {
     }
 
     /// Writes the events of a record that was kept, as if it were read now.
-    pub(crate) fn release(&mut self, held: &Held, write: impl FnOnce(&mut Emit<'_>)) {
+    pub(crate) fn release(&mut self, held: &PendingRecord, write: impl FnOnce(&mut Emit<'_>)) {
         let now = self.memory.clock.clone();
         let captured = std::mem::replace(&mut self.memory.captured, held.captured.clone());
         // A record that came before all times has the first one that there is.
         self.memory.clock = held.clock.clone().or_else(|| now.clone());
-        let at = At {
+        let at = CurrentRecord {
             source: self.at.source,
             generation: held.generation,
             offset: held.offset,
@@ -163,7 +168,7 @@ impl<'a> Emit<'a> {
     }
 
     /// Says what a record is that was kept.
-    pub(crate) fn read_late(&mut self, read: Read) {
+    pub(crate) fn read_late(&mut self, read: RecordOutcome) {
         self.memory.late.push(read);
     }
 
@@ -190,7 +195,11 @@ impl<'a> Emit<'a> {
     }
 
     /// Writes the events of a record that stands inside this one, in a run of another channel.
-    pub(crate) fn inside(&mut self, inside: Inside<'a>, write: impl FnOnce(&mut Self) -> Read) -> Read {
+    pub(crate) fn inside(
+        &mut self,
+        inside: NestedRecord<'a>,
+        write: impl FnOnce(&mut Self) -> RecordOutcome,
+    ) -> RecordOutcome {
         let about = std::mem::replace(&mut self.about, inside.about);
         let (clock, is_inferred) = (self.memory.clock.clone(), self.is_inferred);
         let marks = std::mem::take(&mut self.marks);
@@ -209,7 +218,7 @@ impl<'a> Emit<'a> {
 
     /// Tells whether an earlier generation of the source had the same record, by its bytes.
     pub(crate) fn was_there(&mut self) -> bool {
-        let place = Place { offset: self.at.offset, length: self.at.length };
+        let place = RecordSpan { offset: self.at.offset, length: self.at.length };
         self.memory.seen.as_mut().is_some_and(|seen| seen.take(self.at.text, place))
     }
 
@@ -221,7 +230,7 @@ impl<'a> Emit<'a> {
 
     /// Keeps that the record was read, and writes which ones of the generation before are no longer there.
     pub(crate) fn keep(&mut self, run: Option<&Run>) -> u64 {
-        let gone = self.memory.seen.as_mut().map(Seen::keep).unwrap_or_default();
+        let gone = self.memory.seen.as_mut().map(EarlierRecords::keep).unwrap_or_default();
         self.vanished(run, &gone, 1)
     }
 
@@ -238,7 +247,7 @@ impl<'a> Emit<'a> {
     }
 
     /// Writes a step for each record that an earlier generation had; returns how many.
-    fn vanished(&mut self, run: Option<&Run>, gone: &[Place], generations_ago: u32) -> u64 {
+    fn vanished(&mut self, run: Option<&Run>, gone: &[RecordSpan], generations_ago: u32) -> u64 {
         let Some(run) = run else { return 0 };
         for place in gone {
             let result = RawJson::object(|object| {
@@ -336,7 +345,7 @@ impl<'a> Emit<'a> {
             self.entries += 1;
             self.memory.ledger.close(self.at.generation, self.at.offset);
             let has_words = !matches!(entry_type, EntryType::Unknown | EntryType::SystemEvent);
-            self.sink.entry(SeenEntry {
+            self.sink.entry(AdapterEntry {
                 run: run.id,
                 adapter: self.about.entry_adapter,
                 entry_type,

@@ -1,7 +1,7 @@
 //! The rules of connections to Codex's app-server, each on messages written by hand; `>` marks what the client sent.
 
 use serde_json::Value;
-use steno_adapters::{SeenEntry, Sink, Source, codex};
+use steno_adapters::{AdapterEntry, Sink, Source, codex};
 use steno_model::{Draft, EntrySource, Frame, RunId};
 
 use crate::made::{Made, made_of_lines, outline, pieces_of_lines};
@@ -319,7 +319,7 @@ impl Sink for Entries {
         true
     }
 
-    fn entry(&mut self, entry: SeenEntry<'_>) {
+    fn entry(&mut self, entry: AdapterEntry<'_>) {
         assert_eq!((entry.adapter, entry.detail_name), ("codex_app_server", "notification"));
         let subtype = entry.subtype.map(|subtype| format!("({subtype})")).unwrap_or_default();
         assert_eq!(*entry.source, EntrySource::Main);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
-use steno_adapters::{Adapter, SeenEntry, Sink, Source, claude, codex, open, sniff};
+use steno_adapters::{Adapter, AdapterEntry, Sink, Source, claude, codex, open, sniff};
 use steno_model::{Draft, EventType, Frame, Lane, RunId, Vocabulary as _};
 use steno_testkit::{needs, places, shared_dir};
 
@@ -38,7 +38,7 @@ impl Sink for Entries {
         true
     }
 
-    fn entry(&mut self, entry: SeenEntry<'_>) {
+    fn entry(&mut self, entry: AdapterEntry<'_>) {
         self.0.push(Entry {
             kind: entry.entry_type.as_str(),
             source: entry.source.to_json().to_text().into_owned(),

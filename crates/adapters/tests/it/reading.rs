@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use steno_adapters::{Adapter, Completeness, SeenEntry, Sink, Source, claude};
+use steno_adapters::{Adapter, AdapterEntry, Completeness, Sink, Source, claude};
 use steno_model::{Draft, EntryType, Frame, Lane, RunId, Seq, Timestamp};
 use steno_testkit::places;
 
@@ -68,7 +68,7 @@ impl Sink for Collect {
         true
     }
 
-    fn entry(&mut self, entry: SeenEntry<'_>) {
+    fn entry(&mut self, entry: AdapterEntry<'_>) {
         self.entries.push(Entry {
             run: entry.run,
             kind: entry.entry_type,

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steno_adapters::{SeenEntry, Sink};
+use steno_adapters::{AdapterEntry, Sink};
 use steno_journal::Error as JournalError;
 use steno_library::{
     AgentFile, Error as LibraryError, FileError, FileReport, Files, Library, SessionSource, Tally, Target,
@@ -182,7 +182,7 @@ impl Sink for RunFilter {
         true
     }
 
-    fn entry(&mut self, entry: SeenEntry<'_>) {
+    fn entry(&mut self, entry: AdapterEntry<'_>) {
         if self.runs.as_ref().is_none_or(|runs| runs.contains(&entry.run)) {
             self.entries.entry(entry);
         }

@@ -12,7 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steno_adapters::{
-    Adapter, Completeness, HEAD_BYTES_MAX, NoSession, Sink, Sniffed, Source, Surface, no_session, open, sniff,
+    Adapter, Completeness, HEAD_BYTES_MAX, NoSession, Sink, SniffResult, Source, Surface, no_session, open,
+    sniff,
 };
 use steno_disk::{Links, open_regular};
 use steno_model::{Frame, Lane, Timestamp};
@@ -38,7 +39,7 @@ pub struct AgentFile {
     /// The beginning, which `bytes` no longer has.
     head: Vec<u8>,
     /// Whose it is; `None` for a transcript too.
-    sniffed: Option<Sniffed>,
+    sniffed: Option<SniffResult>,
     /// By which adapter it can be read.
     adapter: Option<Adapter>,
     /// Where records have no time of their own, the file's is the best that is known.
@@ -50,7 +51,7 @@ pub struct FileReport {
     /// Where it lies.
     pub path: PathBuf,
     /// Whose it is.
-    pub sniffed: Sniffed,
+    pub sniffed: SniffResult,
     /// What its channel can show at all.
     pub carries: &'static [&'static str],
     /// How much of it was understood.
@@ -106,7 +107,7 @@ impl AgentFile {
 
     /// Returns whose file it is, also where no adapter can read it yet.
     #[must_use]
-    pub fn sniffed(&self) -> Option<&Sniffed> {
+    pub fn sniffed(&self) -> Option<&SniffResult> {
         self.sniffed.as_ref()
     }
 

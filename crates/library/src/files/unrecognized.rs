@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use steno_adapters::{Sniffed, Surface, no_session, sniff};
+use steno_adapters::{SniffResult, Surface, no_session, sniff};
 use steno_model::Envelope;
 
 use super::{FileError, open_file};
@@ -23,7 +23,7 @@ pub fn is_transcript(head: &[u8]) -> bool {
 /// Finds whose a file is that is one document over many lines and not a line for each record.
 ///
 /// Nobody's adapter reads such files, so that the answer serves only to say what it is.
-pub fn sniff_document(head: &[u8]) -> Option<Sniffed> {
+pub fn sniff_document(head: &[u8]) -> Option<SniffResult> {
     if !head.trim_ascii_start().starts_with(b"{") {
         return None;
     }

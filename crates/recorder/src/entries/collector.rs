@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use steno_adapters::SeenEntry;
+use steno_adapters::AdapterEntry;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{EntryParts, EntrySource, EntryType, TranscriptEntry, TranscriptSummary};
 
@@ -82,14 +82,14 @@ impl Collection {
     }
 
     /// Looks at an entry that was logged before, for the name of its prompt.
-    pub(super) fn look(&mut self, session: &str, entry: &SeenEntry<'_>) {
+    pub(super) fn look(&mut self, session: &str, entry: &AdapterEntry<'_>) {
         if let Some(name) = prompt_in(entry) {
             self.numbers.set_name(session, name);
         }
     }
 
     /// Logs an entry, now or when its prompt has a name.
-    pub(super) fn take(&mut self, session: &str, entry: &SeenEntry<'_>, seen: PendingEntry) {
+    pub(super) fn take(&mut self, session: &str, entry: &AdapterEntry<'_>, seen: PendingEntry) {
         if self.name_of(session).is_none()
             && let Some(name) = prompt_in(entry)
         {
@@ -260,7 +260,7 @@ fn without_text(parts: &EntryParts) -> EntryParts {
 }
 
 /// Returns the first words of a prompt of the session's main agent.
-fn prompt_in(entry: &SeenEntry<'_>) -> Option<JsonString> {
+fn prompt_in(entry: &AdapterEntry<'_>) -> Option<JsonString> {
     let is_prompt = entry.entry_type == EntryType::UserMessage && *entry.source == EntrySource::Main;
     entry.text.filter(|_| is_prompt).and_then(first_words)
 }

@@ -8,7 +8,7 @@ mod stored;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steno_adapters::{SeenEntry, Sink};
+use steno_adapters::{AdapterEntry, Sink};
 use steno_model::json::RawJson;
 use steno_model::{Draft, EntryParts, EventType, RunId, Timestamp, TranscriptSummary};
 
@@ -109,7 +109,7 @@ impl EntrySink {
         self.is_quiet = is_quiet;
     }
 
-    fn time_of(&self, entry: &SeenEntry<'_>) -> Timestamp {
+    fn time_of(&self, entry: &AdapterEntry<'_>) -> Timestamp {
         let now = || Timestamp::from_instant(jiff::Timestamp::now());
         let unknown = || Timestamp::from_record("1970-01-01T00:00:00.000Z".into());
         match self.time {
@@ -131,7 +131,7 @@ impl Sink for EntrySink {
         true
     }
 
-    fn entry(&mut self, entry: SeenEntry<'_>) {
+    fn entry(&mut self, entry: AdapterEntry<'_>) {
         // What belongs to no session is by itself.
         let session = entry.session_id.map_or_else(|| entry.run.to_string(), str::to_owned);
         if self.is_quiet {
@@ -155,7 +155,7 @@ impl Sink for EntrySink {
     }
 }
 
-fn detail(seen: &SeenEntry<'_>) -> RawJson {
+fn detail(seen: &AdapterEntry<'_>) -> RawJson {
     // The record is JSON, but may nest deeper than a line may; then it is in the raw text only.
     let record = RawJson::parse(seen.detail).unwrap_or_else(|_| RawJson::null());
     RawJson::object(|object| {

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use steno_adapters::{AdapterAge, SeenEntry, Sink};
+use steno_adapters::{AdapterAge, AdapterEntry, Sink};
 use steno_journal::{Error as JournalError, Flaw, Journal, Level, Reader, Recorder, Store, run_ends};
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Draft, EventType, Evidence, Position, RunId};
@@ -442,7 +442,7 @@ impl Sink for SourceRuns {
         self.entries.as_ref().is_some_and(Sink::wants_entries)
     }
 
-    fn entry(&mut self, entry: SeenEntry<'_>) {
+    fn entry(&mut self, entry: AdapterEntry<'_>) {
         if let Some(entries) = &mut self.entries {
             entries.entry(entry);
         }
