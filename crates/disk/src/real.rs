@@ -164,7 +164,7 @@ fn make_dirs_above(path: &Path) -> io::Result<()> {
 }
 
 fn sync_names_in(dir: &Path) -> Result<(), Errno> {
-    fs::fsync(fs::open(dir, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+    sync_dir(&fs::open(dir, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 #[cfg(not(target_vendor = "apple"))]
@@ -172,10 +172,29 @@ fn sync_content(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     fs::fdatasync(fd)
 }
 
-/// Apple's fsync stops at the drive's cache; only this call goes through it.
+#[cfg(not(target_vendor = "apple"))]
+fn sync_dir(dir: impl AsFd) -> Result<(), Errno> {
+    fs::fsync(dir)
+}
+
 #[cfg(target_vendor = "apple")]
 fn sync_content(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    fs::fcntl_fullfsync(fd)
+    sync_to_medium(fd)
+}
+
+#[cfg(target_vendor = "apple")]
+fn sync_dir(dir: impl AsFd) -> Result<(), Errno> {
+    sync_to_medium(dir.as_fd())
+}
+
+/// Syncs through the drive's cache, where Apple's `fsync` stops. File systems that cannot do so, such as those of
+/// network shares, get the plain call.
+#[cfg(target_vendor = "apple")]
+fn sync_to_medium(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    match fs::fcntl_fullfsync(fd) {
+        Err(Errno::NOTSUP | Errno::INVAL | Errno::NOTTY) => fs::fsync(fd),
+        synced => synced,
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -260,7 +279,7 @@ impl Disk for RealDisk {
             Err(error) => return Err(error.into()),
         }
         // Also when it was there: whoever made it may have died before its name was safe.
-        Ok(fs::fsync(around)?)
+        Ok(sync_dir(around)?)
     }
 
     fn open_append(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>> {
@@ -311,7 +330,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_dir(&self, dir: &StorePath) -> io::Result<()> {
-        Ok(fs::fsync(self.open_dir(dir)?)?)
+        Ok(sync_dir(self.open_dir(dir)?)?)
     }
 
     fn list(&self, dir: &StorePath) -> io::Result<Vec<String>> {

@@ -251,14 +251,20 @@ fn launchd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
     for (name, value) in variables {
         text.push_str(&format!("<key>{name}</key><string>{}</string>", xml_quoted(value)));
     }
-    text.push_str("</dict>\n</dict>\n</plist>\n");
+    let log = xml_quoted(&home.join("Library/Logs/steno.up.log").to_string_lossy());
+    text.push_str(&format!(
+        "</dict>\n<key>StandardErrorPath</key><string>{log}</string>\n</dict>\n</plist>\n"
+    ));
     let path = file.to_string_lossy().into_owned();
     let launchctl = |what: &str| vec!["launchctl".to_owned(), what.to_owned(), "-w".to_owned(), path.clone()];
     Service {
         end_running: Some(launchctl("unload")),
         start: vec![launchctl("load")],
         stop: vec![launchctl("unload")],
-        status_command: words("launchctl list steno.up"),
+        // It lists services that have ended too; only a running one has a process.
+        status_command: ["sh", "-c", "launchctl list steno.up | grep -q '\"PID\"'"]
+            .map(str::to_owned)
+            .to_vec(),
         reload: Vec::new(),
         hint: "`launchctl` needs a login session of this user; `steno service print` prints the file for another service manager",
         file,
@@ -297,6 +303,7 @@ mod tests {
         for part in [
             "<string>/opt/a&amp;b/steno</string><string>--config</string><string>/s&lt;1&gt;</string>",
             "<key>STENO_EXCLUDE_PATHS</key><string>/x&amp;y</string>",
+            "<key>StandardErrorPath</key><string>/h/Library/Logs/steno.up.log</string>",
         ] {
             assert!(service.text.contains(part), "{}", service.text);
         }

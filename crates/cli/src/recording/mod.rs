@@ -126,11 +126,17 @@ pub fn failure(error: SourceError) -> Failure {
     Failure { exit, hint, ..Failure::could_not(error_text(&error)) }
 }
 
-/// Raises the limit of open files: each source that is being recorded keeps some files open.
+/// The most that macOS grants a process, also where it says that there is no limit.
+const MACOS_OPEN_FILES_MAX: u64 = 10_240;
+
+/// Raises the limit of open files as far as the system allows: each source that is being recorded needs some.
+///
+/// The limit at the start is low: 256 for a service of macOS.
 pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_err() {
+    let raise = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum }).is_ok();
+    let is_enough = limit.current == limit.maximum || raise(limit.maximum);
+    if !is_enough && !(limit.current < Some(MACOS_OPEN_FILES_MAX) && raise(Some(MACOS_OPEN_FILES_MAX))) {
         tracing::debug!("cannot raise the limit of open files");
     }
 }

@@ -44,10 +44,14 @@ enum RecordMessage {
     Signal(u8),
 }
 
+const UUID_HINT: &str = if cfg!(target_os = "macos") {
+    "create one with `uuidgen`"
+} else {
+    "create one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`"
+};
+
 pub fn run(args: &RecordArgs, settings: &Settings) -> Outcome {
-    let run = parse_id(&args.run).map_err(|error| {
-        Failure::from(error).with_hint("create one with `uuidgen` or `cat /proc/sys/kernel/random/uuid`")
-    })?;
+    let run = parse_id(&args.run).map_err(|error| Failure::from(error).with_hint(UUID_HINT))?;
     let level = Level::from(settings.level.value);
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let options = Options { seal_idle: settings.seal_idle.value, ..Options::default() };
