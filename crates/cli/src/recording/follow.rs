@@ -125,7 +125,13 @@ impl Follow<'_> {
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
         let deriving = may_need_rederive.then(|| rederive::spawn(journal, stop.flag()));
         let health = following
-            .run(&mut StderrWatcher { stop, environment, store, has_other_follower: false, is_ready: false })
+            .run(&mut StderrWatcher {
+                stop,
+                environment,
+                store: store.clone(),
+                has_other_follower: false,
+                is_ready: false,
+            })
             .map_err(failure);
         handle.close();
         listener.join().ok();
@@ -134,7 +140,7 @@ impl Follow<'_> {
         }
         let health = health?;
         if as_json {
-            Report::of(&vault, &SourceListing::default(), health)?.print(output, as_json);
+            Report::of(&store, &vault, &SourceListing::default(), health)?.print(output, as_json);
         } else {
             notice(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
         }

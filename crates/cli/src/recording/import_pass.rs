@@ -77,7 +77,9 @@ impl ImportPass<'_> {
             rederived.add(rederive::finish(self.archive, self.stop)?);
         }
         self.archive.settle().map_err(failure)?;
-        Report::of(self.archive.vault(), &found, health)?.with(rederived).print(output, self.as_json);
+        Report::of(self.archive.store(), self.archive.vault(), &found, health)?
+            .with(rederived)
+            .print(output, self.as_json);
         output.flush();
         // An unreadable path that was given is a failure; in an agent's home it is only a warning.
         let failed = failed + rederived.sources_failed + if named { found.problems.len() as u64 } else { 0 };

@@ -1,8 +1,10 @@
 //! The report of a pass: what the store has, and what the pass added, as text and as JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::json;
+use steno_journal::Store;
+use steno_library::Library;
 use steno_recorder::sources::{RecordingCounts, RederiveReport, SourceListing};
 use steno_vault::{Role, Vault};
 use steno_views::count;
@@ -31,9 +33,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds up what the vault has.
-    pub fn of(vault: &Vault, found: &SourceListing, health: RecordingCounts) -> Result<Self, Failure> {
-        let mut keys = BTreeSet::new();
+    /// Adds up what the store has. Sessions are counted as `steno ls` lists them.
+    pub fn of(
+        store: &Store,
+        vault: &Vault,
+        found: &SourceListing,
+        health: RecordingCounts,
+    ) -> Result<Self, Failure> {
+        let library = Library::new(Some(store.clone()));
+        let mut sessions = library.sessions_without_events()?;
+        for session in library.sessions()? {
+            let provider = session.provider.unwrap_or_else(|| "other".to_owned());
+            *sessions.entry(provider).or_default() += 1;
+        }
         let (mut source_bytes, mut strange, mut oldest) = (0, 0, None::<String>);
         for id in vault.sources()? {
             let Some(manifest) = vault.manifest(id)? else { continue };
@@ -43,22 +55,16 @@ impl Report {
                 source_bytes += vault.len(&manifest, last)?;
             }
             if manifest.info.role == Role::Transcript {
-                let Some(provider) = manifest.info.provider.clone() else {
+                if manifest.info.provider.is_none() {
                     strange += 1;
                     continue;
-                };
-                let session = manifest.info.session.clone().unwrap_or_else(|| manifest.id.to_string());
-                keys.insert((provider, session));
+                }
                 let started = manifest.adapted.as_ref().and_then(|adapted| adapted.started.clone());
                 let is_older = |started: &String| oldest.as_ref().is_none_or(|oldest| started < oldest);
                 if let Some(started) = started.filter(is_older) {
                     oldest = Some(started);
                 }
             }
-        }
-        let mut sessions = BTreeMap::new();
-        for (provider, _) in keys {
-            *sessions.entry(provider).or_default() += 1;
         }
         Ok(Self {
             health,
