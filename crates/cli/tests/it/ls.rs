@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use steno_testkit::{needs, shared_dir};
 
 use crate::kit::{RUN, Steno, TIME, id};
 
@@ -364,4 +365,20 @@ fn sessions_that_are_kept_without_events_are_counted_on_stderr() {
     }
     fs::remove_dir_all(steno.dir.path().join(".copilot")).unwrap();
     assert_eq!(steno.run(&["restore", copilot]).out.lines().count(), 2);
+}
+
+#[test]
+fn import_counts_sessions_as_ls_does() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    for part in ["captures", "versions"] {
+        let steno = Steno::new();
+        let report = steno.run(&["import", &shared.join(part).to_string_lossy(), "--json"]).json();
+        let counts = report.last().unwrap()["sessions"].as_object().unwrap().clone();
+        let listed = steno.run(&["ls", "--json"]).json();
+        for provider in ["claude", "codex"] {
+            let rows = listed.iter().filter(|row| row["provider"] == provider).count() as u64;
+            assert_eq!(counts[provider].as_u64(), Some(rows), "{part}: {counts:?}");
+            assert!(rows > 1, "{part}: {counts:?}");
+        }
+    }
 }
