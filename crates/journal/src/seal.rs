@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use steno_disk::{Disk, StorePath};
@@ -81,12 +82,7 @@ impl Prefix {
 
 /// Returns the lower-case hex of a hash, which can be continued.
 pub(crate) fn hex(hash: &Sha256) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(64);
-    for byte in hash.clone().finalize() {
-        write!(text, "{byte:02x}").expect("a String takes every write");
-    }
-    text
+    HEXLOWER.encode(&hash.clone().finalize())
 }
 
 /// Compares seals with a file while it is read from its beginning.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
@@ -17,7 +18,7 @@ pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::E
     let bytes = path.as_os_str().as_bytes();
     match str::from_utf8(bytes) {
         Ok(text) => PathJson::Text(text.into()),
-        Err(_) => PathJson::Bytes { hex: hex_of(bytes) },
+        Err(_) => PathJson::Bytes { hex: HEXLOWER.encode(bytes) },
     }
     .serialize(to)
 }
@@ -25,26 +26,11 @@ pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::E
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
     match PathJson::deserialize(from)? {
         PathJson::Text(text) => Ok(PathBuf::from(text.into_owned())),
-        PathJson::Bytes { hex } => bytes_of(&hex)
+        PathJson::Bytes { hex } => HEXLOWER_PERMISSIVE
+            .decode(hex.as_bytes())
             .map(|bytes| PathBuf::from(OsString::from_vec(bytes)))
-            .ok_or_else(|| serde::de::Error::custom("not hexadecimal digits")),
+            .map_err(|_| serde::de::Error::custom("not hexadecimal digits")),
     }
-}
-
-fn hex_of(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        hex.push_str(&format!("{byte:02x}"));
-        hex
-    })
-}
-
-fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    let digits = hex.as_bytes();
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
-    digits.chunks(2).map(byte).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -86,7 +87,7 @@ impl ChunkHash {
 
 impl fmt::Display for ChunkHash {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        HEXLOWER.encode_display(&self.0).fmt(out)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -47,7 +48,7 @@ impl NameHash {
 
 impl fmt::Display for NameHash {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        HEXLOWER.encode_display(&self.0).fmt(out)
     }
 }
 
@@ -61,16 +62,8 @@ impl TryFrom<String> for NameHash {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        const WRONG: &str = "the hash of a name must have 32 lower-case hex digits";
-        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if text.len() != 2 * HASH_LEN || !text.bytes().all(is_digit) {
-            return Err(WRONG);
-        }
-        let mut hash = [0; HASH_LEN];
-        for (byte, at) in hash.iter_mut().zip((0..).step_by(2)) {
-            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| WRONG)?;
-        }
-        Ok(Self(hash))
+        let hash = HEXLOWER.decode(text.as_bytes()).ok().and_then(|bytes| bytes.try_into().ok());
+        hash.map(Self).ok_or("the hash of a name must have 32 lower-case hex digits")
     }
 }
 

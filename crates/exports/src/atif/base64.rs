@@ -1,47 +1,19 @@
 //! The bytes of base64, which is how records carry pictures.
 
-/// Decodes base64 with its padding, or without. `None` when it is none.
+use std::sync::LazyLock;
+
+use data_encoding::{BASE64_NOPAD, Encoding};
+
+/// Base64 whose last digit may have bits that no byte uses: some encoders do not clear them.
+static LENIENT: LazyLock<Encoding> = LazyLock::new(|| {
+    let mut specification = BASE64_NOPAD.specification();
+    specification.check_trailing_bits = false;
+    specification.encoding().expect("base64 without the check of its last bits is an encoding")
+});
+
+/// Decodes base64 with its padding, or without. `None` if the text is not base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=').as_bytes();
-    // One digit alone is less than a byte.
-    if digits.len() % 4 == 1 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
-    let (quads, rest) = digits.as_chunks::<4>();
-    for quad in quads {
-        let [one, two, three, four] = quad.map(|digit| VALUES[usize::from(digit)]);
-        if (one | two | three | four) & INVALID != 0 {
-            return None;
-        }
-        bytes.extend_from_slice(&[one << 2 | two >> 4, two << 4 | three >> 2, three << 6 | four]);
-    }
-    let mut last = [0; 4];
-    for (value, digit) in last.iter_mut().zip(rest) {
-        *value = VALUES[usize::from(*digit)];
-        if *value & INVALID != 0 {
-            return None;
-        }
-    }
-    let [one, two, three, _] = last;
-    bytes.extend([one << 2 | two >> 4, two << 4 | three >> 2].iter().take(rest.len().saturating_sub(1)));
-    Some(bytes)
-}
-
-/// The mark of a byte that is no digit.
-const INVALID: u8 = 0x80;
-/// The value of each digit.
-const VALUES: [u8; 256] = values();
-
-const fn values() -> [u8; 256] {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut values = [INVALID; 256];
-    let mut place = 0_u8;
-    while place < 64 {
-        values[DIGITS[place as usize] as usize] = place;
-        place += 1;
-    }
-    values
+    LENIENT.decode(text.trim_end_matches('=').as_bytes()).ok()
 }
 
 #[cfg(test)]
@@ -63,6 +35,12 @@ mod tests {
         check("Zm9vYmE=", Some(b"fooba"));
         check("Zm9vYmFy", Some(b"foobar"));
         check("+/+/", Some(&[0xfb, 0xff, 0xbf]));
+    }
+
+    #[test]
+    fn unused_bits_of_the_last_digit_are_ignored() {
+        check("Zh==", Some(b"f"));
+        check("Zm9=", Some(b"fo"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use data_encoding::HEXLOWER;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use steno_model::json::{Fields, JsonString, text_of};
@@ -10,7 +11,6 @@ use super::base64;
 use super::text::push_text;
 use steno_session::PayloadFields;
 use steno_views::count;
-use steno_views::receipt::hex;
 
 /// The directory of media files, beside the trajectory.
 pub const MEDIA_DIR: &str = "media";
@@ -134,7 +134,7 @@ impl Media {
             keeper.left += 1;
             return push_text_part(out, &format!("[{media_type}, and what is recorded of it is no base64]"));
         };
-        let sha256 = hex(&Sha256::digest(&bytes));
+        let sha256 = HEXLOWER.encode(&Sha256::digest(&bytes));
         let path = format!("{MEDIA_DIR}/{sha256}.{ending}");
         let size = count(bytes.len() as u64, "byte");
         if !keeper.sink.keep(&path, &bytes) {

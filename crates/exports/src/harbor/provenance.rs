@@ -1,5 +1,6 @@
 //! `task.toml`: what Harbor wants to know of a task, and where it is from.
 
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -8,7 +9,6 @@ use super::plan::{Check, Plan, Solution};
 use super::session::{Diff, Session};
 use super::window::Refusal;
 use super::{IMAGE, RULES};
-use steno_views::receipt::hex;
 
 /// The version of Harbor's form.
 const SCHEMA_VERSION: &str = "1.4";
@@ -233,7 +233,7 @@ fn repository(plan: &Plan<'_>) -> Repository {
 }
 
 fn environment(plan: &Plan<'_>, given: &Given<'_>) -> Environment {
-    let sha256 = given.snapshot.as_ref().map(|bytes| hex(&Sha256::digest(bytes)));
+    let sha256 = given.snapshot.as_ref().map(|bytes| HEXLOWER.encode(&Sha256::digest(bytes)));
     Environment {
         image: plan.wish.image.clone().unwrap_or_else(|| IMAGE.to_owned()),
         image_from: if plan.wish.image.is_some() { "given" } else { "default: the record does not say" },

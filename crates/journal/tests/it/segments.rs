@@ -49,11 +49,7 @@ fn seqs(disk: &SimDisk) -> Vec<Vec<u64>> {
 
 fn sha256(bytes: &[u8]) -> String {
     use sha2::{Digest, Sha256};
-    use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap();
-        text
-    })
+    data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
 #[track_caller]

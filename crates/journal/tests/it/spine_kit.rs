@@ -169,9 +169,5 @@ pub fn reseal(files: &mut Files, dir: &str, index: u32) {
 
 pub fn sha256(bytes: &[u8]) -> String {
     use sha2::{Digest, Sha256};
-    use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap();
-        text
-    })
+    data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
 }

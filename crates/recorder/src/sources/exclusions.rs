@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use steno_vault::SourceInfo;
 
@@ -182,7 +183,7 @@ pub(crate) fn claude_name(dir: &str) -> String {
 
 /// Returns how the first releases of Gemini CLI name the project in a directory.
 fn gemini_name(dir: &str) -> String {
-    Sha256::digest(dir.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+    HEXLOWER.encode(&Sha256::digest(dir.as_bytes()))
 }
 
 fn is_at_or_below(pattern: &str, path: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use steno_model::receipt::{
     CLAIM_CEILING, EventLineage, MissingRange, ReasoningCustody, ReasoningItem, Receipt, ReceiptThread,
@@ -12,7 +13,6 @@ use steno_session::PayloadFields;
 
 use super::approvals::Approvals;
 use super::facts::{Channel, TurnFacts};
-use super::hex;
 use crate::records::Flags;
 
 /// Names of counts that tell what came from a cache.
@@ -398,7 +398,7 @@ fn reasoning(item: &ItemRecord) -> ReasoningItem {
         PayloadFields::parse(metadata.as_str()).text("sha256").map(std::borrow::Cow::into_owned)
     });
     let words = item.detail.as_ref().filter(|words| !words.is_empty());
-    let sha256 = known.or_else(|| words.map(|words| hex(&Sha256::digest(words.as_bytes()))));
+    let sha256 = known.or_else(|| words.map(|words| HEXLOWER.encode(&Sha256::digest(words.as_bytes()))));
     ReasoningItem { id: item.id.clone(), sha256 }
 }
 

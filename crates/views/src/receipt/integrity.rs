@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use steno_model::receipt::{Integrity, LineProof};
 use steno_model::{Envelope, RunId};
 
-use super::hex;
 use super::merkle::{Hash, Tree, is_included, leaf_hash};
 
 /// Gathers the lines of a run, all of them and in order.
@@ -36,11 +36,11 @@ impl Prover {
         let tree = Tree::new(self.leaves);
         let proof = |seq: &u64| {
             let leaf = usize::try_from(seq.checked_sub(1)?).ok()?;
-            let audit_path = tree.audit_path(leaf).iter().map(|hash| hex(hash)).collect();
-            Some(LineProof { seq: *seq, sha256: hex(self.hashes.get(leaf)?), audit_path })
+            let audit_path = tree.audit_path(leaf).iter().map(|hash| HEXLOWER.encode(hash)).collect();
+            Some(LineProof { seq: *seq, sha256: HEXLOWER.encode(self.hashes.get(leaf)?), audit_path })
         };
         let lines = seqs.iter().filter_map(proof).collect();
-        Integrity { run_id: run.to_string(), tree_size, root: hex(&tree.root()), lines }
+        Integrity { run_id: run.to_string(), tree_size, root: HEXLOWER.encode(&tree.root()), lines }
     }
 }
 
@@ -116,7 +116,7 @@ pub fn check_lines(trees: &[Integrity], lines: &[&[u8]]) -> Result<(), Integrity
             let event = || format!("{}:{seq}", tree.run_id);
             let line = shown.remove(&(tree.run_id.as_str(), *seq));
             let line = line.ok_or_else(|| IntegrityError::NotShown { event: event() })?;
-            if hex(&Sha256::digest(line)) != *sha256 {
+            if HEXLOWER.encode(&Sha256::digest(line)) != *sha256 {
                 return Err(IntegrityError::OtherHash { event: event() });
             }
             let path: Option<Vec<Hash>> = audit_path.iter().map(|hash| unhex(hash)).collect();
@@ -134,18 +134,7 @@ pub fn check_lines(trees: &[Integrity], lines: &[&[u8]]) -> Result<(), Integrity
     }
 }
 
+// Only lower case, as it was written: the same proof has the same bytes.
 fn unhex(text: &str) -> Option<Hash> {
-    // In lower case, as it was written: the same proof has the same bytes.
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let digits: Option<Vec<u8>> = text.bytes().map(digit).collect();
-    let digits = digits.filter(|digits| digits.len() == 64)?;
-    let mut hash = Hash::default();
-    for (byte, pair) in hash.iter_mut().zip(digits.chunks(2)) {
-        *byte = pair[0] << 4 | pair[1];
-    }
-    Some(hash)
+    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }

@@ -19,8 +19,6 @@ pub use facts::{Channel, TurnFacts};
 pub use integrity::{IntegrityError, Prover, check_lines};
 pub use text::text;
 
-use std::fmt::Write as _;
-
 use pretty::pretty;
 use steno_model::receipt::Receipt;
 
@@ -32,14 +30,4 @@ pub fn to_json(receipt: &Receipt) -> String {
     let mut text = pretty(&compact);
     text.push('\n');
     text
-}
-
-/// Returns bytes in lower-case hex.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        write!(out, "{byte:02x}").expect("a string takes everything");
-    }
-    out
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use steno_model::json::{JsonString, RawJson};
 use steno_model::records::{ItemKind, ItemRecord, RecordStatus};
@@ -10,8 +11,6 @@ use steno_session::{
     At, Block, Call, Effect, Fact, Message, Outcome, PayloadFields, RunNumber, Session, Speaker, State,
     TurnId,
 };
-
-use crate::receipt::hex;
 
 /// How many characters a summary has at most.
 const SUMMARY_CHARS_MAX: usize = 280;
@@ -76,7 +75,7 @@ fn of_block(message: &Message, number: usize, block: &Block) -> Option<Placed> {
             // By its hash alone: nobody who reads records gets at its words.
             let thought = fields.text("thinking").filter(|thought| !thought.is_empty());
             let metadata = thought.map(|thought| {
-                let hash = hex(&Sha256::digest(thought.as_bytes()));
+                let hash = HEXLOWER.encode(&Sha256::digest(thought.as_bytes()));
                 RawJson::parse(&format!(r#"{{"sha256":"{hash}"}}"#)).expect("a hash needs no escape")
             });
             ItemRecord { metadata, ..new(ItemKind::AgentReasoning) }

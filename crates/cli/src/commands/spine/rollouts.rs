@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use steno_adapters::Surface;
 use steno_adapters::codex::spine::RolloutFold;
@@ -214,8 +215,7 @@ impl Rollout {
             Ok(ControlFlow::Continue(()))
         })?;
         self.about.bytes = bytes;
-        self.about.sha256 =
-            hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+        self.about.sha256 = HEXLOWER.encode(&hash.finalize());
         Ok(())
     }
 

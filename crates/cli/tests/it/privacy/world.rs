@@ -245,14 +245,5 @@ fn lines(records: &[String]) -> String {
 
 /// Base64, as agents keep pictures.
 pub fn base64_of(text: &str) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for three in text.as_bytes().chunks(3) {
-        let bits =
-            three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for place in 0..=three.len() {
-            out.push(LETTERS[(bits >> (18 - 6 * place)) as usize & 63] as char);
-        }
-    }
-    out
+    data_encoding::BASE64_NOPAD.encode(text.as_bytes())
 }

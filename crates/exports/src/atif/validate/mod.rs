@@ -12,13 +12,13 @@ mod tests;
 
 use std::fmt;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use steno_model::json::depth;
 
 use self::objects::Objects;
 use self::rules::Rules;
 use super::text::lone_surrogate;
-use steno_views::receipt::hex;
 
 /// How deep a document may nest: Python reads up to a thousand levels.
 const DEPTH_MAX: usize = 500;
@@ -90,7 +90,7 @@ impl Stood {
     /// Returns what a file with these bytes is.
     #[must_use]
     pub fn file(bytes: &[u8]) -> Self {
-        Self::File { sha256: hex(&Sha256::digest(bytes)) }
+        Self::File { sha256: HEXLOWER.encode(&Sha256::digest(bytes)) }
     }
 }
 
