@@ -42,12 +42,11 @@
 //! use steno_adapters::{Source, claude};
 //! use steno_model::{Frame, LogRecord};
 //! use steno_recorder::entries::{EntryCollector, EntryLog, EntryOptions, EntryTime};
-//! use tracing_subscriber::layer::SubscriberExt as _;
 //!
 //! let file = br#"{"type":"user","uuid":"u1","sessionId":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2026-06-08T08:14:42.123Z","message":{"role":"user","content":"Fix the build."}}
 //! "#;
 //! let log = EntryLog::in_memory();
-//! tracing::subscriber::with_default(tracing_subscriber::registry().with(log.clone()), || {
+//! tracing::subscriber::with_default(log.clone(), || {
 //!     let collector = EntryCollector::new(EntryOptions::default());
 //!     let mut sink = collector.source(None, EntryTime::Record);
 //!     let mut adapter = claude::disk(Source::named("session"));

@@ -15,7 +15,6 @@ use steno_model::{Draft, EventType, RunId, with_causes};
 use steno_recorder::entries::{
     EntryCollector, EntryLog, EntryOptions, EntrySink, EntryTime, StoredSource, read_stored,
 };
-use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -87,8 +86,7 @@ struct EntryWriter {
 impl EntryWriter {
     /// Runs `work` while entries are logged. Warnings of the command still go to stderr.
     fn during<T>(&self, work: impl FnOnce() -> T) -> T {
-        let subscriber = tracing_subscriber::registry().with(self.log.clone());
-        tracing::subscriber::with_default(subscriber, work)
+        tracing::subscriber::with_default(self.log.clone(), work)
     }
 
     /// Tells whether the reader of stdout has left.

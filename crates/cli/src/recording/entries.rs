@@ -1,11 +1,11 @@
 //! Writes transcript entries to a log while files are recorded.
 
-use steno_recorder::entries::{EntryCollector, EntryFile, EntryOptions, TARGET};
+use steno_recorder::entries::{EntryCollector, EntryFile, EntryLog, EntryOptions, TARGET};
 use steno_recorder::sources::SourceLocations;
-use tracing::Dispatch;
-use tracing_subscriber::Layer as _;
+use tracing::{Dispatch, Event, Subscriber};
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use crate::args::EntriesFileArgs;
 use crate::failure::{Failure, cannot};
@@ -32,7 +32,7 @@ impl EntriesLog {
             .with_filter(filter_fn(|about| {
                 *about.level() <= tracing::Level::WARN && about.target() != TARGET
             }));
-        let dispatch = Dispatch::new(tracing_subscriber::registry().with(file.log()).with(talk));
+        let dispatch = Dispatch::new(tracing_subscriber::registry().with(EntryLayer(file.log())).with(talk));
         let options = EntryOptions { emit_raw: settings.capture.emit_raw.value, prompt_name: None };
         let collector =
             tracing::dispatcher::with_default(&dispatch, || EntryCollector::appending(options, file));
@@ -46,6 +46,15 @@ impl EntriesLog {
             self.collector.stop();
             done
         })
+    }
+}
+
+/// Passes events to a log of entries.
+struct EntryLayer(EntryLog);
+
+impl<S: Subscriber> Layer<S> for EntryLayer {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        self.0.write_event(event);
     }
 }
 

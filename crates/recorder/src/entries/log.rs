@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::value::RawValue;
 use steno_model::json::JsonString;
 use tracing::field::{Field, Visit};
-use tracing_subscriber::Layer;
-use tracing_subscriber::layer::Context;
+use tracing::span;
 
 use super::TARGET;
 
-/// A layer of `tracing` that writes each record about entries as one line: `{"event":…,"context":{…},"level":…}`.
+/// Writes each record about entries as one line: `{"event":…,"context":{…},"level":…}`.
+///
+/// It is a subscriber of `tracing` that takes nothing else. A subscriber that takes more passes events to
+/// [`EntryLog::write_event`].
 #[derive(Clone)]
 pub struct EntryLog {
     place: LogTarget,
@@ -46,6 +48,20 @@ impl EntryLog {
         }
     }
 
+    /// Writes an event of `tracing` if it is a record about entries.
+    pub fn write_event(&self, event: &tracing::Event<'_>) {
+        if event.metadata().target() != TARGET {
+            return;
+        }
+        let mut fields = LogFields::default();
+        event.record(&mut fields);
+        let context = fields.context.as_deref().unwrap_or("null");
+        // As 000 spells it.
+        let is_warning = *event.metadata().level() == tracing::Level::WARN;
+        let level = if is_warning { "WARNING" } else { event.metadata().level().as_str() };
+        self.write(&LogLine { event: &fields.event, context, level });
+    }
+
     fn write(&self, line: &LogLine<'_>) {
         match &self.place {
             LogTarget::Memory(lines) => {
@@ -59,19 +75,27 @@ impl EntryLog {
     }
 }
 
-impl<S: tracing::Subscriber> Layer<S> for EntryLog {
-    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
-        if event.metadata().target() != TARGET {
-            return;
-        }
-        let mut fields = LogFields::default();
-        event.record(&mut fields);
-        let context = fields.context.as_deref().unwrap_or("null");
-        // As 000 spells it.
-        let is_warning = *event.metadata().level() == tracing::Level::WARN;
-        let level = if is_warning { "WARNING" } else { event.metadata().level().as_str() };
-        self.write(&LogLine { event: &fields.event, context, level });
+impl tracing::Subscriber for EntryLog {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target() == TARGET
     }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        self.write_event(event);
+    }
+
+    // Spans are never enabled, so that their ids mean nothing.
+    fn new_span(&self, _span: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &span::Id, _values: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &span::Id, _follows: &span::Id) {}
+
+    fn enter(&self, _span: &span::Id) {}
+
+    fn exit(&self, _span: &span::Id) {}
 }
 
 /// A [`LogRecord`](steno_model::LogRecord) as a line, put together only where it is written: entries may be very long.

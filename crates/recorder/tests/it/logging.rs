@@ -11,7 +11,6 @@ use steno_model::{
     reconstruct_transcript,
 };
 use steno_recorder::entries::{EntryCollector, EntryFile, EntryLog, EntryOptions, EntryTime};
-use tracing_subscriber::layer::SubscriberExt as _;
 
 const SESSION: &str = "550e8400-e29b-41d4-a716-446655440000";
 
@@ -55,8 +54,7 @@ fn feed(options: EntryOptions) -> TranscriptSummary {
 /// Does something, and returns what was logged meanwhile.
 fn log_of(work: impl FnOnce()) -> Vec<LogRecord> {
     let log = EntryLog::in_memory();
-    let subscriber = tracing_subscriber::registry().with(log.clone());
-    tracing::subscriber::with_default(subscriber, work);
+    tracing::subscriber::with_default(log.clone(), work);
     log.lines().iter().map(|line| LogRecord::parse(line).unwrap()).collect()
 }
 
@@ -279,8 +277,7 @@ fn what_is_captured_live_has_the_time_of_its_capture() {
 /// Collects a text into a file, as a process does.
 fn append(path: &Path, text: &str) {
     let file = EntryFile::open(path).unwrap();
-    let subscriber = tracing_subscriber::registry().with(file.log());
-    tracing::subscriber::with_default(subscriber, || {
+    tracing::subscriber::with_default(file.log(), || {
         let collector = EntryCollector::appending(EntryOptions::default(), file);
         collect(&collector, text);
         collector.stop();
@@ -347,7 +344,7 @@ impl io::Write for Broken {
 
 #[test]
 fn a_log_that_cannot_be_written_to_fails_nobody() {
-    let subscriber = tracing_subscriber::registry().with(EntryLog::to_writer(Broken));
+    let subscriber = EntryLog::to_writer(Broken);
     let summary = tracing::subscriber::with_default(subscriber, || feed(EntryOptions::default()));
     assert_eq!(summary.total_entries, 5);
 }
@@ -358,7 +355,7 @@ fn what_a_file_did_not_take_has_no_number() {
     let path = dir.path().join("entries.jsonl");
     let file = EntryFile::open(&path).unwrap();
     // Nothing writes into the file.
-    let subscriber = tracing_subscriber::registry().with(EntryLog::to_writer(Broken));
+    let subscriber = EntryLog::to_writer(Broken);
     let summaries = tracing::subscriber::with_default(subscriber, || {
         let collector = EntryCollector::appending(EntryOptions::default(), file);
         collect(&collector, &session());
