@@ -3,7 +3,7 @@
 use anstyle::Style;
 use steno_library::{Candidate, IdIndex, Library, ShortestPart};
 use steno_model::{RunId, Timestamp};
-use steno_views::{Lines, cut, visible};
+use steno_views::{Lines, columns_of, cut, padding, visible};
 
 use crate::failure::Failure;
 use crate::output::colors_are_on;
@@ -92,15 +92,16 @@ pub fn project_name(project: Option<&str>) -> String {
 pub fn candidate_lines(candidates: &[Candidate]) -> Vec<String> {
     let projects: Vec<String> =
         candidates.iter().map(|candidate| project_name(candidate.project.as_deref())).collect();
-    let id_chars = candidates.iter().map(|candidate| candidate.id.chars().count()).max().unwrap_or(0);
-    let project_chars = projects.iter().map(|project| project.chars().count()).max().unwrap_or(0);
+    let id_columns = candidates.iter().map(|candidate| columns_of(&candidate.id)).max().unwrap_or(0);
+    let project_columns = projects.iter().map(|project| columns_of(project)).max().unwrap_or(0);
     let line = |(candidate, project): (&Candidate, &String)| {
-        let padding = " ".repeat(id_chars - candidate.id.chars().count());
         let title = cut(candidate.title.as_deref().unwrap_or_default(), TITLE_CHARS_MAX);
         let line = format!(
-            "{}{padding}  {:<16}  {project:<project_chars$}  {}",
+            "{}{}  {:<16}  {project}{}  {}",
             marked(&candidate.id, candidate.part),
+            padding(&candidate.id, id_columns),
             minute(candidate.started.as_ref()),
+            padding(project, project_columns),
             visible(&title, Lines::Escape),
         );
         line.trim_end().to_owned()

@@ -10,8 +10,8 @@
 //!   [`conversation::text()`] shows it as lines.
 //! - [`gist`]: what a value says, in a few words for one line.
 //! - [`State`] and [`ParentReport`]: what is known about an end.
-//! - [`visible()`]: makes foreign text harmless for a terminal. [`cut()`] shortens a text, [`count()`] gives a number its
-//!   noun.
+//! - [`visible()`]: makes foreign text harmless for a terminal. [`columns_of()`], [`padding()`] and [`cut()`] fit text to
+//!   columns, [`count()`] gives a number its noun.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ mod words;
 pub use event_ref::EventRef;
 pub use steno_session::{ParentReport, State, session_run_id};
 pub use visible::{Lines, visible};
-pub use words::{count, cut};
+pub use words::{columns_of, count, cut, padding};
 
 /// Returns what is known of the end of a turn in the words for runs and steps.
 fn state_of(status: steno_session::TurnStatus) -> State {

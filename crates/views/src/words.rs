@@ -2,20 +2,41 @@
 //! steps put together.
 
 use steno_model::json::JsonString;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// From how many on system steps that follow each other are put together.
 pub(crate) const STEPS_TOGETHER_MIN: usize = 3;
 
-/// Returns the first characters of a text, and a mark where it goes on.
+/// How many characters a column of a text that is cut may have: letters with marks have several.
+const COLUMN_CHARS_MAX: usize = 8;
+
+/// Returns how many columns of a terminal a text takes.
 #[must_use]
-pub fn cut(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into(),
-    }
+pub fn columns_of(text: &str) -> usize {
+    text.width()
 }
 
-/// Returns how many characters there is room for: as many as the width leaves after those that are `used`, and not too
+/// Returns the spaces that make a text as wide as its column.
+#[must_use]
+pub fn padding(text: &str, columns: usize) -> String {
+    " ".repeat(columns.saturating_sub(columns_of(text)))
+}
+
+/// Returns the beginning of a text that fits into so many columns, and a mark where it goes on.
+#[must_use]
+pub fn cut(text: &str, columns_max: usize) -> String {
+    let mut columns = 0;
+    for (chars, (end, letter)) in text.char_indices().enumerate() {
+        // Controls have no width. They are shown as something that has one.
+        columns += letter.width().unwrap_or(1);
+        if columns > columns_max || chars >= columns_max.saturating_mul(COLUMN_CHARS_MAX) {
+            return format!("{}…", &text[..end]);
+        }
+    }
+    text.into()
+}
+
+/// Returns how many columns there is room for: as many as the width leaves after those that are `used`, and not too
 /// few to tell anything; where no width is given, a number that suits any.
 pub(crate) fn room(width: Option<usize>, used: usize, otherwise: usize) -> usize {
     const ROOM_MIN: usize = 40;
@@ -70,6 +91,16 @@ mod tests {
 
     #[test]
     fn a_text_that_goes_on_has_a_mark() {
-        assert_eq!(["", "né", "née"].map(|text| cut(text, 2)), ["", "né", "né…"]);
+        assert_eq!(["", "né", "née", "\n\n\n"].map(|text| cut(text, 2)), ["", "né", "né…", "\n\n…"]);
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns_and_marks_none() {
+        assert_eq!(["né", "日本", "e\u{301}"].map(columns_of), [2, 4, 1]);
+        assert_eq!(["日本", "日", "日本語", "語"].map(|text| padding(text, 4)), ["", "  ", "", "  "]);
+        assert_eq!(["日本", "日本語", "日a本"].map(|text| cut(text, 4)), ["日本", "日本…", "日a…"]);
+        assert_eq!(cut("e\u{301}e\u{301}e", 2), "e\u{301}e\u{301}…");
+        let marks = "\u{301}".repeat(100);
+        assert_eq!(cut(&marks, 2).chars().count(), 2 * COLUMN_CHARS_MAX + 1, "a text has an end");
     }
 }

@@ -1,7 +1,7 @@
 //! `steno config`: shows the settings and where each comes from.
 
 use serde_json::{Value, json};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, columns_of, padding, visible};
 
 use crate::args::ConfigArgs;
 use crate::failure::Exit;
@@ -27,9 +27,9 @@ pub fn run(args: &ConfigArgs, settings: &Settings, output: &mut Output) -> Exit 
     };
     let rows: Vec<_> = rows.into_iter().map(shown).collect();
     let key_width = rows.iter().map(|(key, ..)| key.len()).max().unwrap_or(0);
-    let width = rows.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or(0);
+    let width = rows.iter().map(|(_, value, _)| columns_of(value)).max().unwrap_or(0);
     for (key, value, origin) in rows {
-        output.line(&format!("{key:<key_width$}  {value:<width$}  {origin}"));
+        output.line(&format!("{key:<key_width$}  {value}{}  {origin}", padding(&value, width)));
     }
     let found = if settings.file_found { "" } else { " (does not exist)" };
     let file = settings.file.as_ref().map_or("none".to_owned(), |file| file.display().to_string());

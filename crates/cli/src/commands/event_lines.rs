@@ -6,7 +6,7 @@ use steno_library::Origin;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
 use steno_views::gist::{placeholder, reason, usage};
-use steno_views::{Lines, cut, visible};
+use steno_views::{Lines, columns_of, cut, visible};
 
 use crate::args::EventFormat;
 use crate::output::Output;
@@ -71,12 +71,12 @@ fn human_line(event: &ExchangeEvent, width: Option<usize>) -> String {
         event.seq.get(),
         visible(&time, Lines::Escape),
     );
-    let type_chars = mark.len() + event_type.chars().count();
+    let type_chars = mark.len() + columns_of(&event_type);
     let path = event.path.to_text();
     let detail = detail(event).trim_end().replace('\n', "⏎").replace('\t', " ");
     let mut padding = TYPE_CHARS.saturating_sub(type_chars) + 2;
     let place = place(event, &path);
-    let used = SEQ_CHARS + 2 + time.chars().count() + 2 + type_chars + padding + place.chars().count() + 3;
+    let used = SEQ_CHARS + 2 + columns_of(&time) + 2 + type_chars + padding + columns_of(&place) + 3;
     let chars_max = width.map_or(TEXT_CHARS_MAX, |width| width.saturating_sub(used).max(TEXT_CHARS_MIN));
     for part in [place, visible(&cut(&detail, chars_max), Lines::Escape).into_owned()] {
         if !part.is_empty() {

@@ -7,7 +7,7 @@ use super::{Approval, ChildRun, Fact, Item};
 use crate::State;
 use crate::gist::{gist, reason};
 use crate::visible::{Lines, visible};
-use crate::words::{STEPS_TOGETHER_MIN, cut, is_quiet, steps_in_short};
+use crate::words::{STEPS_TOGETHER_MIN, columns_of, cut, is_quiet, steps_in_short};
 
 /// How many characters of a reason are shown.
 const REASON_CHARS_MAX: usize = 160;
@@ -37,7 +37,7 @@ impl Writer<'_> {
             parts.push(end(fact.state, fact.error.as_ref()));
         } else {
             let said = fact.result.as_ref().map(gist).filter(|said| !said.is_empty());
-            let chars_max = self.room(parts[0].1.chars().count() + 2);
+            let chars_max = self.room(columns_of(&parts[0].1) + 2);
             parts.extend(said.map(|said| (Tone::Frame, fit(&said, chars_max))));
         }
         self.beside(&parts);

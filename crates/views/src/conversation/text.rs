@@ -10,7 +10,7 @@ use super::asides::{approval, child_run, end, fit, name_of};
 use super::content::{Shown, output, shown};
 use super::{Block, Conversation, Item, Message, Said, ToolResult, ToolUse, Turn};
 use crate::visible::{Lines, visible};
-use crate::words::{count, cut, room};
+use crate::words::{columns_of, count, cut, room};
 use crate::{ParentReport, State};
 
 /// How many characters of a name or a path are shown.
@@ -258,7 +258,7 @@ impl Writer<'_> {
     fn call(&mut self, call: &ToolUse) {
         let name = call.tool_name.as_ref().map_or_else(|| "a tool".to_owned(), name_of);
         let input = call.tool_input.as_ref().filter(|input| !input.is_null()).map(RawJson::as_str);
-        let chars_max = self.room("▸ ".chars().count() + name.chars().count() + 1);
+        let chars_max = self.room(columns_of("▸ ") + columns_of(&name) + 1);
         let input = input.map(|input| format!(" {}", fit(input, chars_max)));
         let (mark, name) = ((self.look.paint)(Tone::Frame, "▸"), (self.look.paint)(Tone::Call, &name));
         self.push(&format!("{mark} {name}{}", input.unwrap_or_default()));
@@ -328,7 +328,7 @@ impl Writer<'_> {
     /// Writes the first lines of what a tool gave, and how many there are more.
     fn output(&mut self, tone: Tone, text: &str) {
         let lines = text.trim_end().trim_start_matches('\n').lines();
-        let chars_max = self.room("│ ".chars().count());
+        let chars_max = self.room(columns_of("│ "));
         for line in lines.clone().take(OUTPUT_LINES_MAX) {
             self.barred(tone, &visible(&cut(line, chars_max), Lines::Keep));
         }

@@ -11,7 +11,7 @@ use super::walk::{Node, Visit, Walk};
 use super::{Child, Counts, Join, Joined, RunTree, Step, StepPath};
 use crate::gist::reason;
 use crate::visible::{Lines, visible};
-use crate::words::{STEPS_TOGETHER_MIN, count, cut, is_quiet, room, steps_in_short};
+use crate::words::{STEPS_TOGETHER_MIN, columns_of, count, cut, is_quiet, room, steps_in_short};
 use crate::{ParentReport, State};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
@@ -137,7 +137,7 @@ impl Outline<'_> {
             Node::Step { step, .. } => label(step),
             Node::Run { .. } | Node::Absent { .. } => String::new(),
         });
-        let used = last.depth * "└─ ".chars().count();
+        let used = last.depth * columns_of("└─ ");
         let line = steps_in_short(names, room(self.lines.look.width, used, LINE_CHARS_MAX));
         let line = (self.lines.look.paint)(Tone::Frame, &line);
         self.add(last, &line);

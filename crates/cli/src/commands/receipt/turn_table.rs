@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use steno_model::records::{RecordStatus, TurnRecord};
-use steno_views::{Lines, cut, visible};
+use steno_views::{Lines, columns_of, cut, padding, visible};
 
 use crate::id_lines::IdMarks;
 
@@ -24,7 +24,7 @@ pub struct TurnColumns<'a> {
 impl<'a> TurnColumns<'a> {
     pub fn of(turns: &[TurnRecord], marks: &'a IdMarks) -> Self {
         let widest = |id: fn(&TurnRecord) -> &str| {
-            turns.iter().map(|turn| visible(id(turn), Lines::Escape).chars().count()).max().unwrap_or(0)
+            turns.iter().map(|turn| columns_of(&visible(id(turn), Lines::Escape))).max().unwrap_or(0)
         };
         Self { marks, thread: widest(|turn| &turn.thread_id), turn: widest(|turn| &turn.id).max(TURN_CHARS) }
     }
@@ -45,27 +45,26 @@ impl<'a> TurnColumns<'a> {
             | None => Style::new(),
         };
         // Padded outside of the style, so that a line without more ends with its last word.
-        let status_chars = status.chars().count();
-        let padding = " ".repeat(STATUS_CHARS.saturating_sub(status_chars));
-        let started = format!("{:<TIME_CHARS$}", shown(turn.started_at.as_deref().unwrap_or_default()));
+        let status_padding = padding(&status, STATUS_CHARS);
+        let mut started = shown(turn.started_at.as_deref().unwrap_or_default());
+        started.push_str(&padding(&started, TIME_CHARS));
         let used = self.thread
             + self.turn
-            + status_chars.max(STATUS_CHARS)
-            + started.chars().count()
+            + columns_of(&status).max(STATUS_CHARS)
+            + columns_of(&started)
             + 4 * "  ".len();
         // One column for the ellipsis.
         let prompt_chars =
             width.map_or(PROMPT_CHARS_MAX, |width| width.saturating_sub(used + 1).max(PROMPT_CHARS_MIN));
         let prompt = cut(turn.input_summary.as_deref().unwrap_or_default(), prompt_chars);
         let dim = Style::new().dimmed();
-        let thread_chars = shown(&turn.thread_id).chars().count();
-        let thread_padding = " ".repeat(self.thread.saturating_sub(thread_chars));
+        let thread_padding = padding(&shown(&turn.thread_id), self.thread);
+        let id = shown(&turn.id);
+        let id_padding = padding(&id, self.turn);
         let line = format!(
-            "{}{thread_padding}  {:<turn_chars$}  {style}{status}{style:#}{padding}  {dim}{started}{dim:#}  {}",
+            "{}{thread_padding}  {id}{id_padding}  {style}{status}{style:#}{status_padding}  {dim}{started}{dim:#}  {}",
             self.marks.mark(&turn.thread_id),
-            shown(&turn.id),
             shown(&prompt),
-            turn_chars = self.turn,
         );
         line.trim_end().to_owned()
     }

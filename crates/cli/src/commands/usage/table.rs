@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anstyle::Style;
 use steno_session::usage::{Column, UsageGroup, Used};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, columns_of, padding, visible};
 
 use crate::id_lines::IdMarks;
 use crate::output::Output;
@@ -30,14 +30,14 @@ pub fn print_table(groups: &BTreeMap<UsageGroup, Used>, by: &[Column], marks: &I
     let header: Vec<String> =
         by.iter().map(|column| column.name().to_owned()).chain(names.map(str::to_owned)).collect();
     let widths: Vec<usize> = (0..header.len())
-        .map(|column| table.iter().chain([&header]).map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .map(|column| table.iter().chain([&header]).map(|row| columns_of(&row[column])).max().unwrap_or(0))
         .collect();
     let line = |row: &[String]| {
         let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
             if column >= by.len() {
-                return format!("{cell:>width$}");
+                return format!("{}{cell}", padding(cell, *width));
             }
-            let padding = " ".repeat(width - cell.chars().count());
+            let padding = padding(cell, *width);
             let is_session = by[column] == Column::Session;
             let cell = if is_session { marks.mark(cell) } else { cell.clone() };
             format!("{cell}{padding}")

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use steno_exports::harbor::{Check, Concern, Plan, Rank, Refusal, Session, Span, TaskFile, Turn, Wish};
-use steno_views::{Lines, count, cut, visible};
+use steno_views::{Lines, count, cut, padding, visible};
 
 use super::recorded::Recorded;
 use crate::args::SpineDistillArgs;
@@ -42,7 +42,7 @@ fn turn_line(turn: &Turn, plan: &Result<Plan<'_>, Refusal>) -> String {
         Ok(plan) => format!("a task, checked by {}, {}", check_words(&plan.check), solution_words(plan)),
         Err(refusal) => format!("none: {}", refusal.why),
     };
-    format!("{:>4}  {words:WORDS_LEN$}  {verdict}", turn.number)
+    format!("{:>4}  {words}{}  {verdict}", turn.number, padding(&words, WORDS_LEN))
 }
 
 fn turn_json(session: &Session, turn: &Turn, plan: &Result<Plan<'_>, Refusal>) -> Value {
