@@ -1,11 +1,16 @@
 //! The `OpenAPI` document, made from the handlers.
 
+use std::collections::BTreeMap;
+
 use axum::response::Response;
+use serde::Serialize;
+use serde_json::Value;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
+use utoipa::openapi::{Components, ContentBuilder, Ref, RefOr, ResponseBuilder, Schema};
 use utoipa::{Modify, OpenApi};
 
 use super::app::json_response;
+use super::drafts::{DRAFT, DRAFTS, draft_schema, drafts_schema};
 use super::problem::MEDIA_TYPE;
 use super::{app, events, record, runs, threads, usage};
 
@@ -64,10 +69,40 @@ impl Modify for Refusals {
     }
 }
 
+/// The document with schemas that are not made from types.
+#[derive(Serialize)]
+struct Described {
+    #[serde(flatten)]
+    document: utoipa::openapi::OpenApi,
+    components: DescribedComponents,
+}
+
+#[derive(Serialize)]
+struct DescribedComponents {
+    schemas: BTreeMap<String, DescribedSchema>,
+    #[serde(flatten)]
+    others: Components,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum DescribedSchema {
+    OfType(RefOr<Schema>),
+    OfFile(Value),
+}
+
 /// Returns the `OpenAPI` document.
 #[must_use]
 pub fn openapi() -> String {
-    Document::openapi().to_pretty_json().unwrap_or_default() + "\n"
+    let mut document = Document::openapi();
+    let mut others = document.components.take().unwrap_or_default();
+    let of_types = std::mem::take(&mut others.schemas).into_iter();
+    let mut schemas: BTreeMap<_, _> =
+        of_types.map(|(name, schema)| (name, DescribedSchema::OfType(schema))).collect();
+    schemas.insert(DRAFTS.to_owned(), DescribedSchema::OfFile(drafts_schema()));
+    schemas.insert(DRAFT.to_owned(), DescribedSchema::OfFile(draft_schema()));
+    let described = Described { document, components: DescribedComponents { schemas, others } };
+    serde_json::to_string_pretty(&described).unwrap_or_default() + "\n"
 }
 
 /// Describe this API

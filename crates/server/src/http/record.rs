@@ -17,7 +17,6 @@ use utoipa::IntoParams;
 
 use super::app::json_response;
 use super::connections::within;
-use super::drafts;
 use super::extract::{InPath, InQuery, RunPath};
 use super::room::Reserved;
 use super::work::{ANSWER_BYTES, Job, Lane, TOO_BUSY};
@@ -47,7 +46,7 @@ pub(super) struct RecordQuery {
 /// One event or an array of them, of which none is recorded if one is no event; or as `application/x-ndjson` one a line, each for itself.
 /// They have no `seq`: the answer has one acknowledgement for each, in order. A run that is not there begins.
 #[utoipa::path(post, path = "/v1/runs/{run}/events", params(RunPath, RecordQuery), request_body(content(
-    (drafts::Drafts = "application/json"),
+    (ref("#/components/schemas/Drafts") = "application/json"),
     (String = "application/x-ndjson"),
 )), responses(
     (status = 200, description = "`acks`: `seq` and `level`, or `error`, of each event", content_type = "application/json"),
