@@ -38,6 +38,7 @@ mod serve;
 mod service;
 mod settings;
 mod show;
+mod snapshots;
 mod spine;
 mod spine_bundle;
 mod spine_distill;
