@@ -105,7 +105,7 @@ archives() {
 
 # The words that adapters and the validator look for, as libFuzzer's dictionary.
 words() {
-    grep -rhoE '"[A-Za-z][A-Za-z0-9_./-]{2,40}"' crates/adapters/src crates/model/src/spine crates/journal/src/spine \
+    grep -rhoE '"[A-Za-z][A-Za-z0-9_./-]{2,40}"' crates/adapters/src crates/model/src/spine crates/spine/src \
         crates/exports/src/harbor |
         sort -u
 }

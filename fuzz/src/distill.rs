@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use steno_adapters::{Sink, Source, codex};
-use steno_model::{Draft, ExchangeEvent, Frame, RunId, Seq, SpineRecord, ThreadId, Timestamp};
-use steno_exports::harbor::{Concern, Given, Plan, SessionBuilder, Span, TaskFile, Wish};
 use steno_adapters::codex::spine::{RolloutFold, Unfolding};
+use steno_exports::harbor::{Concern, Given, Plan, SessionBuilder, Span, TaskFile, Wish};
+use steno_model::{Draft, ExchangeEvent, Frame, RunId, Seq, SpineRecord, ThreadId, Timestamp};
 
 /// How many turns of a session are tried.
 const TURNS_MAX: usize = 8;

@@ -3,8 +3,8 @@
 
 use std::io::{self, Read, Write as _};
 
-use steno_journal::{Report, TarWriter, validate_archive};
 use steno_model::{Error, SpineEnvelope, SpineRecord};
+use steno_spine::{Report, TarWriter, validate_archive};
 
 use crate::dice::Dice;
 

@@ -170,7 +170,9 @@ pub enum Damage {
 }
 
 impl Error {
-    pub(crate) fn io(doing: &'static str, path: &StorePath, source: io::Error) -> Self {
+    /// Returns the error for a failed call of the system on a file.
+    #[must_use]
+    pub fn io(doing: &'static str, path: &StorePath, source: io::Error) -> Self {
         match NotRegular::inside(&source) {
             Some(NotRegular { found }) => Self::NotRegular { path: path.clone(), found },
             None => Self::Io { doing, path: path.clone(), source: Arc::new(source) },

@@ -55,8 +55,7 @@
 //!   (recoveries, refusals, drops) is in a notes file beside it: [`Note`].
 //! - **Segments.** A trace spine uses the same code with files that rotate by bytes and records; each closed segment
 //!   has a meta file with its hash: [`SpineWriter`]. [`SpineReader`] reads all segments in order, and
-//!   [`validate_spine`], [`validate_directory`] and [`validate_archive`] check them, their artifacts and bundles: one
-//!   pass, rule by rule, without changing anything. [`Journal::repair_spine`] seals what a crash left open.
+//!   [`seal_segment`] seals one that a crash left open. The crate `steno-spine` checks spines and makes bundles.
 //!
 //! # Recovery
 //! The newline is the commit mark. Opening a run takes its lock first, then inspects the whole file: [`inspect`] says
@@ -107,8 +106,7 @@
 //! three ways to receive events, and `reader` is under two of them. `scan` finds the good prefix of a file, `recovery`
 //! repairs its end, `seal`, `note` and `sidecar` write beside it, `refusals` counts what there was no space for,
 //! `verify` checks it, `names` knows the names of all files, and `steno-disk` is all that calls the operating system.
-//! `spine` has everything else about spines: `validator` is fed by `directory` or `archive`, and `agreement` compares
-//! what it has seen.
+//! `spine` has the artifacts of spines, and reads spines back.
 //!
 //! # How it is tested
 //! The disk is behind a trait ([`steno_disk::Disk`]). A simulated disk loses, tears and reorders what was not synced,
@@ -161,14 +159,12 @@ pub use recovery::{Inspection, apply, inspect};
 pub use remove::SpineLock;
 pub use rewrite::{AdapterChange, Rewrite};
 pub use run_ends::{RunEnds, first_event_if, run_beginning, run_ends};
-pub use scan::Ending;
+pub use scan::{Ending, has_hole};
 pub use seal::{Seal, read_seals};
-pub use segment::{Rotation, SegmentMeta, SpineWriter, read_meta};
+pub use segment::{META_BYTES_MAX, Rotation, SegmentMeta, SpineWriter, read_meta};
 pub use spine::{
-    ARTIFACT_BYTES_MAX, Artifacts, BundleContent, BundleEntry, BundleJson, BundlePlan, BundleWish,
-    ChangedFile, Finding, KeptArtifact, LeftOut, Masked, Place, Repair, Report, RolloutFile, Rule, Severity,
-    Snapshots, SpineLook, SpineReader, SpineState, TarWriter, look_at_spine, plan_bundle, read_archive,
-    read_directory, read_spine, repair_directory, validate_archive, validate_directory, validate_spine,
+    ARTIFACT_BYTES_MAX, ARTIFACTS_DIR, KeptArtifact, SpineLook, SpineReader, SpineState, UnsealedSegment,
+    look_at_spine, seal_segment,
 };
 pub use store::{STORE_VERSION, Store};
 pub use verify::{CheckReport, check_file, check_run, check_run_with};

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::lease::Lease;
 use crate::names::{RunFile, SegmentName};
 use crate::seal::read_seals;
-use crate::spine::artifact::DIR as ARTIFACTS;
+use crate::spine::artifact::ARTIFACTS_DIR;
 use crate::store::Store;
 
 /// The lock of a spine: while it exists, nothing else writes the spine.
@@ -38,7 +38,7 @@ impl SpineLock {
         self.lease.set_refused(None)?;
         let disk = &*self.disk;
         let dir = StorePath::spine_of(&self.thread);
-        let artifacts = dir.below(ARTIFACTS);
+        let artifacts = dir.below(ARTIFACTS_DIR);
         let remove_all = |dir: &StorePath, names: Vec<String>| {
             for name in names {
                 let path = dir.below(name);
@@ -50,8 +50,8 @@ impl SpineLock {
         if names.is_empty() && !list(disk, &StorePath::spine())?.contains(&self.thread.to_string()) {
             return Ok(());
         }
-        let has_artifacts = names.iter().any(|name| name == ARTIFACTS);
-        names.retain(|name| name != ARTIFACTS);
+        let has_artifacts = names.iter().any(|name| name == ARTIFACTS_DIR);
+        names.retain(|name| name != ARTIFACTS_DIR);
         names.sort_by_key(|name| match SegmentName::parse(name) {
             Some(SegmentName::Meta(index)) => (u32::MAX - index.0, 0),
             Some(SegmentName::Records(index)) => (u32::MAX - index.0, 1),
@@ -76,10 +76,10 @@ fn list(disk: &dyn Disk, dir: &StorePath) -> Result<Vec<String>, Error> {
 
 fn size_of(disk: &dyn Disk, thread: &ThreadId) -> Result<u64, Error> {
     let dir = StorePath::spine_of(thread);
-    let artifacts = dir.below(ARTIFACTS);
+    let artifacts = dir.below(ARTIFACTS_DIR);
     let mut bytes = 0;
     for dir in [dir, artifacts] {
-        for name in list(disk, &dir)?.iter().filter(|name| *name != ARTIFACTS) {
+        for name in list(disk, &dir)?.iter().filter(|name| *name != ARTIFACTS_DIR) {
             let path = dir.below(name);
             let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
             bytes += found.map_or(0, |found| found.size_bytes);

@@ -87,7 +87,8 @@ fn check_next(check: &dyn LineCheck, line: &[u8], good: &Prefix) -> Result<Optio
 }
 
 /// Tells whether these bytes may be a line of ours with zeros in place of what did not reach the disk.
-pub(crate) fn has_hole(line: &[u8]) -> bool {
+#[must_use]
+pub fn has_hole(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'{' | 0)) && memchr::memchr(0, line).is_some()
 }
 

@@ -24,7 +24,8 @@ use crate::spine::artifact::{self, KeptArtifact};
 use crate::sync::{Mutex, lock};
 use crate::tail::is_no_room;
 
-pub(crate) const META_BYTES_MAX: usize = 64 * 1024;
+/// How many bytes a meta file may have.
+pub const META_BYTES_MAX: usize = 64 * 1024;
 
 /// When a segment is full.
 #[derive(Clone, Copy, Debug)]

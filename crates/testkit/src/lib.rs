@@ -37,6 +37,7 @@ pub mod dice;
 pub mod golden;
 pub mod places;
 pub mod sample;
+pub mod sample_spine;
 pub mod sim_disk;
 pub mod skip;
 

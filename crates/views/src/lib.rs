@@ -42,7 +42,6 @@
 pub mod conversation;
 mod event_ref;
 pub mod gist;
-pub mod masking;
 pub mod receipt;
 pub mod records;
 pub mod summary;

@@ -78,7 +78,7 @@ fn what_a_shell_writes_of_its_exports_has_no_value_left() {
         shells += 1;
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.matches("SECRET").count() >= values.len() * 2, "{shell}: {text}");
-        let (masked, count) = steno_views::masking::mask_exports(text.as_bytes());
+        let (masked, count) = steno_spine::mask_exports(text.as_bytes());
         let masked = String::from_utf8(masked).unwrap();
         assert!(!masked.contains("SECRET") && !masked.contains("plain"), "{shell}: {masked}");
         assert!(count >= values.len() as u64, "{shell}: {count} in {masked}");

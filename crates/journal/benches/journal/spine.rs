@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steno_disk::RealDisk;
-use steno_journal::{Journal, Level, Options, Rotation, Store, validate_spine};
+use steno_journal::{Journal, Level, Options, Rotation, Store};
 use steno_model::json::RawJson;
 use steno_model::{SpineDraft, SpineType, ThreadId};
+use steno_spine::validate_spine;
 use steno_testkit::bench_report::{Row, Spent, float, median, rounded};
 use steno_testkit::sample::time;
 

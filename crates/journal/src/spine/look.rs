@@ -51,7 +51,7 @@ impl SpineState {
 }
 
 /// Looks at a spine of a store. `Damaged` is certain; any other state is no promise, which
-/// [`validate_spine`](crate::validate_spine) can give.
+/// `steno_spine::validate_spine` can give.
 ///
 /// # Errors
 /// What the system says.

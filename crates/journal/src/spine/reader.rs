@@ -12,7 +12,7 @@ use crate::names::{SegmentIndex, SegmentName};
 /// Reads a spine from its first record on.
 ///
 /// It ends where the last segment does, or before a torn end of it; whether everything is as it was sealed is for
-/// [`validate_spine`](crate::validate_spine) to say.
+/// `steno_spine::validate_spine` to say.
 pub struct SpineReader {
     disk: Arc<dyn Disk>,
     dir: StorePath,

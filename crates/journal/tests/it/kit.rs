@@ -65,3 +65,8 @@ pub fn label(line: &str) -> String {
     let (_, rest) = line.split_once("\"text\":\"").unwrap_or(("", line));
     rest.split([' ', '"']).next().unwrap_or_default().to_owned()
 }
+
+pub fn sha256(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
+}

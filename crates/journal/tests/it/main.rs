@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod kit;
-mod spine_kit;
 mod watched_disk;
 
 mod arbitrary;
@@ -27,12 +26,7 @@ mod shutdown;
 #[cfg(feature = "shuttle")]
 mod shuttle;
 mod sidecar_files;
-mod spine_archives;
 mod spine_artifacts;
-mod spine_contents;
-mod spine_damage;
-mod spine_repair;
-mod spine_rules;
 mod stores;
 mod unterminated_lines;
 mod verify;

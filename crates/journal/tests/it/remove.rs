@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use steno_disk::StorePath;
-use steno_journal::{Error, Level, RunFile, Store, validate_spine};
+use steno_journal::{Error, Level, RunFile, Store};
 use steno_model::{Seq, SpineType, ThreadId};
+use steno_spine::validate_spine;
 use steno_testkit::sample::{run_id, run_started};
+use steno_testkit::sample_spine::{SMALL, draft, spine_on_disk, thread};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 use crate::kit::{clock, journal_on};
-use crate::spine_kit::{SMALL, draft, spine_on_disk, thread};
 
 fn names(disk: &SimDisk) -> Vec<String> {
     let all = disk.snapshot().into_iter().map(|(name, _)| name);

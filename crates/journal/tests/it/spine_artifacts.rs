@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use steno_disk::StorePath;
 use steno_journal::{
-    ARTIFACT_BYTES_MAX, ArtifactFile, Error, KeptArtifact, Level, Rule, SpineReader, SpineState, SpineWriter,
-    Store, look_at_spine, validate_spine,
+    ARTIFACT_BYTES_MAX, ArtifactFile, Error, KeptArtifact, Level, SpineReader, SpineState, SpineWriter,
+    Store, look_at_spine,
 };
 use steno_model::SpineType;
+use steno_spine::{Rule, repair_spine, validate_spine};
+use steno_testkit::sample_spine::{PATCH, SMALL, clock, draft, records, spine_on_disk, thread};
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
-use crate::kit::journal_on;
-use crate::spine_kit::{PATCH, SMALL, draft, records, sha256, spine_on_disk, thread};
+use crate::kit::{journal_on, sha256};
 use crate::watched_disk::{Doing, WatchedDisk};
 
 fn dir() -> StorePath {
@@ -113,7 +114,7 @@ fn a_kill_inside_every_call_leaves_whole_artifacts_and_no_record_without_its_own
             let report = validate_spine(&store, &thread()).unwrap();
             let is_absent = report.findings.iter().any(|finding| finding.rule == Rule::ArtifactMissing);
             assert!(!is_absent, "call {call}, {death:?}: {:?}", report.findings);
-            match journal_on(&disk).and_then(|journal| journal.repair_spine(&thread())) {
+            match journal_on(&disk).and_then(|journal| repair_spine(journal.store(), &thread(), clock())) {
                 Ok((report, _)) if report.is_valid() => assert!(report.records >= records, "call {call}"),
                 // Unsynced sectors may leave a hole before a good line; and at first there is no store.
                 Ok(_) if death == Death::PowerCut => refused += 1,
@@ -177,7 +178,7 @@ fn a_quick_look_says_how_a_spine_stands() {
     let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     assert_eq!(look().state, SpineState::Recording);
     drop(spine);
-    let meta = dir().below(crate::spine_kit::meta(2));
+    let meta = dir().below(steno_testkit::sample_spine::meta(2));
     let text = disk.content(&meta).unwrap();
     disk.delete(&meta);
     assert_eq!((look().state, look().records), (SpineState::Unsealed, 8));

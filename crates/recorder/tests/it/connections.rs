@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use steno_capture::proxy::{Loss, Said};
 use steno_disk::{Disk as _, StorePath};
-use steno_journal::{Journal, Options, Store, validate_spine};
+use steno_journal::{Journal, Options, Store};
 use steno_model::{Lane, ThreadId, Timestamp};
 use steno_recorder::connection::{
     ConnectionRecorder, ConnectionReport, ConnectionRules, RecordedConnection, ServerEnd, connections,
     rebuild_spines,
 };
 use steno_recorder::sources::Exclusions;
+use steno_spine::validate_spine;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 
 const EIO: i32 = 5;

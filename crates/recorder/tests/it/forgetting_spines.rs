@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steno_disk::StorePath;
-use steno_journal::{ArtifactFile, Journal, Options, Rotation, SpineState, Store, validate_spine};
+use steno_journal::{ArtifactFile, Journal, Options, Rotation, SpineState, Store};
 use steno_model::ThreadId;
 use steno_recorder::connection::RecordedConnection;
 use steno_recorder::forget::{
@@ -13,6 +13,7 @@ use steno_recorder::forget::{
 };
 use steno_recorder::sources::{SourceRecorder, SourceRecorderOptions};
 use steno_recorder::spines::{self, Beside, Forgotten, SessionFile, record_rollout};
+use steno_spine::validate_spine;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 use steno_vault::{HostPath, Manifest, Reason, Remainder, Role, SourceId, SourceInfo, Vault};
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 use steno_disk::StorePath;
-use steno_journal::{
-    ARTIFACT_BYTES_MAX, BundleContent, BundleEntry, BundlePlan, BundleWish, ChangedFile, LeftOut, Masked,
-    Report, Snapshots, SpineReader, Store, plan_bundle, validate_spine,
-};
+use steno_journal::{ARTIFACT_BYTES_MAX, SpineReader, Store};
 use steno_model::json::{Fields, RawJson, text_of};
 use steno_model::{SpineType, ThreadId, Word};
+use steno_spine::{
+    BundleContent, BundleEntry, BundlePlan, BundleWish, ChangedFile, LeftOut, Masked, Report, Snapshots,
+    mask_exports, plan_bundle, validate_spine,
+};
 use steno_vault::Vault;
-use steno_views::masking::mask_exports;
 use steno_views::{Lines, count, visible};
 
 use super::bundle_output::{BundleOutput, check_name, in_the_way};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, RenameFlags};
 use steno_disk::{Disk as _, DiskFile, RealDisk, StorePath, append_all, sync_dir, sync_file};
-use steno_journal::{BundleEntry, Report, TarWriter, validate_directory};
+use steno_spine::{BundleEntry, Report, TarWriter, validate_directory};
 use zstd::stream::write::Encoder;
 
 use super::validate::validate_file;

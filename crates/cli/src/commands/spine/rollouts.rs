@@ -11,11 +11,11 @@ use steno_adapters::Surface;
 use steno_adapters::codex::spine::RolloutFold;
 use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
-use steno_journal::RolloutFile;
 use steno_library::{AgentFile, Library};
 use steno_model::{Packing, RunId, ThreadId};
 use steno_recorder::evidence::{EvidenceError, read_unpacked};
 use steno_recorder::sources::SessionIdentity;
+use steno_spine::RolloutFile;
 use steno_vault::{Manifest, Role, Vault};
 
 use crate::failure::{Failure, cannot};

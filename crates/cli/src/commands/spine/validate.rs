@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
-use steno_journal::{
-    Finding, Journal, Options, Repair, Report, Severity, Store, repair_directory, validate_archive,
-    validate_directory, validate_spine,
+use steno_spine::{
+    Finding, Repair, Report, Severity, repair_directory, repair_spine, validate_archive, validate_directory,
+    validate_spine,
 };
 use steno_views::{Lines, count, visible};
 
@@ -65,10 +65,7 @@ pub(super) fn validate_file(path: &Path) -> Result<Report, Failure> {
 
 fn repair(target: &Target, settings: &Settings) -> Result<(Report, Vec<Repair>), Failure> {
     let (report, repairs) = match target {
-        Target::Thread(thread) => {
-            let store: Store = runs::make_store(settings)?;
-            Journal::new(store, Options::default()).repair_spine(thread)?
-        }
+        Target::Thread(thread) => repair_spine(&runs::make_store(settings)?, thread, jiff::Timestamp::now())?,
         Target::Directory(path) => repair_directory(&open_directory(path)?, jiff::Timestamp::now())?,
         Target::Archive(path) => {
             let message =

@@ -7,9 +7,10 @@ use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use steno_adapters::codex::session_run;
-use steno_journal::{Error as JournalError, Report, Severity, SpineState, Store, validate_spine};
+use steno_journal::{Error as JournalError, SpineState, Store};
 use steno_library::Library;
 use steno_model::{RunId, ThreadId, with_causes};
+use steno_spine::{Report, Severity, validate_spine};
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
 

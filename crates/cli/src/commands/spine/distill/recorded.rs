@@ -8,10 +8,10 @@ use steno_exports::atif::{
     Family, NoMedia, NoRecords, NothingBeside, Run, Severity, validate as validate_atif,
 };
 use steno_exports::harbor::{Session, SessionBuilder, Turn};
-use steno_journal::{Artifacts, read_archive, read_directory, read_spine};
 use steno_library::Numbering;
 use steno_model::{Draft, Evidence, ExchangeEvent, Frame, RunId, SpineRecord, ThreadId};
 use steno_session::Content;
+use steno_spine::{Artifacts, read_archive, read_directory, read_spine};
 
 use super::super::target::{Target, open_archive, open_directory};
 use super::super::validate::validate;

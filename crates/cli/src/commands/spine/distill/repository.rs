@@ -9,7 +9,7 @@ use std::path::Path;
 use steno_capture::git::{self, CommittedFile, CommittedKind};
 use steno_disk::read_host_file;
 use steno_exports::harbor::{Check, Diff, Given, Plan, Refusal, Solution, TaskFile};
-use steno_journal::TarWriter;
+use steno_spine::TarWriter;
 
 use super::super::bundle_output::discard;
 use crate::failure::{Failure, cannot};

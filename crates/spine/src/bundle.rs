@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 use steno_disk::StorePath;
+use steno_journal::{ARTIFACTS_DIR, SegmentIndex, SegmentName};
 use steno_model::{ArtifactKind, SPINE_SCHEMA_VERSION, ThreadId};
 
-use super::artifact::DIR as ARTIFACTS;
 use super::bundle_json::{BUNDLE_JSON, BUNDLE_VERSION, BundleJson, ChangedFile, LeftOut, RolloutFile};
 use super::validator::{MetaFile, Report};
-use crate::names::{SegmentIndex, SegmentName};
-use crate::seal::hex;
-use crate::sidecar::json_line;
+use crate::hash::hex;
 
 /// What to do with shell snapshots, which hold every exported variable, keys among them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +121,8 @@ pub fn plan_bundle(thread: &ThreadId, report: &Report, wish: BundleWish) -> Opti
         left_out: left_out.clone(),
         changed: changed.clone(),
     };
-    let text = format!("{}\n", json_line(&bundle)).into_bytes();
+    let mut text = serde_json::to_vec(&bundle).expect("the description of a bundle is strings and numbers");
+    text.push(b'\n');
     entries.push(BundleEntry::of_bytes(BUNDLE_JSON.to_owned(), text));
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     Some(BundlePlan { entries, left_out, changed })
@@ -134,7 +133,7 @@ impl BundlePlan {
     fn artifacts(&mut self, dir: &StorePath, report: &Report, sealed: &[&str], snapshots: &Snapshots) {
         let parts = &report.parts;
         for (name, _, kind, place) in &parts.named {
-            let file = format!("{ARTIFACTS}/{name}");
+            let file = format!("{ARTIFACTS_DIR}/{name}");
             let Some((_, bytes)) = parts.artifacts.get(name) else { continue };
             if self.has(&file) || !sealed.contains(&place.file.as_str()) {
                 continue;
@@ -162,7 +161,7 @@ impl BundlePlan {
             }
         }
         for (name, (kind, place)) in &parts.unknown {
-            let file = format!("{ARTIFACTS}/{name}");
+            let file = format!("{ARTIFACTS_DIR}/{name}");
             if parts.artifacts.contains_key(name) && !self.has(&file) && sealed.contains(&place.file.as_str())
             {
                 let reason = format!("it is of a kind that we don't know, `{kind}`");

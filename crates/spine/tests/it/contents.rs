@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use steno_disk::RealDisk;
-use steno_journal::{Artifacts, Snapshots, TarWriter, read_archive, read_directory};
 use steno_model::{SpineRecord, SpineType, Word};
+use steno_spine::{Artifacts, Snapshots, TarWriter, read_archive, read_directory};
 
-use crate::spine_kit::{Files, archive_of, bundle_files, disk_of, spine_files};
+use crate::kit::{Files, archive_of, bundle_files, disk_of, spine_files};
 
 /// An archive of files, the last first.
 fn reversed(files: &Files) -> Vec<u8> {

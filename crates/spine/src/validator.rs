@@ -6,17 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
+use steno_journal::{ARTIFACTS_DIR, META_BYTES_MAX, SegmentMeta, SegmentName, SpineState};
 use steno_model::ArtifactKind;
 
 use super::agreement;
-use super::artifact::{DIR as ARTIFACTS, Refs, is_plain_name};
+use super::artifact_refs::{Refs, is_plain_name};
 use super::bundle_json::{self, BUNDLE_JSON, BUNDLE_JSON_BYTES_MAX, BundleJson};
 use super::finding::{Finding, Findings, Place, Rule, Severity};
-use super::look::SpineState;
 use super::segment_check::{Noticed, Segment, SegmentCheck};
-use crate::names::SegmentName;
-use crate::seal::hex;
-use crate::segment::{META_BYTES_MAX, SegmentMeta};
+use crate::hash::hex;
 
 /// How many files there may be.
 const FILES_MAX: usize = 100_000;
@@ -231,7 +229,7 @@ impl Validator {
                 self.parts.bundle = BundleFile::Unreadable;
                 Some(Open::BundleJson(Kept::new(name, BUNDLE_JSON_BYTES_MAX)))
             }
-            (_, Some((ARTIFACTS, below))) if is_plain_name(below) => {
+            (_, Some((ARTIFACTS_DIR, below))) if is_plain_name(below) => {
                 // What a crash left of one that was being written is none.
                 let is_temporary = steno_disk::StorePath::new(below.to_owned()).is_temporary();
                 (!is_temporary).then(|| Open::Artifact(below.to_owned(), Sha256::new(), 0))

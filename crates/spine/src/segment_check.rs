@@ -1,13 +1,13 @@
 //! Checks the records of one segment, and remembers of it what its meta file and its neighbours have to agree with.
 
 use sha2::{Digest as _, Sha256};
+use steno_journal::has_hole;
 use steno_model::{Error as ModelError, PayloadFlaw, SPINE_SCHEMA_VERSION, Seq, SpineEnvelope};
 
-use super::artifact::{Refs, check_path};
+use super::artifact_refs::{Refs, check_path};
 use super::finding::{Findings, Place, Rule, Severity};
 use super::splitter::{Line, Splitter};
-use crate::scan::has_hole;
-use crate::seal::hex;
+use crate::hash::hex;
 
 /// What a segment holds.
 #[derive(Clone, Debug)]

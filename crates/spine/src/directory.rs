@@ -4,13 +4,11 @@ use std::io;
 
 use rustix::io::Errno;
 use steno_disk::{Disk, NotRegular, StorePath, read_full};
+use steno_journal::{ARTIFACTS_DIR, Error, Store};
 use steno_model::ThreadId;
 
-use super::artifact::DIR as ARTIFACTS;
 use super::bundle_json::BUNDLE_JSON;
 use super::validator::{Known, Layout, Open, Report, Validator};
-use crate::error::Error;
-use crate::store::Store;
 
 const PIECE_BYTES: usize = 256 * 1024;
 
@@ -64,19 +62,19 @@ impl<'a> Walk<'a> {
 
     fn spine(mut self) -> Result<Report, Error> {
         let names = self.names("")?;
-        for name in names.iter().filter(|name| *name != ARTIFACTS) {
+        for name in names.iter().filter(|name| *name != ARTIFACTS_DIR) {
             self.file(name)?;
         }
         // Looked for after the records, wherever it stands in the list: while somebody writes, an artifact is there before
         // the record that names it, and need not have been before that was read.
-        self.files_in(ARTIFACTS)?;
+        self.files_in(ARTIFACTS_DIR)?;
         Ok(self.validator.finish())
     }
 
     fn bundle(mut self) -> Result<Report, Error> {
         for name in self.names("")? {
             match name.as_str() {
-                "spine" | "rollout" | ARTIFACTS => self.files_in(&name)?,
+                "spine" | "rollout" | ARTIFACTS_DIR => self.files_in(&name)?,
                 _ => self.file(&name)?,
             }
         }

@@ -1,76 +1,19 @@
-//! Spines for tests: one with a record of every type and two artifacts, as our writer writes it, and faults put into it.
+//! The sample spine as files, as a bundle and as an archive, and faults put into them.
 
 use std::sync::Arc;
 
 use steno_disk::StorePath;
-use steno_journal::{
-    ArtifactFile, BundleContent, BundleWish, Journal, Level, RolloutFile, Rotation, SegmentIndex,
-    SegmentName, Snapshots, TarWriter, plan_bundle, validate_spine,
+use steno_spine::{
+    BundleContent, BundleWish, RolloutFile, Snapshots, TarWriter, plan_bundle, validate_spine,
 };
-use steno_model::json::RawJson;
-use steno_model::{SpineDraft, SpineType, ThreadId};
-use steno_testkit::sample::time;
+use steno_testkit::sample_spine::{meta, records, spine_on_disk, thread};
 use steno_testkit::sim_disk::SimDisk;
 
-use crate::kit::journal_on;
-
-pub const SMALL: Rotation = Rotation { bytes_max: 100_000, records_max: 3 };
-pub const PATCH: &[u8] = b"diff --git a/x b/x\n";
-pub const SNAPSHOT: &[u8] = b"declare -x KEY=\"sk-dummy\"\n";
 pub const ROLLOUT: &[u8] = b"{\"type\":\"session_meta\"}\n";
 pub const ROLLOUT_FILE: &str = "rollout/rollout-2026-06-08T08-14-42-thread_123.jsonl";
 
 /// The files of a spine or a bundle, by name.
 pub type Files = std::collections::BTreeMap<String, Vec<u8>>;
-
-pub fn thread() -> ThreadId {
-    ThreadId::parse("thread_123").unwrap()
-}
-
-pub fn draft(record_type: SpineType, payload: &str) -> SpineDraft {
-    SpineDraft::new(record_type, time(), RawJson::parse(payload).unwrap()).unwrap()
-}
-
-/// Writes a spine of eight records in three segments, each sealed.
-pub fn write_spine(journal: &Journal) {
-    let spine = journal.spine(&thread(), SMALL).unwrap();
-    let patch = spine.keep_artifact(ArtifactFile::GitDiff, PATCH).unwrap();
-    let shell = spine.keep_artifact(ArtifactFile::ShellSnapshot, SNAPSHOT).unwrap();
-    let diff = format!(
-        r#"{{"kind":"git_diff","base_sha":"abc","artifact_path":"{}","sha256":"{}"}}"#,
-        patch.artifact_path, patch.sha256
-    );
-    let snapshot = format!(
-        r#"{{"kind":"shell_snapshot","shell":"zsh","artifact_path":"{}","sha256":"{}"}}"#,
-        shell.artifact_path, shell.sha256
-    );
-    for (record_type, payload) in [
-        (SpineType::SessionMeta, r#"{"id":"thread_123","rollout_path":"/h/r.jsonl","git":null}"#),
-        (SpineType::TurnContext, r#"{"turn_id":"u1","context":{"model":"m"}}"#),
-        (SpineType::Submission, r#"{"id":"1","op":{"type":"user_turn"}}"#),
-        (SpineType::Event, r#"{"id":"u1","msg":{"type":"agent_message","text":"hello"}}"#),
-        (SpineType::ArtifactRef, &diff),
-        (SpineType::ArtifactRef, &snapshot),
-        (
-            SpineType::CompactionBoundary,
-            r#"{"turn_id":"u1","kind":"local","pre_compaction_history":[1],"post_compaction_history":[]}"#,
-        ),
-        (
-            SpineType::Bridge,
-            r#"{"bridge_kind":"exec_approval","parent_thread_id":"thread_123","parent_turn_id":"u1","sub_agent_thread_id":"thread_9","sub_agent_turn_id":"u9","sub_agent_call_id":"c9","decision":"accept"}"#,
-        ),
-    ] {
-        spine.record(&draft(record_type, payload), Level::Synced).unwrap();
-    }
-    spine.close().unwrap();
-}
-
-/// A disk with that spine in its store.
-pub fn spine_on_disk() -> SimDisk {
-    let disk = SimDisk::new(1);
-    write_spine(&journal_on(&disk).unwrap());
-    disk
-}
 
 /// The files of the good spine.
 pub fn spine_files() -> Files {
@@ -134,14 +77,6 @@ pub fn archive_of(files: &Files) -> Vec<u8> {
     tar.finish().unwrap()
 }
 
-pub fn records(index: u32) -> String {
-    SegmentName::Records(SegmentIndex(index)).to_string()
-}
-
-pub fn meta(index: u32) -> String {
-    SegmentName::Meta(SegmentIndex(index)).to_string()
-}
-
 /// Replaces text in one file, which has to be there.
 #[track_caller]
 pub fn replace(files: &mut Files, name: &str, from: &str, to: &str) {
@@ -161,7 +96,7 @@ pub fn reseal(files: &mut Files, dir: &str, index: u32) {
         .collect();
     about["bytes"] = bytes.len().into();
     about["sha256"] = sha256(&bytes).into();
-    about["record_count"] = crate::kit::newlines(&bytes).into();
+    about["record_count"] = newlines(&bytes).into();
     about["min_seq"] = seqs.iter().min().copied().unwrap_or(0).into();
     about["max_seq"] = seqs.iter().max().copied().unwrap_or(0).into();
     files.insert(name, about.to_string().into_bytes());
@@ -170,4 +105,9 @@ pub fn reseal(files: &mut Files, dir: &str, index: u32) {
 pub fn sha256(bytes: &[u8]) -> String {
     use sha2::{Digest, Sha256};
     data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
+}
+
+/// Counts the lines of a file.
+pub fn newlines(bytes: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', bytes).count()
 }

@@ -3,15 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use steno_journal::{ARTIFACTS_DIR, META_BYTES_MAX, SegmentIndex, SegmentMeta, SegmentName};
 use steno_model::{ArtifactKind, SPINE_SCHEMA_VERSION, Seq, Timestamp};
 
-use super::artifact::DIR as ARTIFACTS;
 use super::bundle_json::{BUNDLE_JSON, BundleJson, ChangedFile};
 use super::finding::{Findings, Place, Rule, Severity};
 use super::segment_check::Segment;
 use super::validator::{BundleFile, Known, Layout, MetaFile, Parts};
-use crate::names::{SegmentIndex, SegmentName};
-use crate::segment::{META_BYTES_MAX, SegmentMeta};
 
 /// Checks all of it; returns the thread.
 pub(super) fn check(layout: Layout, known: &Known, parts: &Parts, findings: &mut Findings) -> Option<String> {
@@ -189,7 +187,7 @@ fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Fi
     let mut used: BTreeSet<&str> = parts.unknown.keys().map(String::as_str).collect();
     for (name, sha256, kind, place) in &parts.named {
         used.insert(name.as_str());
-        let path = format!("{ARTIFACTS}/{name}");
+        let path = format!("{ARTIFACTS_DIR}/{name}");
         let change = changed.iter().find(|changed| changed.file == path);
         match (parts.artifacts.get(name), change) {
             (Some((found, _)), None) if found == sha256 => {}
@@ -224,7 +222,7 @@ fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Fi
     }
     for name in parts.artifacts.keys().filter(|name| !used.contains(name.as_str())) {
         let words = "no record names it; a crash between the two leaves that";
-        findings.add(Rule::ArtifactUnused, Place::file(format!("{ARTIFACTS}/{name}")), words);
+        findings.add(Rule::ArtifactUnused, Place::file(format!("{ARTIFACTS_DIR}/{name}")), words);
     }
 }
 
@@ -244,7 +242,7 @@ fn check_bundle(
         findings.add(Rule::BundleThread, place(), words);
     }
     let of_records: BTreeSet<String> =
-        parts.named.iter().map(|(name, ..)| format!("{ARTIFACTS}/{name}")).collect();
+        parts.named.iter().map(|(name, ..)| format!("{ARTIFACTS_DIR}/{name}")).collect();
     for out in bundle.left_out.iter().filter(|out| !of_records.contains(&out.file)) {
         findings.add(Rule::LeftOut, place(), format!("`{}` was left out: {}", out.file, out.reason));
     }

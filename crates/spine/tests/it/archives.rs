@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
-use steno_journal::{Report, Rule, Snapshots, validate_archive};
+use steno_spine::{Report, Rule, Snapshots, validate_archive};
 
-use crate::spine_kit::{Files, archive_of, bundle_files};
+use crate::kit::{Files, archive_of, bundle_files};
 
 const BLOCK_BYTES: usize = 512;
 

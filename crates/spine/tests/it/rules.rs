@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use steno_journal::{Report, Rule, Severity, Snapshots, validate_archive, validate_directory};
+use steno_spine::{Report, Rule, Severity, Snapshots, validate_archive, validate_directory};
+use steno_testkit::sample_spine::{PATCH, meta, records};
 
-use crate::spine_kit::{
-    Files, PATCH, archive_of, bundle_files, disk_of, meta, records, replace, reseal, sha256, spine_files,
-};
+use crate::kit::{Files, archive_of, bundle_files, disk_of, replace, reseal, sha256, spine_files};
 
 /// A fault, by the rule that it breaks.
 struct Fault {
@@ -151,13 +150,13 @@ fn bundle_faults() -> Vec<Fault> {
         bundle(Rule::BundleVersion, |files| replace(files, "bundle.json", "_v0", "_v9")),
         bundle(Rule::BundleSchema, |files| replace(files, "bundle.json", "spine_v1", "spine_v2")),
         bundle(Rule::BundleThread, |files| replace(files, "bundle.json", "thread_123", "thread_124")),
-        bundle(Rule::BundleRollout, |files| drop(files.remove(crate::spine_kit::ROLLOUT_FILE))),
+        bundle(Rule::BundleRollout, |files| drop(files.remove(crate::kit::ROLLOUT_FILE))),
         bundle(Rule::BundleRollout, |files| drop(files.insert("rollout/more.jsonl".into(), Vec::new()))),
         bundle(Rule::BundleRollout, |files| {
-            files.insert(crate::spine_kit::ROLLOUT_FILE.into(), b"{\"type\":\"session_matt\"}\n".to_vec());
+            files.insert(crate::kit::ROLLOUT_FILE.into(), b"{\"type\":\"session_matt\"}\n".to_vec());
         }),
         bundle(Rule::BundleNoRollout, |files| {
-            files.remove(crate::spine_kit::ROLLOUT_FILE);
+            files.remove(crate::kit::ROLLOUT_FILE);
             let text = String::from_utf8(files["bundle.json"].clone()).unwrap();
             let mut about: serde_json::Value = serde_json::from_str(&text).unwrap();
             about["rollout_files"] = serde_json::json!([]);
@@ -183,7 +182,7 @@ fn bundle_faults() -> Vec<Fault> {
         // A changed file has the hash that the bundle says, and is not one that is as it was.
         bundle(Rule::ArtifactSha256, |files| change(files, &snapshot(), b"x", Some(b"y"))),
         bundle(Rule::ArtifactSha256, |files| {
-            change(files, &snapshot(), crate::spine_kit::SNAPSHOT, Some(b"y"));
+            change(files, &snapshot(), steno_testkit::sample_spine::SNAPSHOT, Some(b"y"));
         }),
         bundle(Rule::ArtifactMissing, |files| {
             change(files, &snapshot(), b"x", None);
@@ -209,7 +208,7 @@ fn change(files: &mut Files, file: &str, bytes: &[u8], said: Option<&[u8]>) {
 }
 
 fn snapshot() -> String {
-    format!("artifacts/shell_snapshot-{}.sh", sha256(crate::spine_kit::SNAPSHOT))
+    format!("artifacts/shell_snapshot-{}.sh", sha256(steno_testkit::sample_spine::SNAPSHOT))
 }
 
 /// Shell snapshots are masked; of anything else that was changed one should ask why.

@@ -1,15 +1,12 @@
 //! Mending: what a crash left open is sealed and kept, nothing else is touched, and damage is left alone.
 
 use steno_disk::StorePath;
-use steno_journal::{
-    Error, Level, NoteKind, Repair, Rule, Snapshots, read_notes, repair_directory, validate_directory,
-};
+use steno_journal::{Error, Level, NoteKind, read_notes};
+use steno_spine::{Repair, Rule, Snapshots, repair_directory, repair_spine, validate_directory};
+use steno_testkit::sample_spine::{SMALL, clock, draft, journal_on, meta, records, thread};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
-use crate::kit::{clock, journal_on};
-use crate::spine_kit::{
-    Files, SMALL, bundle_files, disk_of, draft, meta, records, replace, reseal, spine_files, thread,
-};
+use crate::kit::{Files, bundle_files, disk_of, replace, reseal, spine_files};
 
 const TAIL: &[u8] = b"{\"schema_ver";
 
@@ -93,12 +90,12 @@ fn a_spine_of_the_store_is_mended_under_its_lock() {
         let event = draft(steno_model::SpineType::Event, r#"{"id":"","msg":{}}"#);
         spine.record(&event, Level::Synced).unwrap();
     }
-    assert!(matches!(journal.repair_spine(&thread()).err(), Some(Error::Locked { .. })));
+    assert!(matches!(repair_spine(journal.store(), &thread(), clock()).err(), Some(Error::Locked { .. })));
     let disk = disk.die(Death::Kill);
     drop(spine);
     let path = StorePath::spine_of(&thread()).below(records(0));
     disk.tamper(&path, &[&disk.content(&path).unwrap()[..], TAIL].concat());
-    let (_, repairs) = journal_on(&disk).unwrap().repair_spine(&thread()).unwrap();
+    let (_, repairs) = repair_spine(journal_on(&disk).unwrap().store(), &thread(), clock()).unwrap();
     assert_eq!(repairs.len(), 2);
     let notes = read_notes(&disk, &thread()).unwrap();
     assert!(

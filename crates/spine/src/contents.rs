@@ -8,17 +8,15 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use steno_disk::{Disk, StorePath, read_full};
+use steno_journal::{ARTIFACT_BYTES_MAX, ARTIFACTS_DIR, Error, SegmentName, SpineReader};
 use steno_model::SpineRecord;
 
 use super::archive::Names;
-use super::artifact::{ARTIFACT_BYTES_MAX, DIR as ARTIFACTS, is_plain_name};
+use super::artifact_refs::is_plain_name;
 use super::directory::layout_of;
-use super::reader::SpineReader;
 use super::tar::{Kind, TarReader};
 use super::validator::Layout;
-use crate::error::Error;
-use crate::names::SegmentName;
-use crate::seal::hex;
+use crate::hash::hex;
 
 /// How much of an archive is kept until its turn comes: segments that stand before earlier ones, and artifacts.
 const KEPT_BYTES_MAX: u64 = 512 * 1024 * 1024;
@@ -37,11 +35,11 @@ impl Artifacts {
     /// Returns the bytes of an artifact as a record names it, if they are there and are what the record says.
     #[must_use]
     pub fn read(&self, path: &str, sha256: &str) -> Option<Vec<u8>> {
-        let name = path.strip_prefix(ARTIFACTS)?.strip_prefix('/').filter(|name| is_plain_name(name))?;
+        let name = path.strip_prefix(ARTIFACTS_DIR)?.strip_prefix('/').filter(|name| is_plain_name(name))?;
         let bytes = match &self.0 {
             Kept::Here(kept) => kept.get(name)?.clone(),
             Kept::On(disk, root) => {
-                let file = disk.open_read(&root.below(ARTIFACTS).below(name)).ok()??;
+                let file = disk.open_read(&root.below(ARTIFACTS_DIR).below(name)).ok()??;
                 let size = file.identity().ok()?.size_bytes;
                 let size = usize::try_from(size).ok().filter(|size| *size <= ARTIFACT_BYTES_MAX)?;
                 let mut bytes = vec![0; size];
@@ -74,7 +72,7 @@ pub fn read_directory(disk: Arc<dyn Disk>, each: &mut dyn FnMut(SpineRecord)) ->
 /// # Errors
 /// As [`read_directory`].
 pub fn read_spine(
-    store: &crate::store::Store,
+    store: &steno_journal::Store,
     thread: &steno_model::ThreadId,
     each: &mut dyn FnMut(SpineRecord),
 ) -> Result<Artifacts, Error> {
@@ -112,7 +110,7 @@ pub fn read_archive(from: impl Read, each: &mut dyn FnMut(SpineRecord)) -> io::R
                 Some(SegmentName::Records(index)) => Some(index.0),
                 Some(SegmentName::Meta(_)) | None => None,
             });
-        let artifact = name.as_deref().and_then(|name| name.strip_prefix(ARTIFACTS)?.strip_prefix('/'));
+        let artifact = name.as_deref().and_then(|name| name.strip_prefix(ARTIFACTS_DIR)?.strip_prefix('/'));
         let is_wanted =
             segment.is_some() || artifact.is_some() && entry.size_bytes <= ARTIFACT_BYTES_MAX as u64;
         if is_wanted {

@@ -3,19 +3,14 @@
 use std::sync::Arc;
 
 use steno_disk::{Disk as _, RealDisk};
-use steno_journal::{
-    Error, Level, Report, Rule, Severity, Snapshots, Store, validate_archive, validate_directory,
-    validate_spine,
-};
+use steno_journal::{Error, Level, Store};
 use steno_model::limits::LINE_BYTES_MAX;
+use steno_spine::{Report, Rule, Severity, Snapshots, validate_archive, validate_directory, validate_spine};
 use steno_testkit::places;
+use steno_testkit::sample_spine::{SMALL, draft, journal_on, meta, records, spine_on_disk, thread};
 use steno_testkit::sim_disk::{Death, SimDisk};
 
-use crate::kit::journal_on;
-use crate::spine_kit::{
-    Files, SMALL, archive_of, bundle_files, disk_of, draft, meta, records, replace, reseal, spine_files,
-    spine_on_disk, thread,
-};
+use crate::kit::{Files, archive_of, bundle_files, disk_of, replace, reseal, spine_files};
 
 /// Puts something where a file was.
 type Plant = fn(&std::path::Path);

@@ -1,0 +1,50 @@
+//! Spines beyond their writer: checked, mended, bundled and read back.
+//!
+//! The journal writes the segments of a spine and reads its records. This crate answers whether a spine is whole:
+//! [`validate_spine`] checks one of a store, [`validate_directory`] one in a directory, [`validate_archive`] a bundle in a tar
+//! archive. [`repair_spine`] seals what a crash left open. [`plan_bundle`] says which files a bundle has, [`TarWriter`]
+//! writes them, and [`read_archive`] reads a bundle back without unpacking it.
+//!
+//! ```
+//! use steno_spine::{Rule, validate_archive};
+//!
+//! let report = validate_archive(&b"not an archive"[..]);
+//! assert!(!report.is_valid());
+//! assert_eq!(report.findings[0].rule, Rule::BundleArchive);
+//! ```
+//!
+//! # Where to look
+//! `validator` is fed file by file, by `directory` or by `archive`. It gives the lines of a segment to `segment_check`, and
+//! `agreement` compares the files with each other when all were read. `finding` has the rules.
+//!
+//! # Promises
+//! - Checking is one pass and changes nothing. Memory has a limit, also for hostile archives.
+//! - A bundle of the same spine has the same bytes.
+//! - Only [`repair_spine`] and [`repair_directory`] write, and only if there is no error in the spine.
+
+mod agreement;
+mod archive;
+mod artifact_refs;
+mod bundle;
+mod bundle_json;
+mod contents;
+mod directory;
+mod finding;
+mod hash;
+mod masking;
+mod repair;
+mod segment_check;
+mod splitter;
+mod tar;
+mod validator;
+
+pub use archive::validate_archive;
+pub use bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, Masked, Snapshots, plan_bundle};
+pub use bundle_json::{BundleJson, ChangedFile, LeftOut, RolloutFile};
+pub use contents::{Artifacts, read_archive, read_directory, read_spine};
+pub use directory::{validate_directory, validate_spine};
+pub use finding::{Finding, Place, Rule, Severity};
+pub use masking::mask_exports;
+pub use repair::{Repair, repair_directory, repair_spine};
+pub use tar::TarWriter;
+pub use validator::Report;
