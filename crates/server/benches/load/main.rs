@@ -4,8 +4,8 @@
 //! explains the rows.
 
 mod client;
-mod listening;
-mod recording;
+mod listeners;
+mod recorders;
 mod server;
 
 use std::process::ExitCode;
@@ -17,8 +17,8 @@ use steno_testkit::bench_report::{Row, float, rounded};
 use steno_testkit::bench_suite::Suite;
 use tokio::sync::watch;
 
-use listening::{Heard, Listener};
-use recording::{Recorded, plan};
+use listeners::{Heard, Listener};
+use recorders::{Recorded, plan};
 use server::Server;
 
 /// How long the load lasts, and how much of that a kill waits.
@@ -49,17 +49,17 @@ fn main() -> Outcome<ExitCode> {
 async fn bear(suite: &Suite) -> Outcome<()> {
     let mut server = Server::start(suite.dir())?;
     let runs = plan();
-    recording::begin(&server, &runs).await?;
+    recorders::begin(&server, &runs).await?;
     let (stop, stopped) = watch::channel(false);
-    let listeners = listening::start(&server, &runs, stopped.clone()).await?;
+    let listeners = listeners::start(&server, &runs, stopped.clone()).await?;
     let peak = server.watch_memory();
     let recorders: Vec<_> =
-        runs.iter().map(|run| tokio::spawn(recording::record(server.reached(), *run, LASTS))).collect();
-    let recorded = recording::join(recorders).await?;
+        runs.iter().map(|run| tokio::spawn(recorders::record(server.reached(), *run, LASTS))).collect();
+    let recorded = recorders::join(recorders).await?;
     // Who reads gets the rest in a moment.
     tokio::time::sleep(Duration::from_secs(2)).await;
     stop.send(true).ok();
-    let heard = listening::join(listeners).await?;
+    let heard = listeners::join(listeners).await?;
     let memory_mb = float(peak.get()) / 1e3;
     server.end()?;
     let lost = server.lost(&recorded)?;
@@ -114,16 +114,16 @@ fn report(suite: &Suite, recorded: &[Recorded], heard: &[Heard], memory_mb: f64)
 async fn be_killed(suite: &Suite) -> Outcome<()> {
     let mut server = Server::start(suite.dir())?;
     let runs = plan();
-    recording::begin(&server, &runs).await?;
+    recorders::begin(&server, &runs).await?;
     let (stop, stopped) = watch::channel(false);
-    let listeners = listening::start(&server, &runs, stopped).await?;
+    let listeners = listeners::start(&server, &runs, stopped).await?;
     let recorders: Vec<_> =
-        runs.iter().map(|run| tokio::spawn(recording::record(server.reached(), *run, LASTS))).collect();
+        runs.iter().map(|run| tokio::spawn(recorders::record(server.reached(), *run, LASTS))).collect();
     tokio::time::sleep(KILLED_AFTER).await;
     server.kill()?;
     stop.send(true).ok();
-    let recorded = recording::join(recorders).await?;
-    listening::join(listeners).await.ok();
+    let recorded = recorders::join(recorders).await?;
+    listeners::join(listeners).await.ok();
     let acknowledged: u64 = recorded.iter().map(|run| run.acknowledged).sum();
     let lost = server.lost(&recorded)?;
     let row = Row::new("killed, acknowledged events lost", float(lost), "events").at_most(0.0);

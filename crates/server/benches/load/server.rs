@@ -11,7 +11,7 @@ use std::time::Duration;
 use steno_testkit::bench_programs::Outcome;
 use steno_testkit::bench_report::target_dir;
 
-use crate::recording::{Recorded, id};
+use crate::recorders::{Recorded, id};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 

@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 
 use super::Limits;
 use super::guard::{Defences, Guard};
+use super::memory_budget::Room;
 use super::recorders::Recorders;
-use super::room::Room;
 use super::work::Workers;
 use crate::live::Hub;
 

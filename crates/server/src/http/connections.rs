@@ -18,9 +18,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt as _;
 
 use super::guard::Passed;
-use super::pace::Paced;
+use super::paced_stream::Paced;
 use super::routes::router;
-use super::strangers::{Stranger, Strangers};
+use super::unauthenticated::{Stranger, Strangers};
 use super::{Api, Problem};
 
 /// How often runs are closed that nobody records any more.

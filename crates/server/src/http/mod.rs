@@ -2,31 +2,31 @@
 
 #![expect(unused_qualifications, reason = "the macros of utoipa write them")]
 
-mod announce;
 mod app;
 mod connections;
 mod drafts;
+mod endpoint_file;
 mod events;
 mod extract;
 mod guard;
 mod limits;
+mod memory_budget;
 mod openapi;
-mod pace;
+mod paced_stream;
 mod problem;
 mod record;
 mod recorders;
-mod room;
 mod routes;
 mod runs;
-mod strangers;
 mod streams;
 mod threads;
+mod unauthenticated;
 mod usage;
 mod work;
 
-pub use announce::{Announced, Reached};
 pub use app::{Api, ApiOptions};
 pub use connections::serve;
+pub use endpoint_file::{Announced, Reached};
 pub use guard::{Defences, new_token};
 pub use limits::Limits;
 pub use openapi::openapi;

@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 use super::app::json_response;
 use super::connections::within;
 use super::extract::{InPath, InQuery, RunPath};
-use super::room::Reserved;
+use super::memory_budget::Reserved;
 use super::work::{ANSWER_BYTES, Job, Lane, TOO_BUSY};
 use super::{Api, Problem};
 

@@ -15,7 +15,7 @@ use steno_model::RunId;
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc};
 
 use super::connections::stopped;
-use super::room::Reserved;
+use super::memory_budget::Reserved;
 use super::work::{Job, Lane};
 use super::{Api, Problem};
 use crate::live::{Frame, FrameId, Listening, end_of};

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::client::Connection;
-use crate::recording::Run;
+use crate::recorders::Run;
 use crate::server::Server;
 use crate::{LISTENERS, STALLED};
 
