@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use steno_journal::Level;
-use steno_server::http::{Announced, Api, ApiOptions, Defences, Limits, Reached, new_token, serve};
+use steno_server::http::{Api, ApiOptions, Defences, Endpoint, EndpointFile, Limits, new_token, serve};
 use tokio::sync::watch;
 
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ const LAST_WORK: Duration = Duration::from_secs(1);
 pub struct BackgroundServer {
     api: Arc<Api>,
     url: String,
-    announced: Announced,
+    announced: EndpointFile,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,8 +43,8 @@ impl BackgroundServer {
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
         let (url, token) = (format!("http://127.0.0.1:{port}"), new_token());
-        let reached = Reached { url: url.clone(), token: token.clone(), pid: std::process::id() };
-        let announced = Announced::write(store.disk(), port, &reached)?;
+        let reached = Endpoint { url: url.clone(), token: token.clone(), pid: std::process::id() };
+        let announced = EndpointFile::write(store.disk(), port, &reached)?;
         let level = Level::from(settings.level.value);
         recording::raise_file_limit();
         let limits = Limits::default().within(recording::open_files_max().unwrap_or(usize::MAX));

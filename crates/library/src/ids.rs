@@ -161,7 +161,7 @@ mod tests {
     const RUN: &str = "550e8400-e29b-41d4-a716-446655440000";
 
     #[test]
-    fn a_uuid_needs_no_hyphens_and_no_other_ones() {
+    fn parse_id_accepts_all_hyphens_or_none() {
         let run = RunId::parse(RUN).unwrap();
         for good in [
             RUN,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_found_by_its_beginning_and_by_its_end() {
+    fn parts_match_the_beginning_and_the_end() {
         check("01a1", &[1, 2]);
         check("01A1DE1670", &[1]);
         check("01a1de16-70", &[1]);
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_begins_one_and_ends_another_means_both() {
+    fn part_may_match_two_ids() {
         check("0a1a", &[1, 3]);
         check("80a1a", &[1]);
         check("0a1a2", &[3]);
     }
 
     #[test]
-    fn fewer_than_four_characters_mean_nothing_but_a_whole_id() {
+    fn short_parts_match_only_whole_ids() {
         check("01a", &[]);
         let short = IdIndex::new([("t1".to_owned(), 9)]);
         assert_eq!(short.exact("T1"), [&("t1".to_owned(), 9)]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_part_means_nothing_else_and_one_less_does() {
+    fn shortest_part_is_unique_and_minimal() {
         let index = index();
         for (id, meaning, want) in [
             ("01a1de16-70f1-7b22-83bd-da0ac9b80a1a", 1, ("01a1de16-70f1-7b22-83bd-da0ac9b", "80a1a", "")),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_mean_the_same_do_not_stand_in_each_others_way() {
+    fn ids_with_one_meaning_share_a_part() {
         let index =
             IdIndex::new([(RUN.to_owned(), 1), (RUN.to_owned(), 1), (RUN.replace("0000", "0001"), 2)]);
         assert_eq!(index.shortest(RUN, &1), ShortestPart::End(4));

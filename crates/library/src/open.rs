@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn files_below_a_directory_are_read_family_by_family_with_copies_merged() {
+    fn open_groups_files_of_a_directory_by_family() {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, lines: &[String]| {
             let path = dir.path().join(name);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_with_nothing_of_an_agent_has_no_family_and_says_so() {
+    fn open_rejects_a_file_of_no_agent() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notes.jsonl");
         std::fs::write(&path, "[]\n").unwrap();

@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_an_event_stands_behind_a_colon() {
+    fn split_event_reads_the_number_after_a_colon() {
         let seq = Seq::new;
         for (text, want) in [
             ("550e8400:12", ("550e8400", seq(12))),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_may_have_a_colon_in_its_name() {
+    fn split_event_keeps_colons_of_existing_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t:1");
         std::fs::write(&path, "").unwrap();

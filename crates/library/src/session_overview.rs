@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn its_own_file_says_what_it_is_and_all_runs_how_long_it_lasted() {
+    fn overview_uses_own_file_for_names_and_all_runs_for_times() {
         let seen =
             session(&[1, 2], &[3], &[overview(1, 20, false), overview(2, 10, false), overview(3, 50, false)]);
         assert_eq!((seen.name.as_deref(), seen.project.as_deref()), (Some("n1"), Some("/w/1")));
@@ -164,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn without_its_own_file_the_first_of_its_runs_says_it() {
+    fn overview_without_own_file_uses_the_first_run() {
         let seen = session(&[3, 2], &[], &[overview(2, 10, false), overview(3, 50, false)]);
         assert_eq!((seen.name.as_deref(), seen.project.as_deref()), (Some("n2"), Some("/w/2")));
     }
 
     #[test]
-    fn it_is_recording_while_one_of_its_runs_is() {
+    fn session_is_recording_while_one_run_is() {
         assert_eq!(session(&[1], &[3], &[overview(1, 1, false), overview(3, 2, true)]).state, "recording");
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_its_file_with_copies_streams_and_children() {
+    fn session_groups_copies_streams_and_children() {
         check(&[(1, 0, 0)], &[(1, &[1], &[])]);
         check(&[(2, 1, 0), (1, 0, 0), (3, 2, 0)], &[(1, &[1], &[2, 3])]);
         check(&[(9, 0, 5), (5, 0, 0), (3, 0, 5)], &[(5, &[5, 3, 9], &[])]);
@@ -165,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_the_agents_own_also_where_its_file_is_not_stored() {
+    fn session_id_is_the_agents_id_without_its_file() {
         check(&[(9, 0, 5), (3, 0, 5)], &[(5, &[3, 9], &[])]);
     }
 
     #[test]
-    fn a_child_whose_parent_is_not_stored_is_a_session_of_its_own() {
+    fn child_without_stored_parent_is_a_session() {
         check(&[(9, 5, 0)], &[(9, &[9], &[])]);
         check(&[(9, 5, 0), (8, 5, 0), (7, 8, 0)], &[(8, &[8], &[7]), (9, &[9], &[])]);
         check(&[(12, 11, 2)], &[(2, &[12], &[])]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_of_a_child_elsewhere_stands_below_its_parent() {
+    fn child_runs_of_other_channels_are_below_the_parent() {
         // Thread 2 was begun by thread 1 on a connection, which shows them as 11 and 12.
         check(&[(11, 0, 1), (12, 11, 2)], &[(1, &[11], &[12])]);
         check(&[(11, 0, 1), (12, 11, 2), (1, 0, 0), (2, 1, 0)], &[(1, &[1, 11], &[2, 12])]);
@@ -207,20 +207,20 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_names_one_that_names_another_shows_the_last_ones_session() {
+    fn session_links_are_followed_to_the_last() {
         check(&[(1, 0, 0), (2, 0, 1), (3, 0, 2)], &[(1, &[1, 2, 3], &[])]);
         check(&[(2, 0, 1), (3, 0, 2)], &[(1, &[2, 3], &[])]);
         check(&[(1, 0, 2), (2, 0, 3), (3, 0, 1)], &[(1, &[1, 2, 3], &[])]);
     }
 
     #[test]
-    fn a_circle_is_one_session() {
+    fn circular_links_are_one_session() {
         check(&[(1, 2, 0), (2, 3, 0), (3, 1, 0), (4, 3, 0)], &[(1, &[1], &[2, 3, 4])]);
         check(&[(1, 0, 2), (2, 0, 1)], &[(1, &[1, 2], &[])]);
     }
 
     #[test]
-    fn a_run_shows_the_session_that_it_names_and_a_child_itself() {
+    fn owner_is_the_named_session_or_the_run() {
         let heads = [(1, 0, 0), (2, 1, 0), (9, 0, 1), (7, 0, 2)].map(head);
         let relations = Relations::of(&heads);
         for (run, want) in [(1, 1), (9, 1), (2, 2), (7, 2), (8, 8)] {

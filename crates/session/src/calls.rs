@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outcome_of_three_results_is_the_same_in_every_order() {
+    fn outcome_does_not_depend_on_the_order_of_results() {
         let results = results();
         let mut compared = 0;
         for first in &results {
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_more_makes_an_outcome_no_less_exact() {
+    fn another_result_never_makes_an_outcome_less_exact() {
         let of = |word: &str, fidelity: &str| CallResult {
             outcome: Some(word.into()),
             fidelity: Some(fidelity.into()),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_anything_but_a_word_for_none() {
+    fn null_false_and_empty_are_not_errors() {
         check_error(r#"{"error":"exit 1"}"#, Some("exit 1"));
         check_error(r#"{"error":{"code":5}}"#, Some(r#"{"code":5}"#));
         for none in ["{}", "null", "[1]", r#"{"error":null}"#, r#"{"error":""}"#, r#"{"error":false}"#] {

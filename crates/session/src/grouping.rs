@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_ends_a_response_wherever_results_stand() {
+    fn usage_ends_a_response() {
         check("wc$owc$o", &["wc$", "wc$"]);
         check("wcc$wc", &["wcc$", "wc"]);
         check("wccoo$wcc", &["wccoo$", "wcc"]);
@@ -210,27 +210,27 @@ mod tests {
     }
 
     #[test]
-    fn a_response_without_words_has_its_usage() {
+    fn response_without_words_keeps_its_usage() {
         check("wc$$wc$", &["wc$", "$", "wc$"]);
         check("w$|$|w$", &["w$", "$", "w$"]);
     }
 
     #[test]
-    fn without_usage_a_response_ends_when_its_calls_have_their_results() {
+    fn without_usage_results_end_a_response() {
         check("wcocowcow", &["wco", "co", "wco", "w"]);
         check("wccoow", &["wccoo", "w"]);
         check("ww|w", &["ww", "w"]);
     }
 
     #[test]
-    fn what_was_split_before_the_first_usage_is_put_together() {
+    fn usage_joins_responses_that_were_split() {
         check("wcoco$co$", &["wcoco$", "co$"]);
         check("wco|co$", &["wco", "co$"]);
         check("wcocow$", &["wco", "co", "w$"]);
     }
 
     #[test]
-    fn words_after_all_results_are_another_response() {
+    fn words_after_all_results_begin_a_new_response() {
         check("w$wcow$", &["w$", "wco", "w$"]);
         check("w$wccow$", &["w$", "wccow$"]);
     }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_path_above_has_the_value() {
+    fn around_finds_the_nearest_path_above() {
         let mut tree = PathTree::default();
         assert_eq!(tree.insert("a", 1), None);
         assert_eq!(tree.insert("a.b.c", 2), None);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_path_costs_a_bounded_number_of_names() {
+    fn deep_paths_have_a_bounded_cost() {
         let deep = vec!["a"; 10_000].join(".");
         assert_eq!(names(&deep).count(), StepPath::NAMES_MAX);
         let mut tree = PathTree::default();

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_are_counted_once_and_turns_only_instead_of_them() {
+    fn responses_count_once_and_turn_totals_only_instead() {
         check(&["{}", r#"{"usage":null}"#], None, false);
         let (early, late) = (
             r#"{"response":"r1","usage":{"in":5,"out":1},"final":false}"#,

@@ -122,9 +122,7 @@ fn what_was_asked_for_and_is_not_there_is_named() {
     assert!(said.err.contains("turn `turn_1` belongs to thread `thr_1`, not to `thr_2`"), "{said:?}");
     let said = receipt(&steno, &["export", "--thread", "x", "--turn", "y", "--records", "nowhere"]);
     assert_eq!(said.code, 3, "{said:?}");
-    for (text, why) in
-        [("{}", "schema_id"), ("not json", "this is no receipt"), ("\u{1b}[2J", "this is no receipt")]
-    {
+    for (text, why) in [("{}", "schema_id"), ("not json", "not a receipt"), ("\u{1b}[2J", "not a receipt")] {
         let said = steno.run_with(&["receipt", "verify", "-"], text.as_bytes());
         assert!(said.code == 1 && said.err.contains(why) && !said.err.contains('\u{1b}'), "{said:?}");
     }
@@ -142,10 +140,7 @@ fn receipts_are_verified_against_all_that_there_may_be() {
     for args in [&[][..], &["--transcript", &transcript], &["--lines", &path("lines")]] {
         let said = receipt(&steno, &[&["verify", &path("receipt")], args].concat());
         assert!(said.code == 0 && said.out.starts_with("the receipt holds\n"), "{args:?}: {said:?}");
-        assert!(
-            said.out.contains("not proven  that what the agent has recorded of itself is true"),
-            "{said:?}"
-        );
+        assert!(said.out.contains("not proven  that the agent's own records are true"), "{said:?}");
     }
     let said = receipt(&steno, &["verify", &path("receipt"), "--json"]);
     let json = &said.json()[0];
@@ -157,7 +152,7 @@ fn receipts_are_verified_against_all_that_there_may_be() {
     fs::write(path("receipt"), changed).unwrap();
     let said = receipt(&steno, &["verify", &path("receipt")]);
     assert_eq!(said.code, 1);
-    let why = "`side_effect_boundary.command_execution_count` is 2 in the receipt, and 1 by the record";
+    let why = "`side_effect_boundary.command_execution_count` is 2 in the receipt and 1 in the record";
     assert_eq!((said.out, said.err), ("the receipt does not hold\n".to_owned(), format!("error: {why}\n")));
     let said = receipt(&steno, &["verify", &path("receipt"), "--json"]);
     assert_eq!((said.code, said.json()), (1, vec![json!({"holds": false, "error": why})]));
@@ -245,10 +240,10 @@ fn what_is_no_receipt_or_nothing_to_check_it_against_is_refused_with_what_helps(
         (&["dir"][..], 3, "`dir` is not a regular file", "`-` for stdin"),
         (&["pipe"], 3, "`pipe` is not a regular file", "`-` for stdin"),
         (&["nowhere"], 3, "cannot read `nowhere`", ""),
-        (&["empty"], 1, "this is no receipt: there is nothing in it", printed),
-        (&["bytes"], 1, "this is no receipt: it is not text", printed),
-        (&["text"], 1, "this is no receipt: not JSON", printed),
-        (&["layout"], 1, "not in the same bytes", printed),
+        (&["empty"], 1, "not a receipt: it is empty", printed),
+        (&["bytes"], 1, "not a receipt: it is not text", printed),
+        (&["text"], 1, "not a receipt: not JSON", printed),
+        (&["layout"], 1, "the bytes differ", printed),
         (&["other-run"], 1, "no run 09090909", "check it without this store"),
         (&["receipt", "--transcript", "dir"], 2, "`dir` is a directory, not a transcript", ""),
         (&["receipt", "--transcript", "agents.jsonl"], 2, AGENTS, "`steno events agents.jsonl` shows it"),

@@ -220,7 +220,7 @@ mod tests {
     const LINE: &str = r#"{"type":"user","uuid":"u1","sessionId":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2026-06-08T08:14:42.123Z","message":{"role":"user","content":"Fix it."}}"#;
 
     #[test]
-    fn a_file_is_opened_once_for_all_that_is_asked_of_it() {
+    fn file_is_opened_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         std::fs::write(&path, format!("{LINE}\n")).unwrap();

@@ -5,27 +5,27 @@ use std::io;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::Reached;
+use crate::ServerAddress;
 
 /// A connection that is kept.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
-    reached: Reached,
+    reached: ServerAddress,
 }
 
 impl Connection {
-    pub(crate) async fn open(reached: &Reached) -> io::Result<Self> {
+    pub(crate) async fn open(reached: &ServerAddress) -> io::Result<Self> {
         Self::with(TcpSocket::new_v4()?, reached).await
     }
 
     /// Opens a connection that the system keeps little for: who does not read it is felt soon.
-    pub(crate) async fn narrow(reached: &Reached) -> io::Result<Self> {
+    pub(crate) async fn narrow(reached: &ServerAddress) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(4096)?;
         Self::with(socket, reached).await
     }
 
-    async fn with(socket: TcpSocket, reached: &Reached) -> io::Result<Self> {
+    async fn with(socket: TcpSocket, reached: &ServerAddress) -> io::Result<Self> {
         let stream = socket.connect(([127, 0, 0, 1], reached.port).into()).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream), reached: reached.clone() })

@@ -22,7 +22,7 @@ pub(crate) enum Listener {
 }
 
 /// What a listener has heard.
-pub(crate) struct Heard {
+pub(crate) struct ListenerReport {
     pub(crate) kind: Listener,
     pub(crate) run: u32,
     pub(crate) events: u64,
@@ -40,7 +40,7 @@ pub(crate) async fn start(
     server: &Server,
     runs: &[Run],
     stop: watch::Receiver<bool>,
-) -> Outcome<Vec<JoinHandle<Heard>>> {
+) -> Outcome<Vec<JoinHandle<ListenerReport>>> {
     // Those who do not read are at the busier runs, where that shows.
     let (listened, busy): (Vec<&Run>, Vec<&Run>) = runs.iter().partition(|run| run.is_listened_to);
     let mut listeners = Vec::new();
@@ -68,8 +68,8 @@ async fn listen(
     run: u32,
     kind: Listener,
     mut stop: watch::Receiver<bool>,
-) -> Heard {
-    let mut heard = Heard { kind, run, events: 0, last: 1, gaps: 0, lagged: false, ended: false };
+) -> ListenerReport {
+    let mut heard = ListenerReport { kind, run, events: 0, last: 1, gaps: 0, lagged: false, ended: false };
     if kind == Listener::Stalls {
         stop.wait_for(|stop| *stop).await.ok();
     }
@@ -102,7 +102,7 @@ fn seq(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(id).ok()?.split('.').next()?.parse().ok()
 }
 
-pub(crate) async fn join(listeners: Vec<JoinHandle<Heard>>) -> Outcome<Vec<Heard>> {
+pub(crate) async fn join(listeners: Vec<JoinHandle<ListenerReport>>) -> Outcome<Vec<ListenerReport>> {
     let mut heard = Vec::new();
     for listener in listeners {
         heard.push(listener.await?);

@@ -17,12 +17,12 @@ use steno_testkit::bench_report::{Row, float, rounded};
 use steno_testkit::bench_suite::Suite;
 use tokio::sync::watch;
 
-use listeners::{Heard, Listener};
-use recorders::{Recorded, plan};
+use listeners::{Listener, ListenerReport};
+use recorders::{RunResult, plan};
 use server::Server;
 
 /// How long the load lasts, and how much of that a kill waits.
-const LASTS: Duration = Duration::from_secs(20);
+const LOAD_DURATION: Duration = Duration::from_secs(20);
 const KILLED_AFTER: Duration = Duration::from_secs(8);
 /// How many listen, and how many of them do not read.
 const LISTENERS: usize = 300;
@@ -53,8 +53,10 @@ async fn bear(suite: &Suite) -> Outcome<()> {
     let (stop, stopped) = watch::channel(false);
     let listeners = listeners::start(&server, &runs, stopped.clone()).await?;
     let peak = server.watch_memory();
-    let recorders: Vec<_> =
-        runs.iter().map(|run| tokio::spawn(recorders::record(server.reached(), *run, LASTS))).collect();
+    let recorders: Vec<_> = runs
+        .iter()
+        .map(|run| tokio::spawn(recorders::record(server.reached(), *run, LOAD_DURATION)))
+        .collect();
     let recorded = recorders::join(recorders).await?;
     // Who reads gets the rest in a moment.
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -68,9 +70,9 @@ async fn bear(suite: &Suite) -> Outcome<()> {
     Ok(())
 }
 
-fn report(suite: &Suite, recorded: &[Recorded], heard: &[Heard], memory_mb: f64) {
+fn report(suite: &Suite, recorded: &[RunResult], heard: &[ListenerReport], memory_mb: f64) {
     let events: u64 = recorded.iter().map(|run| run.acknowledged).sum();
-    let seconds = LASTS.as_secs_f64();
+    let seconds = LOAD_DURATION.as_secs_f64();
     let mut latencies: Vec<Duration> =
         recorded.iter().flat_map(|run| run.latencies.iter().copied()).collect();
     latencies.sort();
@@ -84,14 +86,14 @@ fn report(suite: &Suite, recorded: &[Recorded], heard: &[Heard], memory_mb: f64)
             .with("ack_p99_ms", rounded(at(99)))
             .with("runs", recorded.len()),
     );
-    let (read, stalled): (Vec<&Heard>, Vec<&Heard>) =
+    let (read, stalled): (Vec<&ListenerReport>, Vec<&ListenerReport>) =
         heard.iter().partition(|heard| heard.kind == Listener::Reads);
     let delivered: u64 = read.iter().map(|heard| heard.events).sum();
     suite.take(
         Row::new("load, events delivered a second", float(delivered) / seconds, "1/s")
             .at_least(DELIVERIES_PER_S),
     );
-    let behind = |heard: &&&Heard| {
+    let behind = |heard: &&&ListenerReport| {
         recorded.iter().find(|run| run.run == heard.run).is_some_and(|run| heard.last < run.acknowledged + 1)
     };
     let incomplete = read.iter().filter(|heard| heard.gaps > 0 || behind(heard)).count();
@@ -117,8 +119,10 @@ async fn be_killed(suite: &Suite) -> Outcome<()> {
     recorders::begin(&server, &runs).await?;
     let (stop, stopped) = watch::channel(false);
     let listeners = listeners::start(&server, &runs, stopped).await?;
-    let recorders: Vec<_> =
-        runs.iter().map(|run| tokio::spawn(recorders::record(server.reached(), *run, LASTS))).collect();
+    let recorders: Vec<_> = runs
+        .iter()
+        .map(|run| tokio::spawn(recorders::record(server.reached(), *run, LOAD_DURATION)))
+        .collect();
     tokio::time::sleep(KILLED_AFTER).await;
     server.kill()?;
     stop.send(true).ok();
@@ -132,4 +136,4 @@ async fn be_killed(suite: &Suite) -> Outcome<()> {
 }
 
 /// How a server is reached, for everybody who asks.
-type Reached = Arc<server::Reached>;
+type ServerAddress = Arc<server::ServerAddress>;

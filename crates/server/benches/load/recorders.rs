@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use steno_testkit::bench_programs::Outcome;
 use tokio::task::JoinHandle;
 
-use crate::Reached;
+use crate::ServerAddress;
 use crate::client::Connection;
 use crate::server::Server;
 
@@ -23,7 +23,7 @@ pub(crate) struct Run {
 }
 
 /// What became of a run.
-pub(crate) struct Recorded {
+pub(crate) struct RunResult {
     pub(crate) run: u32,
     /// How many events were acknowledged, its first one left out.
     pub(crate) acknowledged: u64,
@@ -72,8 +72,8 @@ fn events(count: u64, run: Run) -> String {
 }
 
 /// Records until the time is over, or the server is gone.
-pub(crate) async fn record(reached: Reached, run: Run, lasts: Duration) -> Recorded {
-    let mut recorded = Recorded { run: run.number, acknowledged: 0, latencies: Vec::new() };
+pub(crate) async fn record(reached: ServerAddress, run: Run, lasts: Duration) -> RunResult {
+    let mut recorded = RunResult { run: run.number, acknowledged: 0, latencies: Vec::new() };
     let batch = if run.is_listened_to { BATCH_LISTENED } else { BATCH_OTHER };
     let (body, head) = (events(batch, run), head(run));
     let Ok(mut connection) = Connection::open(&reached).await else { return recorded };
@@ -98,7 +98,7 @@ pub(crate) async fn record(reached: Reached, run: Run, lasts: Duration) -> Recor
     recorded
 }
 
-pub(crate) async fn join(recorders: Vec<JoinHandle<Recorded>>) -> Outcome<Vec<Recorded>> {
+pub(crate) async fn join(recorders: Vec<JoinHandle<RunResult>>) -> Outcome<Vec<RunResult>> {
     let mut recorded = Vec::new();
     for recorder in recorders {
         recorded.push(recorder.await?);

@@ -11,12 +11,12 @@ use std::time::Duration;
 use steno_testkit::bench_programs::Outcome;
 use steno_testkit::bench_report::target_dir;
 
-use crate::recorders::{Recorded, id};
+use crate::recorders::{RunResult, id};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How a server is reached.
-pub(crate) struct Reached {
+pub(crate) struct ServerAddress {
     pub(crate) port: u16,
     pub(crate) token: String,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Reached {
 pub(crate) struct Server {
     child: Child,
     store: tempfile::TempDir,
-    reached: Arc<Reached>,
+    reached: Arc<ServerAddress>,
 }
 
 /// The most memory that was seen, in kilobytes.
@@ -52,10 +52,10 @@ impl Server {
         let port =
             told["url"].as_str().and_then(|url| url.rsplit(':').next()?.parse().ok()).ok_or("no port")?;
         let token = file["token"].as_str().ok_or("no token")?.to_owned();
-        Ok(Self { child, store, reached: Arc::new(Reached { port, token }) })
+        Ok(Self { child, store, reached: Arc::new(ServerAddress { port, token }) })
     }
 
-    pub(crate) fn reached(&self) -> Arc<Reached> {
+    pub(crate) fn reached(&self) -> Arc<ServerAddress> {
         Arc::clone(&self.reached)
     }
 
@@ -92,7 +92,7 @@ impl Server {
     }
 
     /// Returns how many acknowledged events are not in the transcripts, which are read as plain files.
-    pub(crate) fn lost(&self, recorded: &[Recorded]) -> Outcome<u64> {
+    pub(crate) fn lost(&self, recorded: &[RunResult]) -> Outcome<u64> {
         let mut lost = 0;
         for run in recorded {
             let path = self.store.path().join(format!("transcripts/{}.jsonl", id(run.run)));

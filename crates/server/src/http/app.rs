@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::Limits;
 use super::guard::{Defences, Guard};
-use super::memory_budget::Room;
+use super::memory_budget::MemoryBudget;
 use super::recorders::Recorders;
 use super::work::Workers;
 use crate::live::Hub;
@@ -28,13 +28,13 @@ pub(super) fn json_response(json: Bytes) -> Response {
     response
 }
 
-/// How the API is opened.
+/// Options of the API.
 pub struct ApiOptions {
     /// The port that it listens at.
     pub port: u16,
-    /// The token that has to be shown.
+    /// The token that clients have to send.
     pub token: String,
-    /// What an acknowledgement promises, unless a request says otherwise.
+    /// What an acknowledgement guarantees, unless a request says otherwise.
     pub level: Level,
     /// The limits.
     pub limits: Limits,
@@ -51,14 +51,14 @@ pub struct Api {
     pub(super) limits: Limits,
     pub(super) level: Level,
     pub(super) listeners: Arc<Semaphore>,
-    /// Where bodies are put that are being received.
-    pub(super) bodies: Room,
-    /// Where they become events, which takes more.
-    pub(super) parsing: Room,
-    /// Where answers are put, until they were read.
-    pub(super) answers: Room,
-    /// Where lines are put that are too long to wait in the queues of live streams.
-    pub(super) long_lines: Room,
+    /// Memory for bodies that are being received.
+    pub(super) bodies: MemoryBudget,
+    /// Memory for parsed bodies, which take more.
+    pub(super) parsing: MemoryBudget,
+    /// Memory for answers until they are sent.
+    pub(super) answers: MemoryBudget,
+    /// Memory for lines that are too long for the queues of live streams.
+    pub(super) long_lines: MemoryBudget,
     /// Becomes true when the server stops.
     pub(super) stopping: watch::Sender<bool>,
     pub(super) workers: Workers,
@@ -66,7 +66,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// Opens the catalog of the store, to be read anew.
+    /// Opens a new catalog of the store.
     pub(super) fn library(&self) -> Library {
         Library::new(Some(self.store.clone()))
     }
@@ -83,10 +83,10 @@ impl Api {
             limits,
             level,
             listeners: Arc::new(Semaphore::new(limits.listeners)),
-            bodies: Room::new(limits.room_bytes),
-            parsing: Room::new(limits.room_bytes),
-            answers: Room::new(limits.room_bytes),
-            long_lines: Room::new(limits.room_bytes),
+            bodies: MemoryBudget::new(limits.room_bytes),
+            parsing: MemoryBudget::new(limits.room_bytes),
+            answers: MemoryBudget::new(limits.room_bytes),
+            long_lines: MemoryBudget::new(limits.room_bytes),
             stopping: watch::channel(false).0,
             workers: Workers::new(&limits),
             started: Instant::now(),
@@ -94,36 +94,36 @@ impl Api {
         })
     }
 
-    /// Makes a link that lets a browser in, once.
+    /// Makes a link that logs a browser in once.
     #[must_use]
     pub fn link(&self) -> String {
         self.guard.link()
     }
 
-    /// Closes what was being recorded.
+    /// Closes all runs that are being recorded.
     pub fn close(&self) {
         self.recorders.close_all();
     }
 }
 
-/// How the server does.
+/// The state of the server.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Health {
     /// Always `ok`.
     status: &'static str,
     /// The version of the program.
     version: &'static str,
-    /// For how long it has served.
+    /// How long the server has been running.
     uptime_ms: u64,
     /// How many live streams there are.
     listeners: usize,
-    /// To how many runs.
+    /// How many runs have live streams.
     runs_listened_to: usize,
-    /// How many runs are recorded through it at the moment.
+    /// How many runs are being recorded over HTTP.
     runs_recorded: usize,
 }
 
-/// Say that the server is there
+/// Check that the server is running
 #[utoipa::path(get, path = "/v1/health", responses((status = 200, body = Health)))]
 pub(super) async fn health(State(api): State<Arc<Api>>) -> Json<Health> {
     Json(Health {

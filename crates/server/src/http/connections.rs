@@ -1,4 +1,4 @@
-//! Connections: taken on loopback alone, so many at a time, each request checked before it is looked at.
+//! Connections: accepted on loopback only, up to a limit. The guard checks each request before it is routed.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,30 +17,30 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt as _;
 
-use super::guard::Passed;
-use super::paced_stream::Paced;
+use super::guard::Access;
+use super::paced_stream::PacedStream;
 use super::routes::router;
-use super::unauthenticated::{Stranger, Strangers};
+use super::unauthenticated::{PendingPeer, PendingPeers};
 use super::{Api, Problem};
 
-/// How often runs are closed that nobody records any more.
+/// How often idle runs are closed.
 const CLOSING_INTERVAL: Duration = Duration::from_secs(2);
-/// How long answers may take to their end when the server stops.
+/// How long open answers may take when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
-/// How long to wait after a connection could not be taken: descriptors may be short.
+/// How long to wait after accepting a connection failed: the process may be out of file descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
-/// How long at least between two words of that.
+/// The least time between two warnings about that.
 const FAILURES_INTERVAL: Duration = Duration::from_mins(1);
-/// How much the system holds for whoever does not read. It says that there is room again when a third of it was read: with
-/// less, it is seen sooner that somebody reads slowly.
+/// The size of the socket's send buffer. The system reports free space when a third of it was read, so a small buffer
+/// shows slow readers sooner.
 const SEND_BYTES: usize = 256 * 1024;
-/// How long a request's first line and headers may be.
+/// The longest request line with headers.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Serves the API until `stop` becomes true; then lets answers come to their end.
+/// Serves the API until `stop` becomes true, and then finishes open answers.
 pub async fn serve(listener: TcpListener, api: Arc<Api>, mut stop: watch::Receiver<bool>) {
     let free = Arc::new(Semaphore::new(api.limits.connections));
-    let strangers = Arc::new(Strangers::default());
+    let strangers = Arc::new(PendingPeers::default());
     let router = router(Arc::clone(&api));
     let mut failed = None;
     tokio::spawn(close_quiet(Arc::clone(&api), stop.clone()));
@@ -53,14 +53,15 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, mut stop: watch::Receiv
             Ok(accepted) => accepted,
             Err(error) => {
                 if failed.is_none_or(|at: Instant| at.elapsed() >= FAILURES_INTERVAL) {
-                    tracing::warn!(%error, "a connection cannot be taken; it waits until that is possible");
+                    tracing::warn!(%error, "cannot accept a connection; trying again");
                     failed = Some(Instant::now());
                 }
                 tokio::time::sleep(AFTER_FAILURE).await;
                 continue;
             }
         };
-        let visit = Visit { api: Arc::clone(&api), router: router.clone(), stranger: strangers.enter() };
+        let visit =
+            ConnectionHandler { api: Arc::clone(&api), router: router.clone(), stranger: strangers.enter() };
         let stop = stop.clone();
         tokio::spawn(async move {
             visit.answer(stream, stop).await;
@@ -73,7 +74,7 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, mut stop: watch::Receiv
     tokio::task::spawn_blocking(move || api.close()).await.ok();
 }
 
-/// Closes runs now and then that nobody records any more.
+/// Closes idle runs regularly.
 async fn close_quiet(api: Arc<Api>, mut stop: watch::Receiver<bool>) {
     while tokio::time::timeout(CLOSING_INTERVAL, stopped(&mut stop)).await.is_err() {
         let api = Arc::clone(&api);
@@ -81,28 +82,28 @@ async fn close_quiet(api: Arc<Api>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Waits until somebody says stop, or nobody is left who could.
+/// Waits until `stop` is true or its sender is gone.
 pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     stop.wait_for(|stop| *stop).await.ok();
 }
 
-/// Waits so long for something.
+/// Waits for something, up to a time limit.
 pub(super) async fn within<T>(
     patience: Duration,
     something: impl Future<Output = Result<T, Problem>>,
     detail: &str,
 ) -> Result<T, Problem> {
-    let late = |_| Problem::new(StatusCode::GATEWAY_TIMEOUT, "too-slow", "It took too long", detail);
+    let late = |_| Problem::new(StatusCode::GATEWAY_TIMEOUT, "too-slow", "Timeout", detail);
     tokio::time::timeout(patience, something).await.map_err(late)?
 }
 
-/// Takes a connection when there is room for one.
+/// Accepts a connection when one is free.
 async fn accept(
     listener: &TcpListener,
     free: &Arc<Semaphore>,
-    strangers: &Strangers,
+    strangers: &PendingPeers,
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    // A connection has to be there before anybody makes room for it.
+    // Peers without the token are only dropped when a connection is waiting.
     let (stream, from) = listener.accept().await?;
     let mut permit = std::pin::pin!(Arc::clone(free).acquire_owned());
     let permit = loop {
@@ -113,23 +114,23 @@ async fn accept(
         }
     };
     let permit = permit.map_err(io::Error::other)?;
-    // Bound to loopback nobody else gets here; a listener that was handed over may be bound otherwise.
+    // A listener that was passed in may be bound to another address than loopback.
     if !from.ip().to_canonical().is_loopback() {
         return Err(io::Error::other(format!("{from} is not on this machine")));
     }
     Ok((stream, permit))
 }
 
-/// A connection, and who it is.
+/// Handles the requests of one connection.
 #[derive(Clone)]
-struct Visit {
+struct ConnectionHandler {
     api: Arc<Api>,
     router: Router,
-    stranger: Arc<Stranger>,
+    stranger: Arc<PendingPeer>,
 }
 
-impl Visit {
-    /// Answers what comes over a connection, until it ends or has to.
+impl ConnectionHandler {
+    /// Answers requests until the connection ends or is dropped.
     async fn answer(self, stream: TcpStream, mut stop: watch::Receiver<bool>) {
         stream.set_nodelay(true).ok();
         set_socket_send_buffer_size(&stream, SEND_BYTES).ok();
@@ -144,7 +145,7 @@ impl Visit {
             .header_read_timeout(patience)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_header_size(HEAD_BYTES_MAX);
-        let connection = builder.serve_connection(TokioIo::new(Paced::new(stream, patience)), service);
+        let connection = builder.serve_connection(TokioIo::new(PacedStream::new(stream, patience)), service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             ended = connection.as_mut() => {
@@ -152,27 +153,27 @@ impl Visit {
                     tracing::debug!(%error, "a connection ended");
                 }
             }
-            () = stranger.has_to_go() => {}
-            // One without the token is not waited for.
-            () = stopped(&mut stop) => if stranger.is_known() {
+            () = stranger.evicted() => {}
+            // The server does not wait for clients without the token.
+            () = stopped(&mut stop) => if stranger.is_authenticated() {
                 connection.as_mut().graceful_shutdown();
                 connection.await.ok();
             }
         }
     }
 
-    /// Answers a request that may be asked.
+    /// Checks a request and answers it.
     async fn checked(&self, request: Request<Incoming>) -> Response {
         let mut response = match self.api.guard.check(&request) {
             Ok(passed) => {
-                self.stranger.becomes_known();
+                self.stranger.authenticate();
                 match passed {
-                    Passed::LogsIn => self.logged_in(),
-                    Passed::Asks => self.asked(request).await,
+                    Access::Login => self.logged_in(),
+                    Access::Request => self.asked(request).await,
                 }
             }
             Err(problem) => {
-                // Who is refused gets no second try over the same connection, behind which others wait.
+                // A refused client has to open a new connection, so that it does not take the place of others.
                 let mut response = problem.into_response();
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                 response
@@ -194,7 +195,7 @@ impl Visit {
         response
     }
 
-    /// Gives a browser its cookie, and sends it on without the code in its address.
+    /// Sets the browser's cookie, and redirects it to an address without the code.
     fn logged_in(&self) -> Response {
         let mut response = StatusCode::SEE_OTHER.into_response();
         let headers = response.headers_mut();
@@ -208,7 +209,7 @@ impl Visit {
         let answer = self.router.clone().oneshot(request.map(Body::new));
         let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
         if changes_something {
-            // It waits for nothing too long before it begins, and who asked has to know how it ended.
+            // No timeout here: each wait before the write is limited, and the client has to learn the result of the write.
             return answer.await;
         }
         let answer = within(self.api.limits.patience, async { Ok(answer.await) }, "ask for less at a time");

@@ -1,4 +1,4 @@
-//! The events of a run: page by page, or as a stream that goes on live.
+//! The events of a run: as pages, or as a live stream.
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ use super::work::{ANSWER_BYTES, Job};
 use super::{Api, Problem};
 use crate::live::FrameId;
 
-/// How many events a page has, if it is not said, and at most; and after how many bytes it ends.
+/// The default and the largest number of events of a page, and the size at which a page ends.
 const PAGE_LEN: usize = 1000;
 const PAGE_LEN_MAX: usize = 10_000;
 const PAGE_BYTES_MAX: usize = ANSWER_BYTES - 1024;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EventsQuery {
-    /// Begin after this event
+    /// Start after this event
     #[param(nullable = false)]
     since_seq: Option<u64>,
-    /// How many at most, of a page
+    /// Events per page
     #[param(nullable = false, minimum = 1, maximum = 10000)]
     limit: Option<usize>,
 }
 
 /// Read the events of a run
 ///
-/// As pages of JSON; with `Accept: text/event-stream` as a stream: those after `since_seq` or `Last-Event-ID`, and then each as it
-/// is recorded, by whatever process.
+/// Returns pages of JSON. With `Accept: text/event-stream`, returns a stream: the events after `since_seq` or `Last-Event-ID`,
+/// then each new event as any process records it.
 #[utoipa::path(get, path = "/v1/runs/{run}/events", params(RunPath, EventsQuery), responses(
-    (status = 200, description = "`events`, and in `next_since_seq` where to go on, if there are more", content_type = "application/json"),
+    (status = 200, description = "`events`, and `next_since_seq` to get the next page, if there is one", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
     (status = 409, body = Problem, content_type = "application/problem+json"),
@@ -49,23 +49,23 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if query.since_seq.is_some_and(|since| i64::try_from(since).is_err()) {
-        return Err(Problem::bad_request("`since_seq` is larger than any number of an event"));
+        return Err(Problem::bad_request("`since_seq` is too large"));
     }
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accept.split(',').any(|kind| kind.split(';').next().unwrap_or_default().trim() == "text/event-stream")
     {
-        // An empty one says that nothing was received.
+        // An empty header means that the client has received nothing.
         let last = headers.get("last-event-id").filter(|value| !value.is_empty());
         let start = match last.map(|value| value.to_str().ok().and_then(FrameId::parse)) {
             Some(Some(id)) => Start::Id(id),
-            Some(None) => return Err(Problem::bad_request("`Last-Event-ID` is no id of an event")),
+            Some(None) => return Err(Problem::bad_request("`Last-Event-ID` is not an event id")),
             None => Start::Seq(query.since_seq.unwrap_or(0)),
         };
         return stream(api, run, start).await;
     }
     let limit = query.limit.unwrap_or(PAGE_LEN);
     if !(1..=PAGE_LEN_MAX).contains(&limit) {
-        return Err(Problem::bad_request(format!("`limit` is a number from 1 to {PAGE_LEN_MAX}")));
+        return Err(Problem::bad_request(format!("`limit` must be a number from 1 to {PAGE_LEN_MAX}")));
     }
     let since = query.since_seq.unwrap_or(0);
     api.answer(move |api| page(api, run, since, limit)).await

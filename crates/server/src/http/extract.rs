@@ -1,4 +1,4 @@
-//! What requests say, read so that what cannot be read is a problem like any other.
+//! Extractors for paths and queries that fail with a [`Problem`].
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
@@ -12,7 +12,7 @@ use super::Problem;
 /// The UUID of a run.
 #[derive(ToSchema)]
 #[schema(pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$")]
-#[expect(dead_code, reason = "it is only described")]
+#[expect(dead_code, reason = "only its schema is used")]
 pub(super) struct RunUuid(String);
 
 /// The path of a run.
@@ -29,7 +29,7 @@ pub(super) struct RunPath {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct ThreadPath {
-    /// The session's UUID, or that of a run of it
+    /// The UUID of the session or of one of its runs
     #[param(value_type = RunUuid, inline)]
     #[serde(deserialize_with = "run_id")]
     pub(super) thread: RunId,
@@ -39,11 +39,11 @@ pub(super) struct ThreadPath {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct TurnPath {
-    /// The session's UUID, or that of a run of it
+    /// The UUID of the session or of one of its runs
     #[param(value_type = RunUuid, inline)]
     #[serde(deserialize_with = "run_id")]
     pub(super) thread: RunId,
-    /// The turn's step, or what its provider calls it
+    /// The step name of the turn, or the provider's id of it
     #[param(min_length = 1)]
     pub(super) turn: String,
 }
@@ -52,15 +52,15 @@ fn run_id<'de, D: Deserializer<'de>>(text: D) -> Result<RunId, D::Error> {
     RunId::parse(&String::deserialize(text)?).map_err(serde::de::Error::custom)
 }
 
-/// Reads a run's id that need not be there.
-pub(super) fn run_id_if_any<'de, D: Deserializer<'de>>(text: D) -> Result<Option<RunId>, D::Error> {
+/// Reads an optional run id.
+pub(super) fn optional_run_id<'de, D: Deserializer<'de>>(text: D) -> Result<Option<RunId>, D::Error> {
     run_id(text).map(Some)
 }
 
 /// The parameters of a path.
 pub(super) struct InPath<T>(pub(super) T);
 
-/// The parameters after the question mark.
+/// The parameters of a query.
 pub(super) struct InQuery<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for InPath<T> {

@@ -1,4 +1,4 @@
-//! Who may ask at all: checked before anything is looked up, on every path whether there is something or not.
+//! Checks whether a client may send a request, before routing and on every path.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,23 +9,23 @@ use constant_time_eq::constant_time_eq;
 
 use super::problem::Problem;
 
-/// Where a browser brings the code of a link.
+/// The path of login links.
 const LOGIN: &str = "/login";
-/// How many links wait to be followed, of more the oldest no longer work; and for how long each works.
+/// How many unused links are valid, and for how long.
 const LINKS_MAX: usize = 8;
 const LINK_LIFETIME: Duration = Duration::from_mins(10);
 
-/// The defences, each of which tests switch off to see that it matters.
+/// The checks of the guard. Tests switch each one off to show that it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is on or off by itself")]
 pub struct Defences {
-    /// The name that the request was sent to has to be ours.
+    /// The `Host` has to be this server.
     pub host: bool,
-    /// A page of another origin is turned away.
+    /// Pages of other origins are refused.
     pub origin: bool,
-    /// The token has to be there.
+    /// The token is required.
     pub token: bool,
-    /// What forms of a page can send is turned away.
+    /// Content types that HTML forms can send are refused.
     pub forms: bool,
 }
 
@@ -38,29 +38,29 @@ impl Default for Defences {
 /// Checks requests.
 pub(super) struct Guard {
     token: String,
-    /// What browsers show instead. It is no token: cookies go to every server on this machine that a browser visits.
+    /// The value of the browser's cookie. It is not the token, because browsers send cookies to every server on this machine.
     session: String,
-    /// What that cookie is called: browsers do not tell ports apart.
+    /// The name of the cookie. It has the port, because browsers do not separate cookies by port.
     cookie_name: String,
-    /// What we are called: `127.0.0.1`, `localhost` and `[::1]` with the port.
+    /// The valid hosts: `127.0.0.1`, `localhost` and `[::1]` with the port.
     hosts: [String; 3],
-    /// The codes of links that nobody has followed yet, and when they were made.
+    /// The codes of unused links, and when they were made.
     links: Mutex<VecDeque<(String, Instant)>>,
     defences: Defences,
 }
 
 /// What a request may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Passed {
-    /// It is answered.
-    Asks,
-    /// It has followed a link, and gets the token as a cookie.
-    LogsIn,
+pub(super) enum Access {
+    /// It is routed.
+    Request,
+    /// It has followed a login link, and gets a cookie.
+    Login,
 }
 
-/// How somebody has shown the token.
+/// How a client has authenticated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum Credential {
     Header,
     Cookie,
 }
@@ -78,7 +78,7 @@ impl Guard {
         }
     }
 
-    /// Makes a link that lets a browser in, once.
+    /// Makes a link that logs a browser in once.
     pub(super) fn link(&self) -> String {
         let code = new_token();
         let mut links = self.links();
@@ -93,28 +93,28 @@ impl Guard {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a request pass, or says why not.
-    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<Passed, Problem> {
+    /// Accepts a request, or returns why it is refused.
+    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<Access, Problem> {
         self.check_host(request)?;
         let has_origin = self.check_origin(request.headers())?;
         if request.method() == Method::GET && request.uri().path() == LOGIN {
-            return self.check_link(request.uri().query().unwrap_or_default()).map(|()| Passed::LogsIn);
+            return self.check_link(request.uri().query().unwrap_or_default()).map(|()| Access::Login);
         }
         let shown = self.check_token(request.headers())?;
         if changes_something(request.method()) {
-            // A browser sends the cookie along with whatever a page makes it send.
-            if self.defences.origin && shown == Some(Shown::Cookie) && !has_origin {
-                return Err(Problem::forbidden("with a cookie, a change has to say its origin"));
+            // A browser adds the cookie to requests that any page triggers.
+            if self.defences.origin && shown == Some(Credential::Cookie) && !has_origin {
+                return Err(Problem::forbidden("a change with a cookie needs an `Origin`"));
             }
         }
-        // No form sends anything else.
+        // HTML forms can send only GET and POST.
         if request.method() == Method::POST {
             self.check_form(request.headers())?;
         }
-        Ok(Passed::Asks)
+        Ok(Access::Request)
     }
 
-    /// Takes the code of a link, which works no second time.
+    /// Checks and removes the code of a link, which works once.
     fn check_link(&self, query: &str) -> Result<(), Problem> {
         let code = query.split('&').find_map(|pair| pair.strip_prefix("code=")).unwrap_or_default();
         let mut links = self.links();
@@ -122,64 +122,66 @@ impl Guard {
         let known = links.iter().position(|(known, _)| constant_time_eq(known.as_bytes(), code.as_bytes()));
         known.and_then(|at| links.remove(at)).map(|_| ()).ok_or_else(|| {
             Problem::unauthorized(
-                "this link was followed before, is older than ten minutes, or was never made: \
-                 `steno serve --link` prints one when it starts",
+                "this login link was already used, has expired, or is not valid: \
+                 `steno serve --link` prints a new one when it starts",
             )
         })
     }
 
-    /// A name that somebody else has pointed at this machine is not ours.
+    /// Refuses names that others have pointed at this machine (DNS rebinding).
     fn check_host<B>(&self, request: &Request<B>) -> Result<(), Problem> {
         if !self.defences.host {
             return Ok(());
         }
         let is_ours = |name: &str| self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name));
         let named = only(request.headers(), &header::HOST)
-            .map_err(|()| Problem::bad_request("there is more than one `Host`"))?
-            .ok_or_else(|| Problem::bad_request("there is no `Host`"))?;
+            .map_err(|()| Problem::bad_request("there is more than one `Host` header"))?
+            .ok_or_else(|| Problem::bad_request("there is no `Host` header"))?;
         let in_uri = request.uri().authority().map(axum::http::uri::Authority::as_str);
         if !is_ours(named) || in_uri.is_some_and(|name| !is_ours(name)) {
-            return Err(Problem::forbidden("the `Host` is none of ours"));
+            return Err(Problem::forbidden("the `Host` is not this server"));
         }
         Ok(())
     }
 
-    /// Returns whether the request says its origin, which is ours then.
+    /// Returns whether the request has an `Origin`, and refuses any other than this server.
     fn check_origin(&self, headers: &HeaderMap) -> Result<bool, Problem> {
         if !self.defences.origin {
             return Ok(true);
         }
         let origin = only(headers, &header::ORIGIN);
-        let Some(origin) = origin.map_err(|()| Problem::forbidden("there is more than one `Origin`"))? else {
+        let Some(origin) =
+            origin.map_err(|()| Problem::forbidden("there is more than one `Origin` header"))?
+        else {
             return Ok(false);
         };
         let host = origin.strip_prefix("http://");
         if host.is_some_and(|host| self.hosts.iter().any(|ours| ours == host)) {
             return Ok(true);
         }
-        Err(Problem::forbidden("the `Origin` is none of ours"))
+        Err(Problem::forbidden("the `Origin` is not this server"))
     }
 
-    fn check_token(&self, headers: &HeaderMap) -> Result<Option<Shown>, Problem> {
+    fn check_token(&self, headers: &HeaderMap) -> Result<Option<Credential>, Problem> {
         let is_it = |token: &str| constant_time_eq(token.as_bytes(), self.token.as_bytes());
         let bearer = only(headers, &header::AUTHORIZATION).ok().flatten();
         let bearer = bearer.and_then(|value| value.split_once(' '));
         if let Some((_, token)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
             if is_it(token) {
-                return Ok(Some(Shown::Header));
+                return Ok(Some(Credential::Header));
             }
         } else if self
             .cookies(headers)
             .any(|value| constant_time_eq(value.as_bytes(), self.session.as_bytes()))
         {
-            // A page of another port is of the same site, and gets the cookie sent along.
+            // A page of another port is of the same site, so the browser sends the cookie.
             let from = only(headers, &HeaderName::from_static("sec-fetch-site"));
             let is_ours =
                 from.is_ok_and(|from| from.is_none_or(|from| ["same-origin", "none"].contains(&from)));
             if self.defences.origin && !is_ours {
-                return Err(Problem::forbidden("a page from elsewhere has asked"));
+                return Err(Problem::forbidden("the request comes from a page of another origin"));
             }
-            return Ok(Some(Shown::Cookie));
+            return Ok(Some(Credential::Cookie));
         }
         if self.defences.token {
             return Err(Problem::unauthorized(
@@ -194,20 +196,18 @@ impl Guard {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let is_json = ["application/json", "application/x-ndjson"].contains(&kind.as_str());
         if self.defences.forms && !is_json {
-            return Err(Problem::forbidden(
-                "changes are sent as `application/json` or `application/x-ndjson`",
-            ));
+            return Err(Problem::forbidden("send changes as `application/json` or `application/x-ndjson`"));
         }
         Ok(())
     }
 
-    /// Returns the header that gives a browser the token.
+    /// Returns the header that sets the browser's cookie.
     pub(super) fn cookie(&self) -> Option<HeaderValue> {
         let text = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name, self.session);
         HeaderValue::from_str(&text).ok()
     }
 
-    /// Returns what cookies of ours hold.
+    /// Returns the values of the cookies with our name.
     fn cookies<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
         let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -215,7 +215,7 @@ impl Guard {
     }
 }
 
-/// Makes a token, or any other word that nobody can guess.
+/// Makes a random token.
 #[must_use]
 pub fn new_token() -> String {
     format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
@@ -225,7 +225,7 @@ fn changes_something(method: &Method) -> bool {
     ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
 }
 
-/// Returns the one value of a header; an error for more than one, or one that is no text.
+/// Returns the only value of a header; an error for several, or one that is not text.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

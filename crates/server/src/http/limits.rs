@@ -1,29 +1,30 @@
-//! How much is served at once, and how long anybody may take.
+//! How much is served at once, and how long requests may take.
 
 use std::time::Duration;
 
 /// The limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many connections there are at once. Whoever comes then waits, or takes the place of one without the token.
+    /// How many connections are open at once. A new one then waits, or replaces one without the token.
     pub connections: usize,
-    /// How many listen to live events at once.
+    /// How many live streams are open at once.
     pub listeners: usize,
-    /// How many runs are held open to be recorded.
+    /// How many runs are open for recording.
     pub recorders: usize,
-    /// How long a body may be.
+    /// The longest body.
     pub body_bytes: usize,
-    /// How much memory bodies take together; so much again what is made of them, answers, and long lines of live streams.
+    /// How much memory all bodies may take; parsed bodies, answers, and long lines of live streams may each take as much.
     pub room_bytes: usize,
-    /// How many answers are made at once, and how many live streams read from files.
+    /// How many answers are built at once, and how many live streams read files at once.
     pub reading: usize,
-    /// How many requests record at once.
+    /// How many requests record events at once.
     pub recording: usize,
-    /// How long a request may take to come, its answer to begin, and an answer to stand still because nobody reads it.
+    /// How long a request may take to arrive, its answer to start, and an answer to wait for its reader.
     pub patience: Duration,
-    /// How long a live stream may stand still before it ends. It is shorter, so that it can be told where it ended.
+    /// How long a live stream may wait for its reader before it ends. It is shorter than `patience`, so that the last message
+    /// can still be sent.
     pub stall: Duration,
-    /// After how long without events a live stream says that it is still there.
+    /// After how long without events a live stream sends a heartbeat.
     pub heartbeat: Duration,
 }
 
@@ -45,9 +46,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Makes them so small that they fit into so many open files, of which others in the process need half.
+    /// Lowers the limits so that they fit half of the open files that the process may have.
     ///
-    /// A connection takes one, a run that somebody listens to another one, and one that is recorded three.
+    /// A connection takes one file, a run with listeners another one, and a run that is recorded three.
     #[must_use]
     pub fn within(self, open_files: usize) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Memory for what is long: reserved before it is filled, so that no number of requests can take more than there is.
+//! Memory for large bodies and answers: reserved before it is filled, so that many requests cannot exceed the limit.
 
 use std::sync::Arc;
 
@@ -7,39 +7,39 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Problem;
 
-/// Memory is counted in pieces of so many bytes.
+/// The unit in which memory is counted.
 const PIECE_BYTES: usize = 1024;
 
-/// Some memory that many share.
-pub(super) struct Room {
+/// An amount of memory that requests share.
+pub(super) struct MemoryBudget {
     free: Arc<Semaphore>,
     pieces: usize,
 }
 
-/// A part of it.
-pub(super) struct Reserved {
+/// A reserved part of the memory.
+pub(super) struct Reservation {
     permit: OwnedSemaphorePermit,
     pieces: usize,
     room: Arc<Semaphore>,
 }
 
-impl Room {
+impl MemoryBudget {
     pub(super) fn new(bytes: usize) -> Self {
         let pieces = bytes.div_ceil(PIECE_BYTES).clamp(1, u32::MAX as usize);
         Self { free: Arc::new(Semaphore::new(pieces)), pieces }
     }
 
-    /// Waits until there is room. For more than there is at all, it waits for all of it.
-    pub(super) async fn reserve(&self, bytes: usize) -> Result<Reserved, Problem> {
+    /// Waits until the memory is free. A request for more than the whole budget waits for all of it.
+    pub(super) async fn reserve(&self, bytes: usize) -> Result<Reservation, Problem> {
         let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES).min(self.pieces)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.free).acquire_many_owned(pieces).await;
-        let permit = permit.map_err(|_| Problem::internal("the server ends"))?;
-        Ok(Reserved { permit, pieces: self.pieces, room: Arc::clone(&self.free) })
+        let permit = permit.map_err(|_| Problem::internal("the server is stopping"))?;
+        Ok(Reservation { permit, pieces: self.pieces, room: Arc::clone(&self.free) })
     }
 }
 
-impl Reserved {
-    /// Makes it as large as what it is for has become: gives back, or takes more; false if there is no more.
+impl Reservation {
+    /// Changes the size: gives memory back, or takes more; false if there is no more.
     pub(super) fn fit(&mut self, bytes: usize) -> bool {
         let (has, needs) = (self.permit.num_permits(), bytes.div_ceil(PIECE_BYTES).min(self.pieces));
         if let Some(less) = has.checked_sub(needs) {
@@ -51,18 +51,18 @@ impl Reserved {
         more.map(|more| self.permit.merge(more)).is_ok()
     }
 
-    /// Puts bytes into it, which are counted until the last part of them is gone.
+    /// Wraps bytes, which are counted until the last part of them is dropped.
     pub(super) fn hold(self, bytes: Vec<u8>) -> Bytes {
-        Bytes::from_owner(Held { bytes, _reserved: self })
+        Bytes::from_owner(ReservedBytes { bytes, _reserved: self })
     }
 }
 
-struct Held {
+struct ReservedBytes {
     bytes: Vec<u8>,
-    _reserved: Reserved,
+    _reserved: Reservation,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -77,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn room_is_taken_until_the_last_part_of_what_it_holds_is_gone() {
-        let room = Room::new(10 * PIECE_BYTES);
+    fn memory_is_reserved_until_the_last_part_is_dropped() {
+        let room = MemoryBudget::new(10 * PIECE_BYTES);
         let mut reserved = wait(room.reserve(4 * PIECE_BYTES)).expect("room");
         assert_eq!(room.free.available_permits(), 6);
         assert!(reserved.fit(PIECE_BYTES + 1));
@@ -92,8 +92,8 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_more_than_there_is_waits_for_all_and_is_refused_beside_others() {
-        let room = Room::new(10 * PIECE_BYTES);
+    fn oversized_reservation_waits_for_the_whole_budget() {
+        let room = MemoryBudget::new(10 * PIECE_BYTES);
         let all = wait(room.reserve(usize::MAX)).expect("room");
         assert_eq!(room.free.available_permits(), 0);
         drop(all);
@@ -101,7 +101,7 @@ mod tests {
         let other = wait(room.reserve(PIECE_BYTES)).expect("room");
         assert!(!one.fit(100 * PIECE_BYTES));
         drop(other);
-        assert!(one.fit(100 * PIECE_BYTES), "nobody else is there");
+        assert!(one.fit(100 * PIECE_BYTES), "the rest is free");
         assert_eq!(room.free.available_permits(), 0);
     }
 }

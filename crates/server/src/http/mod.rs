@@ -1,6 +1,6 @@
-//! The local HTTP API: what the store answers, to whoever on this machine has the token.
+//! The local HTTP API over a store, for clients on this machine that have the token.
 
-#![expect(unused_qualifications, reason = "the macros of utoipa write them")]
+#![expect(unused_qualifications, reason = "the macros of utoipa generate them")]
 
 mod app;
 mod connections;
@@ -26,7 +26,7 @@ mod work;
 
 pub use app::{Api, ApiOptions};
 pub use connections::serve;
-pub use endpoint_file::{Announced, Reached};
+pub use endpoint_file::{Endpoint, EndpointFile};
 pub use guard::{Defences, new_token};
 pub use limits::Limits;
 pub use openapi::openapi;

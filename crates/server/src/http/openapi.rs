@@ -16,7 +16,7 @@ use super::{app, events, record, runs, threads, usage};
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Stenograph", description = "What a store of Stenograph answers, on this machine alone"),
+    info(title = "Stenograph", description = "The local HTTP API of a Stenograph store"),
     paths(
         app::health,
         document,
@@ -30,31 +30,31 @@ use super::{app, events, record, runs, threads, usage};
         usage::usage,
     ),
     security(("token" = [])),
-    modifiers(&Token, &Refusals)
+    modifiers(&TokenScheme, &CommonProblems)
 )]
 struct Document;
 
-/// Adds how the token is shown.
-struct Token;
+/// Adds the authentication scheme.
+struct TokenScheme;
 
-impl Modify for Token {
+impl Modify for TokenScheme {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
     }
 }
 
-/// Adds what every route may answer, as it is checked before any of them.
-struct Refusals;
+/// Adds the problems that every route may return, because they are checked before routing.
+struct CommonProblems;
 
-impl Modify for Refusals {
+impl Modify for CommonProblems {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let refusals = [
-            ("400", "The request makes no sense"),
+            ("400", "Bad request"),
             ("401", "The token is missing or wrong"),
-            ("403", "Not from there, or not in that form"),
-            ("500", "It cannot be done"),
-            ("504", "It took too long"),
+            ("403", "The request is not allowed"),
+            ("500", "Internal error"),
+            ("504", "Timeout"),
         ];
         let items = document.paths.paths.values_mut();
         let operations = items.flat_map(|item| [&mut item.get, &mut item.post]).flatten();

@@ -1,4 +1,4 @@
-//! A connection whose other end has to go on reading: one that does not is given up.
+//! A connection that fails when the other end stops reading.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -9,26 +9,26 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How much has to be read within the time that is given, unless less is waiting.
+/// How much the other end has to read within the time limit, unless less is waiting.
 const PROGRESS_BYTES: usize = 16 * 1024;
-/// For how long the other end may go on sending what nobody wants, after all was said.
+/// How long the other end may continue sending after the answer was written.
 const LINGER: Duration = Duration::from_secs(1);
-/// How much of that is taken at a time.
+/// How much of that is read at a time.
 const TAKE_BYTES: usize = 8 * 1024;
 
-/// A connection that fails when what is written to it stands still.
-pub(super) struct Paced<S> {
+/// A connection that fails when the other end stops reading.
+pub(super) struct PacedStream<S> {
     stream: S,
     patience: Duration,
-    /// Until when enough has to be taken of what waits; nothing while nothing waits.
+    /// Until when the other end has to read enough; `None` while nothing waits.
     deadline: Option<Pin<Box<Sleep>>>,
-    /// How much was taken since that began.
+    /// How much it has read since then.
     taken: usize,
-    /// Until when the other end may close, after we have.
+    /// Until when the other end may close, after this end did.
     lingering: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Paced<S> {
+impl<S> PacedStream<S> {
     pub(super) fn new(stream: S, patience: Duration) -> Self {
         Self { stream, patience, deadline: None, taken: 0, lingering: None }
     }
@@ -50,13 +50,16 @@ impl<S> Paced<S> {
             }
             let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(self.patience)));
             ready!(deadline.as_mut().poll(context));
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nobody reads the answer")));
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client does not read the answer",
+            )));
         }
         written
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PacedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -66,7 +69,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -90,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // It is asked for when all was written: nothing waits any more.
+        // A flush comes after everything was written: nothing waits any more.
         self.deadline = None;
         Pin::new(&mut self.stream).poll_flush(context)
     }
@@ -101,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
             ready!(Pin::new(&mut paced.stream).poll_shutdown(context))?;
         }
         let lingering = paced.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));
-        // A connection that is closed before all was received makes the other end forget the answer.
+        // Closing a connection with unread input makes the other end drop the answer.
         let mut space = [MaybeUninit::uninit(); TAKE_BYTES];
         while lingering.as_mut().poll(context).is_pending() {
             let mut taken = ReadBuf::uninit(&mut space);

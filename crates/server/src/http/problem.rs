@@ -1,4 +1,4 @@
-//! What went wrong, as RFC 9457 has it.
+//! Errors as problem details (RFC 9457).
 
 use std::io::ErrorKind;
 use steno_model::with_causes;
@@ -15,17 +15,17 @@ use crate::receipts;
 /// The media type of problems.
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// A problem, as it is answered.
+/// The problem details of an error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
-    /// What kind it is: `urn:steno:problem:` and a word.
+    /// The kind: `urn:steno:problem:` and a word.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind in words.
+    /// A short description of the kind.
     pub title: String,
-    /// The status of the answer.
+    /// The HTTP status.
     pub status: u16,
-    /// What happened this time.
+    /// What happened in this case.
     pub detail: String,
 }
 
@@ -36,7 +36,7 @@ impl Problem {
     }
 
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "bad-request", "The request makes no sense", detail)
+        Self::new(StatusCode::BAD_REQUEST, "bad-request", "Bad request", detail)
     }
 
     pub(super) fn unauthorized(detail: &str) -> Self {
@@ -44,19 +44,19 @@ impl Problem {
     }
 
     pub(super) fn forbidden(detail: &str) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", "Not from there, or not in that form", detail)
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "The request is not allowed", detail)
     }
 
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", "There is no such thing", detail)
+        Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
     }
 
     pub(super) fn conflict(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, "conflict", "Something stands against it", detail)
+        Self::new(StatusCode::CONFLICT, "conflict", "Conflict", detail)
     }
 
     pub(super) fn too_much(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "too-much", "Too much is asked for at once", detail)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "too-much", "The server is busy", detail)
     }
 
     fn no_room(detail: String) -> Self {
@@ -64,7 +64,7 @@ impl Problem {
     }
 
     pub(super) fn internal(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "It cannot be done", detail)
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error", detail)
     }
 }
 
@@ -86,14 +86,14 @@ impl From<JournalError> for Problem {
         let detail = with_causes(&error);
         match error {
             JournalError::NoSuchRun { .. } => Self::not_found(detail),
-            JournalError::Locked { .. } => Self::conflict("another process records this run"),
+            JournalError::Locked { .. } => Self::conflict("another process is recording this run"),
             JournalError::Damaged { .. } | JournalError::SealBroken { .. } => Self::conflict(detail),
             JournalError::NoRoom { .. } => Self::no_room(detail),
             JournalError::Paused => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "paused",
                 "Recording is paused",
-                "`steno resume` lets it go on",
+                "run `steno resume` to continue recording",
             ),
             JournalError::TooLong { .. }
             | JournalError::Poisoned { .. }

@@ -18,33 +18,34 @@ use utoipa::IntoParams;
 use super::app::json_response;
 use super::connections::within;
 use super::extract::{InPath, InQuery, RunPath};
-use super::memory_budget::Reserved;
+use super::memory_budget::Reservation;
 use super::work::{ANSWER_BYTES, Job, Lane, TOO_BUSY};
 use super::{Api, Problem};
 
 /// How many events one request may have.
 const EVENTS_MAX: usize = 20_000;
-/// How many times as much memory events take as their text, counted generously.
+/// How many times as much memory parsed events take as their text, at most.
 const PARSED_TIMES: usize = 4;
-/// Bodies that are longer are recorded one after the other.
+/// Longer bodies are recorded one after the other.
 const LONG_BYTES: usize = 1024 * 1024;
-/// How long the error of one event may be.
+/// The longest error of one event.
 const ERROR_CHARS_MAX: usize = 160;
-/// How much room a body has to begin with that does not say how long it is.
+/// How much memory is reserved for a body of unknown length.
 const UNTOLD_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RecordQuery {
-    /// What an acknowledgement promises: `written` survives the death of the process, `synced` a power cut
+    /// What an acknowledgement guarantees: `written` survives a crash of the process, `synced` a power cut
     #[param(nullable = false, pattern = "^(written|synced)$")]
     level: Option<String>,
 }
 
 /// Record events
 ///
-/// One event or an array of them, of which none is recorded if one is no event; or as `application/x-ndjson` one a line, each for itself.
-/// They have no `seq`: the answer has one acknowledgement for each, in order. A run that is not there begins.
+/// Takes one event or an array of events. If one of them is not valid, none is recorded. As `application/x-ndjson`, takes one
+/// event per line, and each line succeeds or fails by itself. Events have no `seq`: the answer has one acknowledgement for each,
+/// in order. A run that does not exist is created.
 #[utoipa::path(post, path = "/v1/runs/{run}/events", params(RunPath, RecordQuery), request_body(content(
     (ref("#/components/schemas/Drafts") = "application/json"),
     (String = "application/x-ndjson"),
@@ -71,13 +72,14 @@ pub(super) async fn record(
         Some(_) => return Err(Problem::bad_request("`level` is `written` or `synced`")),
     };
     let patience = api.limits.patience;
-    let received = within(patience, receive(&api, body), "the body did not come, and nothing was recorded");
+    let received =
+        within(patience, receive(&api, body), "the body did not arrive in time; nothing was recorded");
     let (body, room) = received.await?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_lines = kind.to_ascii_lowercase().starts_with("application/x-ndjson");
     let parsing = within(patience, api.parsing.reserve(body.len().saturating_mul(PARSED_TIMES)), TOO_BUSY);
     let parsing = parsing.await?;
-    // Nothing that was recorded is refused afterwards: there is room for the answer before.
+    // Memory for the answer is reserved before recording, so that the answer cannot fail after it.
     let answer = within(patience, api.answers.reserve(ANSWER_BYTES), TOO_BUSY).await?;
     let lane = if body.len() > LONG_BYTES { Lane::LongRecords } else { Lane::Records };
     let work = move |api: &Job| {
@@ -91,11 +93,11 @@ pub(super) async fn record(
     Ok(json_response(answer.hold(acks.into_bytes())))
 }
 
-/// Receives a body when there is room for it.
-async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reserved), Problem> {
+/// Receives a body when there is memory for it.
+async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reservation), Problem> {
     let bytes_max = api.limits.body_bytes;
     let too_long = || {
-        let detail = format!("it may have {bytes_max} bytes: send the events in several requests");
+        let detail = format!("the limit is {bytes_max} bytes: send the events in several requests");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body", "The body is too long", detail)
     };
     let told = body.size_hint().exact().map_or(Ok(UNTOLD_BYTES.min(bytes_max)), usize::try_from);
@@ -115,7 +117,7 @@ async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reserved), Probl
             capacity = received.len().saturating_mul(2).min(bytes_max);
             if !room.fit(capacity) {
                 return Err(Problem::too_much(
-                    "there is no room for the body beside others: try again later",
+                    "there is not enough memory for the body now: try again later",
                 ));
             }
         }
@@ -123,7 +125,7 @@ async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reserved), Probl
     Ok((received, room))
 }
 
-/// Reads drafts. Of JSON all have to be good; of lines each is told by itself, as `steno record` does.
+/// Reads drafts. In JSON all have to be valid; of lines each succeeds or fails by itself, as in `steno record`.
 fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, String>>, Problem> {
     let draft = |text: &[u8]| Draft::parse(text, run).map_err(|error| error.to_string());
     let too_many = || Problem::bad_request(format!("there are more than {EVENTS_MAX} events"));
@@ -134,7 +136,7 @@ fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, Str
         }
         return Ok(lines.map(draft).collect());
     }
-    let failed = |error: serde_json::Error| Problem::bad_request(format!("the body is no JSON: {error}"));
+    let failed = |error: serde_json::Error| Problem::bad_request(format!("the body is not JSON: {error}"));
     let events: Vec<&RawValue> = if body.trim_ascii_start().starts_with(b"[") {
         serde_json::from_slice(body).map_err(failed)?
     } else {
@@ -144,17 +146,18 @@ fn read(body: &[u8], is_lines: bool, run: RunId) -> Result<Vec<Result<Draft, Str
         return Err(too_many());
     }
     let good = events.into_iter().zip(1..).map(|(event, number)| {
-        let refused =
-            |error| Problem::bad_request(format!("event {number} is refused, and so are all: {error}"));
+        let refused = |error| {
+            Problem::bad_request(format!("event {number} is not valid, so none is recorded: {error}"))
+        };
         draft(event.get().as_bytes()).map(Ok).map_err(refused)
     });
     good.collect()
 }
 
-/// Records drafts, and waits until all are as safe as was asked for.
+/// Records drafts, and waits until all have reached the level.
 fn write(api: &Api, run: RunId, drafts: Vec<Result<Draft, String>>, level: Level) -> Result<String, Problem> {
     if drafts.iter().all(Result::is_err) {
-        // A run does not begin with what is refused.
+        // A run is not created if no event is valid.
         return Ok(acks(drafts.into_iter().map(|draft| draft.map(|_| 0)).collect(), level));
     }
     let _recording = api.recorders.enter()?;
@@ -168,7 +171,7 @@ fn write(api: &Api, run: RunId, drafts: Vec<Result<Draft, String>>, level: Level
                 if matches!(error, JournalError::NoRoom { .. }) {
                     no_room = Some(error);
                 } else {
-                    // But for one that is too long, they take the recorder with them.
+                    // Every error except a too long event makes the recorder unusable.
                     has_failed |= !matches!(error, JournalError::TooLong { .. });
                 }
                 text
@@ -191,7 +194,7 @@ fn write(api: &Api, run: RunId, drafts: Vec<Result<Draft, String>>, level: Level
     }
 }
 
-/// Writes acknowledgements down.
+/// Formats acknowledgements.
 fn acks(seqs: Vec<Result<u64, String>>, level: Level) -> String {
     let acks: Vec<String> = seqs.into_iter().map(|seq| ack(seq, level)).collect();
     format!("{{\"acks\":[{}]}}", acks.join(","))

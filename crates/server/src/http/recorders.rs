@@ -1,4 +1,4 @@
-//! Runs that are recorded over HTTP: each is opened with its first event, and closed when it has been quiet.
+//! Runs that are recorded over HTTP: each is opened with its first event, and closed when it is idle.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,44 +8,44 @@ use std::time::{Duration, Instant};
 use steno_journal::{Error, Journal, Recorder, RecordingGuard};
 use steno_model::RunId;
 
-/// After how long without events a run is closed, so that others can record it.
+/// After how long without events a run is closed, so that other processes can record it.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
-/// How long is waited for others at a time, and how often at most.
+/// How long to wait for others, and how many times at most.
 const WAIT: Duration = Duration::from_millis(2);
 const WAITS_MAX: usize = 1000;
 
 /// The runs that are open.
 pub(super) struct Recorders {
     journal: Journal,
-    /// How many are held open: each takes some descriptors.
+    /// How many may be open: each takes some file descriptors.
     open_max: usize,
-    /// How many are.
+    /// How many are open.
     open: AtomicUsize,
-    places: Mutex<HashMap<RunId, Arc<Place>>>,
+    places: Mutex<HashMap<RunId, Arc<RunSlot>>>,
 }
 
-/// Where the recorder of one run is opened and closed, while others go on with theirs.
+/// The lock under which the recorder of one run is opened and closed.
 #[derive(Default)]
-struct Place(Mutex<Held>);
+struct RunSlot(Mutex<SlotState>);
 
 #[derive(Default)]
-struct Held {
-    open: Option<Open>,
-    /// One that has failed, and that some may hold still.
+struct SlotState {
+    open: Option<OpenRecorder>,
+    /// A failed recorder that some requests may still hold.
     failed: Weak<Recorder>,
 }
 
-struct Open {
+struct OpenRecorder {
     recorder: Arc<Recorder>,
     used: Instant,
 }
 
-impl Place {
-    fn held(&self) -> MutexGuard<'_, Held> {
+impl RunSlot {
+    fn held(&self) -> MutexGuard<'_, SlotState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns since when it is open and nobody uses it, as far as that can be seen without waiting.
+    /// Returns since when the recorder is idle, if that is known without waiting for the lock.
     fn idle_since(&self) -> Option<Instant> {
         let held = self.0.try_lock().ok()?;
         held.open.as_ref().filter(|open| Arc::strong_count(&open.recorder) == 1).map(|open| open.used)
@@ -57,34 +57,34 @@ impl Recorders {
         Self { journal, open_max, open: AtomicUsize::new(0), places: Mutex::default() }
     }
 
-    /// Begins to record something; fails while recording is paused.
+    /// Starts recording; fails while recording is paused.
     pub(super) fn enter(&self) -> Result<RecordingGuard, Error> {
         self.journal.store().begin_recording(jiff::Timestamp::now())
     }
 
-    fn places(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Place>>> {
+    fn places(&self) -> MutexGuard<'_, HashMap<RunId, Arc<RunSlot>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the recorder of a run, which is opened if need be.
+    /// Returns the recorder of a run, and opens it if needed.
     pub(super) fn of(&self, run: RunId) -> Result<Arc<Recorder>, Error> {
         let place = Arc::clone(self.places().entry(run).or_default());
-        // A recorder that has failed has the lock of the run until the last one lets it go.
+        // A failed recorder holds the lock of the run until its last user drops it.
         wait_until(|| place.held().failed.strong_count() == 0);
         let mut held = place.held();
         if held.open.is_none() {
             self.take_slot();
             let recorder = Arc::new(self.journal.record(run).inspect_err(|_| self.give_slot_back())?);
-            held.open = Some(Open { recorder, used: Instant::now() });
+            held.open = Some(OpenRecorder { recorder, used: Instant::now() });
         }
         let open = held.open.as_mut().ok_or(Error::Closed)?;
         open.used = Instant::now();
         Ok(Arc::clone(&open.recorder))
     }
 
-    /// Counts one more that is to be open, and closes the one that was used longest ago if there are enough.
+    /// Counts one more open recorder, and closes the one that was idle longest if the limit is reached.
     ///
-    /// Should all of them be in use for long, it is one too many rather than none.
+    /// If all of them stay in use, the limit is exceeded by one.
     fn take_slot(&self) {
         let take = |open: usize| (open < self.open_max).then_some(open + 1);
         let is_taken = wait_until(|| {
@@ -110,8 +110,8 @@ impl Recorders {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Closes one, unless somebody has come to use it. Whoever comes meanwhile waits, and opens it again.
-    fn close_idle(&self, place: &Place) {
+    /// Closes a recorder, unless it is in use again. Requests that come meanwhile wait, and open it again.
+    fn close_idle(&self, place: &RunSlot) {
         let mut held = place.held();
         if let Some(idle) = held.open.take_if(|open| Arc::strong_count(&open.recorder) == 1) {
             close(&idle.recorder);
@@ -119,7 +119,7 @@ impl Recorders {
         }
     }
 
-    /// Lets go of a run whose recorder has failed: the next one opens it anew, which recovers.
+    /// Drops a failed recorder: the next request opens the run again, which recovers it.
     pub(super) fn give_up(&self, failed: &Arc<Recorder>) {
         let place = self.places().get(&failed.run()).cloned();
         let Some(place) = place else { return };
@@ -130,9 +130,10 @@ impl Recorders {
         }
     }
 
-    /// Closes what has been quiet.
+    /// Closes recorders that have been idle for long.
     pub(super) fn close_quiet(&self) {
-        let is_quiet = |place: &Place| place.idle_since().is_some_and(|since| since.elapsed() >= QUIET_AFTER);
+        let is_quiet =
+            |place: &RunSlot| place.idle_since().is_some_and(|since| since.elapsed() >= QUIET_AFTER);
         let quiet: Vec<_> = self.places().values().filter(|place| is_quiet(place)).cloned().collect();
         for place in quiet {
             self.close_idle(&place);
@@ -140,7 +141,7 @@ impl Recorders {
         self.drop_closed();
     }
 
-    /// Takes places away that nobody needs. Who holds one is about to open it.
+    /// Removes unused slots. A slot that a request holds is about to be opened.
     fn drop_closed(&self) {
         self.places().retain(|_, place| Arc::strong_count(place) > 1 || place.held().open.is_some());
     }
@@ -160,7 +161,7 @@ impl Recorders {
     }
 }
 
-/// Waits a while until something is so; false if it does not come about.
+/// Waits until a condition is true; false if it stays false.
 fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
     for _ in 0..WAITS_MAX {
         if is_so() {
@@ -173,6 +174,6 @@ fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
 
 fn close(recorder: &Recorder) {
     if let Err(error) = recorder.close() {
-        tracing::warn!(run = %recorder.run(), %error, "a run was not closed well");
+        tracing::warn!(run = %recorder.run(), %error, "cannot close a run");
     }
 }

@@ -16,7 +16,7 @@ pub struct Route {
     handler: fn() -> MethodRouter<Arc<Api>>,
 }
 
-/// Every route there is.
+/// All routes.
 pub const ROUTES: &[Route] = &[
     Route { method: "GET", path: "/v1/health", handler: || get(app::health) },
     Route { method: "GET", path: "/v1/openapi.json", handler: || get(openapi::document) },
@@ -34,19 +34,14 @@ pub const ROUTES: &[Route] = &[
     Route { method: "GET", path: "/v1/usage", handler: || get(usage::usage) },
 ];
 
-/// Puts the router together.
+/// Builds the router.
 pub(super) fn router(api: Arc<Api>) -> Router {
     let add = |router: Router<Arc<Api>>, route: &Route| router.route(route.path, (route.handler)());
     let router = ROUTES.iter().fold(Router::new(), add);
-    let router = router.fallback(async || Problem::not_found("there is nothing at this path"));
+    let router = router.fallback(async || Problem::not_found("there is no route for this path"));
     let router = router.method_not_allowed_fallback(async || {
         let status = axum::http::StatusCode::METHOD_NOT_ALLOWED;
-        Problem::new(
-            status,
-            "method-not-allowed",
-            "The path does not take this method",
-            "see /v1/openapi.json",
-        )
+        Problem::new(status, "method-not-allowed", "Method not allowed", "see /v1/openapi.json")
     });
     router.with_state(api)
 }

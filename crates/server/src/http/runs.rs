@@ -1,4 +1,4 @@
-//! Runs: which there are, and what each came to.
+//! The list of runs, and the overview of each.
 
 use std::sync::Arc;
 
@@ -9,39 +9,39 @@ use steno_journal::Error as JournalError;
 use steno_model::RunId;
 use utoipa::IntoParams;
 
-use super::extract::{InPath, InQuery, RunPath, RunUuid, run_id_if_any};
+use super::extract::{InPath, InQuery, RunPath, RunUuid, optional_run_id};
 
 use super::{Api, Problem};
 
-/// How many runs a page has, if it is not said, and at most.
+/// The default and the largest number of runs of a page.
 const PAGE_LEN: usize = 100;
 const PAGE_LEN_MAX: usize = 1000;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Page {
-    /// Begin after this run
+pub(super) struct RunsQuery {
+    /// Start after this run
     #[param(nullable = false, value_type = RunUuid, inline)]
-    #[serde(default, deserialize_with = "run_id_if_any")]
+    #[serde(default, deserialize_with = "optional_run_id")]
     after: Option<RunId>,
-    /// How many at most
+    /// Runs per page
     #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
 /// List runs, in the order of their ids
-#[utoipa::path(get, path = "/v1/runs", params(Page), responses(
-    (status = 200, description = "`runs`, and in `next` the id to go on after, if there are more", content_type = "application/json"),
+#[utoipa::path(get, path = "/v1/runs", params(RunsQuery), responses(
+    (status = 200, description = "`runs`, and `next` to use as `after` for the next page, if there is one", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
-    InQuery(page): InQuery<Page>,
+    InQuery(page): InQuery<RunsQuery>,
 ) -> Result<Response, Problem> {
-    let Page { after, limit } = page;
+    let RunsQuery { after, limit } = page;
     let limit = limit.unwrap_or(PAGE_LEN);
     if !(1..=PAGE_LEN_MAX).contains(&limit) {
-        return Err(Problem::bad_request(format!("`limit` is a number from 1 to {PAGE_LEN_MAX}")));
+        return Err(Problem::bad_request(format!("`limit` must be a number from 1 to {PAGE_LEN_MAX}")));
     }
     let answer = api.answer(move |api| {
         let library = api.library();
@@ -52,7 +52,7 @@ pub(super) async fn list(
         let mut rows = Vec::new();
         for run in &runs {
             api.check()?;
-            // One that is gone since is not there.
+            // A run that was deleted meanwhile is left out.
             rows.extend(library.overview(*run)?.map(|overview| overview.row()));
         }
         let next = runs.last().filter(|_| has_more).map_or("null".to_owned(), |run| format!("\"{run}\""));
@@ -61,7 +61,7 @@ pub(super) async fn list(
     answer.await
 }
 
-/// Say what a run came to
+/// Show a run
 #[utoipa::path(get, path = "/v1/runs/{run}", params(RunPath), responses(
     (status = 200, description = "The run", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),

@@ -11,13 +11,13 @@ use utoipa::IntoParams;
 
 use super::extract::{InPath, InQuery, ThreadPath, TurnPath};
 use super::{Api, Problem};
-use crate::receipts::{ReadSession, Wanted, export};
+use crate::receipts::{ReadOptions, ReceiptSession, export};
 
 fn json(value: &impl Serialize) -> Result<String, Problem> {
     serde_json::to_string(value).map_err(|error| Problem::internal(error.to_string()))
 }
 
-/// A session with its turns: fields in the order of their records, so that the bytes are those of the commands.
+/// A session with its turns. The fields keep the order of the records, so that the commands print the same bytes.
 #[derive(Serialize)]
 struct ThreadAnswer<'a> {
     thread: &'a ThreadRecord,
@@ -43,7 +43,7 @@ pub(super) async fn thread(
     InPath(ThreadPath { thread }): InPath<ThreadPath>,
 ) -> Result<Response, Problem> {
     let answer = api.answer(move |api| {
-        let records = ReadSession::of_store(&api.store, thread, Wanted::default())?.records;
+        let records = ReceiptSession::of_store(&api.store, thread, ReadOptions::default())?.records;
         json(&ThreadAnswer { thread: &records.thread, turns: &records.turns })
     });
     answer.await
@@ -61,7 +61,7 @@ pub(super) async fn turn(
     InPath(TurnPath { thread, turn }): InPath<TurnPath>,
 ) -> Result<Response, Problem> {
     let answer = api.answer(move |api| {
-        let read = ReadSession::of_store(&api.store, thread, Wanted::default())?;
+        let read = ReceiptSession::of_store(&api.store, thread, ReadOptions::default())?;
         let turn = read.turn(&turn)?;
         let items = read.records.items.iter().filter(|item| item.turn_id == turn.id).collect();
         json(&TurnAnswer { turn, items })
@@ -79,7 +79,7 @@ pub(super) struct ReceiptQuery {
 
 /// Export the receipt of a turn
 #[utoipa::path(get, path = "/v1/threads/{thread}/turns/{turn}/receipt", params(TurnPath, ReceiptQuery), responses(
-    (status = 200, description = "The receipt, the same bytes as `steno receipt export` prints", content_type = "application/json"),
+    (status = 200, description = "The receipt, in the same bytes as from `steno receipt export`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
     (status = 404, body = Problem, content_type = "application/problem+json"),
     (status = 409, body = Problem, content_type = "application/problem+json"),
@@ -89,7 +89,7 @@ pub(super) async fn receipt(
     InPath(TurnPath { thread, turn }): InPath<TurnPath>,
     InQuery(query): InQuery<ReceiptQuery>,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted { has_integrity: query.integrity.unwrap_or(false), ..Wanted::default() };
+    let wanted = ReadOptions { has_integrity: query.integrity.unwrap_or(false), ..ReadOptions::default() };
     let answer = api.answer(move |api| Ok(to_json(&export(&api.store, thread, &turn, wanted.clone())?)));
     answer.await
 }

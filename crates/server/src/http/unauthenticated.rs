@@ -1,6 +1,6 @@
-//! Who has connected and not shown the token yet: they make room when there is none.
+//! Connections that have not sent the token yet: the oldest is dropped when a new connection needs its place.
 //!
-//! Whoever has the token shows it at once and is a stranger for a moment only. So nobody without it can keep others out.
+//! A client with the token sends it with its first request. So clients without it cannot block others.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,42 +9,47 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long a stranger may take to show the token while others wait for its place.
+/// How long a peer may take to send the token while others wait for its place.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Those who are connected.
+/// The connections that have not sent the token yet.
 #[derive(Default)]
-pub(super) struct Strangers(Mutex<Inside>);
+pub(super) struct PendingPeers(Mutex<PeerQueue>);
 
 #[derive(Default)]
-struct Inside {
+struct PeerQueue {
     next: u64,
-    /// Since when each is there and how it is told to go, the oldest first.
+    /// Since when each is connected and how it is closed, the oldest first.
     oldest_first: BTreeMap<u64, (Instant, Arc<Notify>)>,
 }
 
-/// One of them, as long as it is connected.
-pub(super) struct Stranger {
-    strangers: Arc<Strangers>,
+/// One connection, for as long as it is open.
+pub(super) struct PendingPeer {
+    strangers: Arc<PendingPeers>,
     id: u64,
     goes: Arc<Notify>,
-    is_known: AtomicBool,
+    is_authenticated: AtomicBool,
 }
 
-impl Strangers {
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+impl PendingPeers {
+    fn inside(&self) -> MutexGuard<'_, PeerQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn enter(self: &Arc<Self>) -> Arc<Stranger> {
+    pub(super) fn enter(self: &Arc<Self>) -> Arc<PendingPeer> {
         let mut inside = self.inside();
         let (id, goes) = (inside.next, Arc::new(Notify::new()));
         inside.next += 1;
         inside.oldest_first.insert(id, (Instant::now(), Arc::clone(&goes)));
-        Arc::new(Stranger { strangers: Arc::clone(self), id, goes, is_known: AtomicBool::new(false) })
+        Arc::new(PendingPeer {
+            strangers: Arc::clone(self),
+            id,
+            goes,
+            is_authenticated: AtomicBool::new(false),
+        })
     }
 
-    /// Sends the oldest away, as soon as it has had its time; for ever while there is none.
+    /// Drops the oldest as soon as its time is over. Does not return while there is none.
     pub(super) async fn make_room(&self) {
         loop {
             let oldest = self.inside().oldest_first.first_key_value().map(|(_, (since, _))| *since);
@@ -60,24 +65,24 @@ impl Strangers {
     }
 }
 
-impl Stranger {
-    /// Says that it has shown the token, and keeps its connection.
-    pub(super) fn becomes_known(&self) {
-        self.is_known.store(true, Ordering::Relaxed);
+impl PendingPeer {
+    /// Marks the peer as authenticated: it keeps its connection.
+    pub(super) fn authenticate(&self) {
+        self.is_authenticated.store(true, Ordering::Relaxed);
         self.strangers.inside().oldest_first.remove(&self.id);
     }
 
-    pub(super) fn is_known(&self) -> bool {
-        self.is_known.load(Ordering::Relaxed)
+    pub(super) fn is_authenticated(&self) -> bool {
+        self.is_authenticated.load(Ordering::Relaxed)
     }
 
-    /// Waits until somebody else needs its place.
-    pub(super) async fn has_to_go(&self) {
+    /// Waits until the connection is dropped for another one.
+    pub(super) async fn evicted(&self) {
         self.goes.notified().await;
     }
 }
 
-impl Drop for Stranger {
+impl Drop for PendingPeer {
     fn drop(&mut self) {
         self.strangers.inside().oldest_first.remove(&self.id);
     }

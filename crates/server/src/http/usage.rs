@@ -1,4 +1,4 @@
-//! What sessions cost, from the runs of the store.
+//! The token usage of sessions, from the runs of the store.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::{Api, Problem};
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct UsageQuery {
-    /// What a row adds up, with commas between: `day`, `provider`, `model`, `session`
+    /// What to group by, separated by commas: `day`, `provider`, `model`, `session`
     #[param(nullable = false, pattern = "^(day|provider|model|session)(,(day|provider|model|session))*$")]
     by: Option<String>,
 }
 
-/// Add up what sessions cost in tokens
+/// Sum the token usage of sessions
 #[utoipa::path(get, path = "/v1/usage", params(UsageQuery), responses(
     (status = 200, description = "`rows`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
@@ -32,14 +32,16 @@ pub(super) async fn usage(
     let by = query.by.as_deref().unwrap_or("day,model");
     let by: Option<Vec<Column>> = by.split(',').map(Column::parse).collect();
     let by = by.ok_or_else(|| {
-        Problem::bad_request("`by` has `day`, `provider`, `model` and `session`, with commas between")
+        Problem::bad_request(
+            "`by` must be a list of `day`, `provider`, `model` and `session`, separated by commas",
+        )
     })?;
     api.answer(move |api| rows(api, &by)).await
 }
 
 fn rows(api: &Job, by: &[Column]) -> Result<String, Problem> {
     let mut builder = UsageBuilder::new();
-    // What nobody waits for any more is left at once, also inside of a long run.
+    // Stop as soon as the client is gone, also inside a long run.
     api.library().usage(&mut builder, &|| api.check().is_ok())?;
     api.check()?;
     let groups = grouped(&builder.finish(), by);

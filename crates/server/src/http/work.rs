@@ -1,4 +1,4 @@
-//! What reads or writes files: beside those who wait for messages, so many at a time, and as long as somebody waits for it.
+//! Work that reads or writes files: on blocking threads, up to a limit, and cancelled when the client is gone.
 
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,33 +13,33 @@ use super::app::json_response;
 use super::connections::within;
 use super::{Api, Limits, Problem};
 
-/// How much room an answer is given before it is known how long it will be.
+/// How much memory is reserved for an answer of unknown length.
 pub(super) const ANSWER_BYTES: usize = 4 * 1024 * 1024;
-/// How often an answer is made anew that has become longer than the room for it.
+/// How often an answer is built again when it is longer than the memory reserved for it.
 const ATTEMPTS: usize = 3;
-/// What is said to those for whom there was no room in time.
-pub(super) const TOO_BUSY: &str = "the server is busy, and has not begun with it: try again later";
+/// The detail of a problem for a request that did not start in time.
+pub(super) const TOO_BUSY: &str = "the server is busy and did not start the request: try again later";
 
-/// What does not wait for the others.
+/// A queue of work. Queues do not wait for each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Answers.
     Answers,
-    /// Events that are recorded.
+    /// Recording events.
     Records,
-    /// Events of a long body, on a thread of their own: the allocator keeps memory that a thread has given back for that
-    /// thread, and of a long body each would keep many times its length.
+    /// Recording a long body, on one worker thread: the allocator caches freed memory per thread, and each thread would cache
+    /// many times the length of a long body.
     LongRecords,
     /// Live streams.
     Streams,
 }
 
-/// How many are at work in each lane.
+/// The limits of each lane.
 pub(super) struct Workers {
     answers: Arc<Semaphore>,
     records: Arc<Semaphore>,
     long_records: Arc<Semaphore>,
-    long_thread: OneThread,
+    long_thread: SerialWorker,
     streams: Arc<Semaphore>,
 }
 
@@ -50,7 +50,7 @@ impl Workers {
             answers: some(limits.reading),
             records: some(limits.recording),
             long_records: some(1),
-            long_thread: OneThread::new(),
+            long_thread: SerialWorker::new(),
             streams: some(limits.reading),
         }
     }
@@ -65,15 +65,15 @@ impl Workers {
     }
 }
 
-/// A thread that does one thing after the other. It ends with the API.
-struct OneThread(Sender<Box<dyn FnOnce() + Send>>);
+/// A worker thread that does one task after the other. It ends with the API.
+struct SerialWorker(Sender<Box<dyn FnOnce() + Send>>);
 
-impl OneThread {
+impl SerialWorker {
     fn new() -> Self {
         let (sender, works) = channel::<Box<dyn FnOnce() + Send>>();
         std::thread::spawn(move || {
             for work in works {
-                // Who waits for it sees that nothing comes, and the next one has its turn.
+                // The waiting request sees that its channel closed, and the next task runs.
                 catch_unwind(AssertUnwindSafe(work)).ok();
             }
         });
@@ -88,7 +88,7 @@ impl OneThread {
     }
 }
 
-/// Something that is being done.
+/// A task, with the API that it works on.
 pub(super) struct Job {
     api: Arc<Api>,
     is_wanted: Arc<AtomicBool>,
@@ -103,24 +103,24 @@ impl Deref for Job {
 }
 
 impl Job {
-    /// Ends work that nobody waits for any more. What takes long asks now and then.
+    /// Fails when the client is gone. Long work calls this regularly.
     pub(super) fn check(&self) -> Result<(), Problem> {
         let is_wanted = self.is_wanted.load(Ordering::Relaxed);
-        if is_wanted { Ok(()) } else { Err(Problem::internal("nobody waits for it any more")) }
+        if is_wanted { Ok(()) } else { Err(Problem::internal("the client is gone")) }
     }
 }
 
-/// Who waits for something.
-struct Asker(Arc<AtomicBool>);
+/// Marks the task as cancelled when the request is dropped.
+struct CancelGuard(Arc<AtomicBool>);
 
-impl Drop for Asker {
+impl Drop for CancelGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
 }
 
 impl Api {
-    /// Does something when it has its turn.
+    /// Runs a task in its lane.
     pub(super) async fn work<T: Send + 'static>(
         self: &Arc<Self>,
         lane: Lane,
@@ -130,7 +130,7 @@ impl Api {
             self.workers.of(lane).acquire_owned().await.map_err(|_| Problem::internal("the server ends"))
         };
         let turn = within(self.limits.patience, turn, TOO_BUSY).await?;
-        let asker = Asker(Arc::new(AtomicBool::new(true)));
+        let asker = CancelGuard(Arc::new(AtomicBool::new(true)));
         let job = Job { api: Arc::clone(self), is_wanted: Arc::clone(&asker.0) };
         let work = move || {
             let done = work(&job);
@@ -139,13 +139,13 @@ impl Api {
         };
         if lane == Lane::LongRecords {
             let done = self.workers.long_thread.run(work).await;
-            return done.ok_or_else(|| Problem::internal("it was given up"))?;
+            return done.ok_or_else(|| Problem::internal("the task failed"))?;
         }
         let done = tokio::task::spawn_blocking(work);
         done.await.map_err(|error| Problem::internal(error.to_string()))?
     }
 
-    /// Answers with JSON that is made from files. There is room for it before it is made, and until it was read.
+    /// Answers with JSON that is built from files. Its memory is reserved before it is built, until it is sent.
     pub(super) async fn answer(
         self: &Arc<Self>,
         work: impl Fn(&Job) -> Result<String, Problem> + Clone + Send + 'static,
@@ -157,9 +157,9 @@ impl Api {
             if room.fit(json.len()) {
                 return Ok(json_response(room.hold(json.into_bytes())));
             }
-            // It is made again when there is room for it: those who wait for that hold nothing.
+            // It is built again when there is memory, so that a waiting request holds none.
             bytes = json.len();
         }
-        Err(Problem::too_much("the answer has become longer again and again: try again later"))
+        Err(Problem::too_much("the answer grew while it was built: try again later"))
     }
 }

@@ -5,9 +5,9 @@ use std::fmt;
 use axum::body::Bytes;
 use steno_journal::RecordedEvent;
 
-/// What an event is called on a live stream: its number, and a sum of its line.
+/// The id of an event on a live stream: its number, and a checksum of its line.
 ///
-/// After a power cut a number that was only written may be given again, to another event. The sum tells the two apart.
+/// After a power cut, a number that was written but not synced may be assigned to another event. The checksum differs then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameId {
     /// Its number.
@@ -16,13 +16,13 @@ pub struct FrameId {
 }
 
 impl FrameId {
-    /// Names an event.
+    /// Returns the id of an event.
     #[must_use]
     pub fn of(recorded: &RecordedEvent) -> Self {
         Self { seq: recorded.event.seq.get(), sum: crc32fast::hash(&recorded.line) }
     }
 
-    /// Reads a name.
+    /// Parses an id.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (seq, sum) = text.split_once('.')?;
@@ -36,19 +36,19 @@ impl fmt::Display for FrameId {
     }
 }
 
-/// An event in the words of `text/event-stream`, made once for all who listen.
+/// An event as a `text/event-stream` message, built once for all listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Its number.
     pub seq: u64,
     /// Where its line ends in the file.
     pub end: u64,
-    /// `id`, `event` and `data`, with the empty line at the end; `None` for a long line, which is read from the file by
-    /// whoever wants it: those who are behind hold on to frames.
+    /// `id`, `event` and `data`, with the empty line at the end. `None` for a long line: each listener reads it from the file,
+    /// because frames wait in memory while a listener is behind.
     pub bytes: Option<Bytes>,
 }
 
-/// How long a line may be that is handed out.
+/// The longest line that is sent from memory.
 const LINE_BYTES_MAX: usize = 4 * 1024;
 
 impl Frame {
@@ -59,29 +59,29 @@ impl Frame {
         Self { seq: recorded.event.seq.get(), end: end_of(recorded), bytes }
     }
 
-    /// Returns an event in the words of a stream, however long it is.
+    /// Returns an event as a stream message of any length.
     #[must_use]
     pub fn bytes_of(recorded: &RecordedEvent) -> Vec<u8> {
         let mut bytes = format!("id: {}\nevent: event\ndata: ", FrameId::of(recorded)).into_bytes();
-        // A line of JSON is one line of data, but for a carriage return between its tokens, which ends one there.
+        // A carriage return between JSON tokens would end the line of data.
         bytes.extend(recorded.line.iter().map(|byte| if *byte == b'\r' { b' ' } else { *byte }));
         bytes.extend_from_slice(b"\n\n");
         bytes
     }
 
-    /// Tells a listener that what it has is no longer what was recorded: everything comes anew.
+    /// Returns the message that what the listener has was replaced, and that the stream starts again at the first event.
     #[must_use]
     pub fn reset() -> Bytes {
         Bytes::from_static(b"event: reset\ndata: {\"since_seq\":0}\n\n")
     }
 
-    /// Tells a listener that is too slow where it can catch up.
+    /// Returns the message for a listener that is too slow, with the number to continue after.
     #[must_use]
     pub fn lagged(since_seq: u64) -> Bytes {
         format!("event: lagged\ndata: {{\"since_seq\":{since_seq}}}\n\n").into()
     }
 
-    /// Tells a listener that the server stops, and where it can go on with the next one.
+    /// Returns the message that the server stops, with the number to continue after.
     #[must_use]
     pub fn stopping(since_seq: u64) -> Bytes {
         format!("event: stopping\ndata: {{\"since_seq\":{since_seq}}}\n\n").into()

@@ -1,7 +1,7 @@
-//! Live events: one thread reads what is new in the transcripts that somebody listens to, whoever writes them, and hands it
-//! to all listeners.
+//! Live events: one worker thread reads new events from the transcripts that have listeners, and sends them to all
+//! listeners. Any process may write the transcripts.
 //!
-//! The file is the bus. A listener that is too slow is not waited for: it is told from where on it can catch up.
+//! A listener that is too slow does not delay others. It gets the number from which it can read the file.
 
 mod frame;
 
@@ -22,46 +22,46 @@ pub use frame::{Frame, FrameId, end_of};
 
 /// How many events a listener may be behind.
 const BEHIND_MAX: usize = 128;
-/// How often files are looked at where the system does not tell of changes, and for what it may have left out.
+/// How often files are checked, because the system may not report every change.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// How many events of a run are handed out before it is the turn of others.
+/// How many events of one run are sent before the next run is read.
 const TURN_LEN: usize = 256;
 
-/// What the reading thread is told.
-enum Told {
-    /// Something has changed in a file.
+/// A message to the worker thread.
+enum FeedNotice {
+    /// The transcript of a run changed.
     Changed(RunId),
-    /// Anything may have.
+    /// Any file may have changed.
     Unsure,
-    /// Somebody listens to another run.
-    Listening,
+    /// Another run has a listener.
+    Subscription,
 }
 
-/// Hands out live events.
+/// Sends live events to listeners.
 pub struct Hub {
     shared: Arc<Shared>,
-    tell: Sender<Told>,
+    tell: Sender<FeedNotice>,
     _watcher: Option<RecommendedWatcher>,
 }
 
 struct Shared {
     store: Store,
     feeds: Mutex<HashMap<RunId, Feed>>,
-    /// How many there are, for those who do not want to wait.
+    /// The number of feeds, readable without the lock.
     runs: AtomicUsize,
 }
 
-/// A run that somebody listens to.
+/// A run with listeners.
 struct Feed {
     reader: Reader,
     frames: broadcast::Sender<Arc<Frame>>,
 }
 
 /// The events of a run from now on.
-pub struct Listening {
+pub struct Subscription {
     /// The events.
     pub frames: broadcast::Receiver<Arc<Frame>>,
-    /// The last event that will not come, as it is in the file already; 0 if there is none.
+    /// The last event that is already in the file and is not sent; 0 if there is none.
     pub seq_last: u64,
 }
 
@@ -70,8 +70,8 @@ impl Shared {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands out what is new in some runs, or in all; returns those that have more.
-    fn hand_out(&self, changed: Option<&HashSet<RunId>>) -> HashSet<RunId> {
+    /// Sends new events of some runs, or of all; returns the runs that have more.
+    fn send_new(&self, changed: Option<&HashSet<RunId>>) -> HashSet<RunId> {
         let mut busy = HashSet::new();
         let mut feeds = self.feeds();
         feeds.retain(|run, feed| {
@@ -79,11 +79,11 @@ impl Shared {
             if feed.frames.receiver_count() == 0 {
                 return false;
             }
-            let left = if is_due { feed.hand_out(*run) } else { Left::Nothing };
-            if left == Left::More {
+            let left = if is_due { feed.send_new(*run) } else { FeedState::Nothing };
+            if left == FeedState::More {
                 busy.insert(*run);
             }
-            left != Left::Gone && (changed.is_some() || feed.reader.check(&self.store).is_ok())
+            left != FeedState::Gone && (changed.is_some() || feed.reader.check(&self.store).is_ok())
         });
         self.runs.store(feeds.len(), Ordering::Relaxed);
         busy
@@ -91,32 +91,32 @@ impl Shared {
 }
 
 impl Hub {
-    /// Begins to watch a store.
+    /// Starts to watch a store.
     #[must_use]
     pub fn new(store: Store) -> Self {
         let (tell, told) = channel();
         let watcher = watch(&store, tell.clone());
         let shared = Arc::new(Shared { store, feeds: Mutex::default(), runs: AtomicUsize::new(0) });
         let weak = Arc::downgrade(&shared);
-        // It ends with the hub, as nobody can tell it anything then.
+        // The thread ends when the hub is dropped and the channel closes.
         let thread = std::thread::Builder::new().name("steno-live".to_owned());
-        if let Err(error) = thread.spawn(move || read_on(&weak, &told)) {
-            tracing::error!(%error, "nobody reads what is new");
+        if let Err(error) = thread.spawn(move || read_until_dropped(&weak, &told)) {
+            tracing::error!(%error, "cannot start the thread that reads live events");
         }
         Self { shared, tell, _watcher: watcher }
     }
 
-    /// Listens to a run.
+    /// Subscribes to a run.
     ///
     /// # Errors
     /// What the journal says.
-    pub fn listen(&self, run: RunId) -> Result<Listening, Error> {
+    pub fn listen(&self, run: RunId) -> Result<Subscription, Error> {
         let mut feeds = self.shared.feeds();
-        // One whose file was replaced tells nothing more.
+        // A feed whose file was replaced sends nothing more.
         feeds.retain(|known, feed| *known != run || feed.reader.check(&self.shared.store).is_ok());
         if let Some(feed) = feeds.get(&run) {
             let seq_last = feed.reader.seq_last().map_or(0, steno_model::Seq::get);
-            return Ok(Listening { frames: feed.frames.subscribe(), seq_last });
+            return Ok(Subscription { frames: feed.frames.subscribe(), seq_last });
         }
         let reader = Reader::open_at_end(&self.shared.store, run)?;
         let seq_last = reader.seq_last().map_or(0, steno_model::Seq::get);
@@ -124,11 +124,11 @@ impl Hub {
         feeds.insert(run, Feed { reader, frames });
         self.shared.runs.store(feeds.len(), Ordering::Relaxed);
         drop(feeds);
-        self.tell.send(Told::Listening).ok();
-        Ok(Listening { frames: receiver, seq_last })
+        self.tell.send(FeedNotice::Subscription).ok();
+        Ok(Subscription { frames: receiver, seq_last })
     }
 
-    /// Returns to how many runs somebody listens.
+    /// Returns how many runs have listeners.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.shared.runs.load(Ordering::Relaxed)
@@ -136,43 +136,45 @@ impl Hub {
 }
 
 /// Watches the transcripts; `None` where that is not possible.
-fn watch(store: &Store, tell: Sender<Told>) -> Option<RecommendedWatcher> {
+fn watch(store: &Store, tell: Sender<FeedNotice>) -> Option<RecommendedWatcher> {
     let dir = store.disk().host_path(&StorePath::transcripts())?;
-    let hear = move |event: notify::Result<notify::Event>| match event {
+    let on_change = move |event: notify::Result<notify::Event>| match event {
         Ok(event) if event.kind.is_access() => {}
         Ok(event) if !event.need_rescan() => {
             for run in event.paths.iter().filter_map(|path| run_of(path)) {
-                tell.send(Told::Changed(run)).ok();
+                tell.send(FeedNotice::Changed(run)).ok();
             }
         }
-        Ok(_) | Err(_) => drop(tell.send(Told::Unsure)),
+        Ok(_) | Err(_) => drop(tell.send(FeedNotice::Unsure)),
     };
-    let started = notify::recommended_watcher(hear).and_then(|mut watcher| {
+    let started = notify::recommended_watcher(on_change).and_then(|mut watcher| {
         watcher.watch(&dir, RecursiveMode::NonRecursive)?;
         Ok(watcher)
     });
     started
-        .inspect_err(|error| tracing::warn!(%error, "no watch on the transcripts; looking now and then"))
+        .inspect_err(
+            |error| tracing::warn!(%error, "cannot watch the transcripts; checking them regularly instead"),
+        )
         .ok()
 }
 
-/// Returns the run whose transcript lies at a path.
+/// Returns the run whose transcript is at a path.
 fn run_of(path: &Path) -> Option<RunId> {
     let name = path.file_name()?.to_str()?;
     RunId::parse(name.strip_suffix(".jsonl")?).ok()
 }
 
-/// Reads what is new, until the hub is gone.
-fn read_on(shared: &Weak<Shared>, told: &Receiver<Told>) {
-    // Those that had more than fits into a turn.
+/// Reads new events until the hub is dropped.
+fn read_until_dropped(shared: &Weak<Shared>, told: &Receiver<FeedNotice>) {
+    // Runs that had more than `TURN_LEN` events.
     let mut busy = HashSet::new();
     loop {
         let mut changed = std::mem::take(&mut busy);
         let mut is_sure = true;
         let wait = if changed.is_empty() { LOOK_INTERVAL } else { Duration::ZERO };
         let mut take = |told| match told {
-            Told::Changed(run) => drop(changed.insert(run)),
-            Told::Unsure | Told::Listening => is_sure = false,
+            FeedNotice::Changed(run) => drop(changed.insert(run)),
+            FeedNotice::Unsure | FeedNotice::Subscription => is_sure = false,
         };
         match told.recv_timeout(wait) {
             Ok(first) => {
@@ -183,34 +185,34 @@ fn read_on(shared: &Weak<Shared>, told: &Receiver<Told>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let Some(shared) = shared.upgrade() else { return };
-        busy = shared.hand_out(is_sure.then_some(&changed));
+        busy = shared.send_new(is_sure.then_some(&changed));
     }
 }
 
-/// What a run has left after its turn.
+/// What a feed has left after one round.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum FeedState {
     Nothing,
     More,
-    /// There will be no more.
+    /// The transcript cannot be read any further.
     Gone,
 }
 
 impl Feed {
-    /// Hands out what is new, as much as fits into a turn.
-    fn hand_out(&mut self, run: RunId) -> Left {
+    /// Sends up to `TURN_LEN` new events.
+    fn send_new(&mut self, run: RunId) -> FeedState {
         for _ in 0..TURN_LEN {
             match self.reader.read_next() {
-                // Nobody may be there to hear it.
+                // Sending fails without listeners, which is fine.
                 Ok(Some(recorded)) => drop(self.frames.send(Arc::new(Frame::of(&recorded)))),
-                Ok(None) => return Left::Nothing,
+                Ok(None) => return FeedState::Nothing,
                 Err(error) => {
                     let path = RunFile::Transcript(run).path();
-                    tracing::warn!(%error, "`{path}` cannot be read on");
-                    return Left::Gone;
+                    tracing::warn!(%error, "cannot continue reading `{path}`");
+                    return FeedState::Gone;
                 }
             }
         }
-        Left::More
+        FeedState::More
     }
 }

@@ -1,7 +1,7 @@
-//! A directory of records that another system keeps: `threads/`, `turns/`, `items/`, `events/`, `state.json`.
+//! A directory of records of another system: `threads/`, `turns/`, `items/`, `events/`, `state.json`.
 //!
-//! Each record is a JSON file with its id as name, or a line of a JSONL file. The numbers of events are one sequence over
-//! all threads.
+//! Each record is a JSON file named by its id, or a line of a JSONL file. Events are numbered in one sequence over all
+//! threads.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use steno_views::receipt::{Missing, Origin, Source, TurnFacts, build};
 
 use super::Error;
 
-/// How long a file of records may be.
+/// The largest file of records that is read.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A directory of records.
@@ -35,7 +35,7 @@ impl Directory {
     pub fn receipt(&self, thread: &str, turn: &str) -> Result<Receipt, Error> {
         let thread_record: Option<ThreadRecord> = self.record("threads", thread)?;
         let no_such = || {
-            // What there is helps whoever has asked; that it cannot be read is not what was asked for.
+            // The list of turns helps the user. An error while reading it would hide the actual one.
             let turns =
                 self.turns(Some(thread)).unwrap_or_default().into_iter().map(|turn| turn.id).collect();
             Error::NoSuchTurn { thread: thread.to_owned(), turn: turn.to_owned(), turns }
@@ -77,13 +77,12 @@ impl Directory {
     }
 
     /// Finds the first record with an id.
-    fn record<T: Identified>(&self, kind: &str, id: &str) -> Result<Option<T>, Error> {
+    fn record<T: HasId>(&self, kind: &str, id: &str) -> Result<Option<T>, Error> {
         Ok(self.records(kind, &[id.to_owned()])?.into_iter().next())
     }
 
-    /// Finds the first record with each of some ids: in the file that is called like the id, else in all files of their
-    /// kind, which are read once for all of them.
-    fn records<T: Identified>(&self, kind: &str, ids: &[String]) -> Result<Vec<T>, Error> {
+    /// Finds the first record with each id: in the file named by the id, else in all files of the kind, each read once.
+    fn records<T: HasId>(&self, kind: &str, ids: &[String]) -> Result<Vec<T>, Error> {
         let (mut found, mut elsewhere) = (HashMap::new(), Vec::new());
         for id in ids {
             let files = self.files_named(kind, id);
@@ -100,14 +99,14 @@ impl Directory {
         Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
     }
 
-    /// Returns the files that are called like an id.
+    /// Returns the files that are named by an id.
     fn files_named(&self, kind: &str, id: &str) -> Vec<PathBuf> {
         let is_name = !id.is_empty() && !id.starts_with('.') && !id.contains(['/', '\\', '\0']);
         let named = ["json", "jsonl"].map(|end| self.0.join(kind).join(format!("{id}.{end}")));
         named.into_iter().filter(|path| is_name && path.is_file()).collect()
     }
 
-    /// Reads the events of a thread, and finds out which numbers are missing over all threads.
+    /// Reads the events of a thread, and finds the numbers that are missing over all threads.
     fn events(&self, thread: &str) -> Result<(Vec<EventRecord>, Missing), Error> {
         let (mut events, mut seqs, mut unreadable) = (Vec::new(), BTreeSet::new(), 0);
         for path in self.files("events")? {
@@ -148,34 +147,30 @@ impl Directory {
 }
 
 /// A record that has an id.
-trait Identified: DeserializeOwned {
+trait HasId: DeserializeOwned {
     fn id(&self) -> &str;
 }
 
-impl Identified for ThreadRecord {
+impl HasId for ThreadRecord {
     fn id(&self) -> &str {
         &self.id
     }
 }
 
-impl Identified for TurnRecord {
+impl HasId for TurnRecord {
     fn id(&self) -> &str {
         &self.id
     }
 }
 
-impl Identified for ItemRecord {
+impl HasId for ItemRecord {
     fn id(&self) -> &str {
         &self.id
     }
 }
 
-/// Finds the first record with each of some ids, and keeps those that were found before.
-fn find_in<T: Identified>(
-    files: &[PathBuf],
-    ids: &[&str],
-    found: &mut HashMap<String, T>,
-) -> Result<(), Error> {
+/// Adds the first record with each id, unless there is one already.
+fn find_in<T: HasId>(files: &[PathBuf], ids: &[&str], found: &mut HashMap<String, T>) -> Result<(), Error> {
     let wanted: HashSet<&str> = ids.iter().copied().collect();
     for path in files {
         let (records, unreadable) = read_records::<T>(path)?;
@@ -185,7 +180,7 @@ fn find_in<T: Identified>(
             found.entry(record.id().to_owned()).or_insert(record);
         }
         if here.len() < wanted.len() {
-            // Those that are not here may be among the ones that cannot be read.
+            // A missing record may be one of those that cannot be read.
             check_all(path, unreadable)?;
         }
     }

@@ -1,17 +1,17 @@
-//! Why there is no receipt, or why one does not hold.
+//! Why a receipt cannot be built, or is not valid.
 
 use std::path::PathBuf;
 
 use steno_model::RunId;
 use steno_views::receipt::{Difference, IntegrityError, Mismatch};
 
-/// What went wrong.
+/// Why a receipt cannot be built, or is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The run cannot be read.
     #[error(transparent)]
     Journal(#[from] steno_journal::Error),
-    /// The store cannot be looked through.
+    /// The store cannot be read.
     #[error(transparent)]
     Library(#[from] steno_library::Error),
     /// There is no such turn.
@@ -19,41 +19,41 @@ pub enum Error {
     NoSuchTurn {
         /// The thread.
         thread: String,
-        /// What was asked for.
+        /// The name that was given.
         turn: String,
         /// The turns that there are.
         turns: Vec<String>,
     },
-    /// The provider has given several turns one name.
-    #[error("`{turn}` is the name of {} turns of thread `{thread}`", turns.len())]
+    /// Several turns have the same name.
+    #[error("{} turns of thread `{thread}` are named `{turn}`", turns.len())]
     Ambiguous {
         /// The thread.
         thread: String,
-        /// What was asked for.
+        /// The name that was given.
         turn: String,
-        /// The turns that are called so.
+        /// The turns with this name.
         turns: Vec<String>,
     },
     /// Records do not belong together.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    /// What is to be checked is no receipt.
-    #[error("this is no receipt: {0}")]
+    /// The input is not a receipt.
+    #[error("not a receipt: {0}")]
     NoReceipt(String),
-    /// The receipt says something else than the record.
-    #[error("`{}` is {} in the receipt, and {} by the record", .0.field, said(.0.said.as_ref()), said(.0.found.as_ref()))]
+    /// A field of the receipt differs from the record.
+    #[error("`{}` is {} in the receipt and {} in the record", .0.field, said(.0.said.as_ref()), said(.0.found.as_ref()))]
     Differs(Difference),
-    /// The receipt says the same in other bytes.
-    #[error("the receipt says what the record does, and not in the same bytes: it was written anew")]
+    /// The receipt has the right values in other bytes.
+    #[error("the values match the record, but the bytes differ: the receipt was reformatted")]
     OtherBytes,
-    /// The lines that were shown are not those of the receipt.
+    /// The given lines are not those of the receipt.
     #[error(transparent)]
     Lines(#[from] IntegrityError),
-    /// The receipt has nothing to check lines with.
-    #[error("the receipt has no `integrity`, and so nothing to check lines with")]
+    /// The receipt has no hashes of lines.
+    #[error("the receipt has no `integrity`, so its lines cannot be checked")]
     NoIntegrity,
-    /// The receipt is made of a run whose transcript is not there.
-    #[error("the receipt is made of run {run} too, and its transcript is not given")]
+    /// The receipt uses a run whose transcript is missing.
+    #[error("the receipt also uses run {run}, and its transcript was not given")]
     NotGiven {
         /// The run.
         run: RunId,
@@ -69,11 +69,11 @@ pub enum Error {
 }
 
 fn said(value: Option<&String>) -> &str {
-    value.map_or("not there", String::as_str)
+    value.map_or("missing", String::as_str)
 }
 
 impl Error {
-    /// Tells whether the record cannot be read, or is another than the one that the receipt was made from.
+    /// Tells whether the record cannot be read, or is not the one that the receipt was made from.
     pub(super) fn is_of_record(&self) -> bool {
         match self {
             Self::Journal(steno_journal::Error::NoSuchRun { .. } | steno_journal::Error::Damaged { .. })

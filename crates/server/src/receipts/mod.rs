@@ -1,6 +1,6 @@
-//! Receipts from what is stored: export, and checking of those that somebody shows.
+//! Receipts from stored sessions: export, and verification of given receipts.
 //!
-//! A receipt is built by `steno-views`; here its records are read, and nothing is written (R93).
+//! `steno-views` builds a receipt. This module reads its records, and writes nothing (R93).
 
 mod directory;
 mod error;
@@ -10,8 +10,8 @@ mod verify;
 
 pub use directory::Directory;
 pub use error::Error;
-pub use session::{ReadSession, Wanted, WantedRun};
-pub use verify::{Against, Proven, verify};
+pub use session::{ReadOptions, ReceiptSession, RunSelection};
+pub use verify::{Reference, VerifyReport, verify};
 
 use steno_journal::Store;
 use steno_model::RunId;
@@ -21,7 +21,7 @@ use steno_model::receipt::Receipt;
 ///
 /// # Errors
 /// When there is no such run or turn, or the run cannot be read.
-pub fn export(store: &Store, run: RunId, turn: &str, wanted: Wanted) -> Result<Receipt, Error> {
-    let wanted = Wanted { turn: Some(turn.to_owned()), ..wanted };
-    ReadSession::of_store(store, run, wanted)?.receipt(turn)
+pub fn export(store: &Store, run: RunId, turn: &str, wanted: ReadOptions) -> Result<Receipt, Error> {
+    let wanted = ReadOptions { turn: Some(turn.to_owned()), ..wanted };
+    ReceiptSession::of_store(store, run, wanted)?.receipt(turn)
 }

@@ -1,4 +1,4 @@
-//! A session, read once for its records and for the proofs of its lines.
+//! A session that is read once, for its records and for the proofs of its lines.
 
 use std::collections::HashMap;
 
@@ -16,91 +16,90 @@ use steno_views::records::Records;
 use super::Error;
 use super::superseded::adapter_of;
 
-/// What is wanted of a session.
+/// Which parts of a session are read, and for which kind of receipt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ReadOptions {
     /// Whether receipts have proofs of their lines.
     pub has_integrity: bool,
-    /// The runs that are read, in the order of the session, and how many of their lines; all that there are if it is not
-    /// said.
-    pub runs: Option<Vec<WantedRun>>,
-    /// Whether receipts are those of an older program, which named no runs.
+    /// The runs to read, in the order of the session, and how many of their lines; `None` for all.
+    pub runs: Option<Vec<RunSelection>>,
+    /// Whether the receipt is of an older version, which named no runs.
     pub is_unnamed: bool,
-    /// The turn whose receipt is wanted, by either of its names; the items of others are left out. All if it is not said.
+    /// The turn of the receipt, by either of its names: items of other turns are left out. `None` for all turns.
     pub turn: Option<String>,
 }
 
 /// A run to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedRun {
+pub struct RunSelection {
     /// Which run.
     pub id: RunId,
-    /// How many of its lines.
+    /// How many of its lines to read.
     pub lines_max: u64,
-    /// The adapter that made it, where that is known; a run may have several transcripts.
+    /// The adapter that made it, if known; a run may have several transcripts.
     pub adapter: Option<String>,
-    /// The transcript to read in place of its own: one from before the run was derived anew.
+    /// The transcript to read instead of the current one: one from before the run was re-derived.
     pub superseded: Option<StorePath>,
 }
 
-impl WantedRun {
-    /// Wants so many lines of a run as it is now.
+impl RunSelection {
+    /// Selects a number of lines of the current transcript.
     #[must_use]
     pub fn new(id: RunId, lines_max: u64) -> Self {
         Self { id, lines_max, adapter: None, superseded: None }
     }
 
-    /// Opens it, with what the notes beside it say is missing.
+    /// Opens it, and reads from its notes what is missing.
     fn open(&self, store: &Store) -> Result<(Reader, Vec<MissingRange>), Error> {
         let (reader, notes) = match &self.superseded {
             None => (Reader::open(store, self.id)?.until_now()?, read_notes(&**store.disk(), self.id)?),
             Some(path) => (store.open_superseded(self.id, path)?, store.beside_superseded(self.id, path)?.1),
         };
-        Ok((reader, notes.iter().filter_map(noted).collect()))
+        Ok((reader, notes.iter().filter_map(missing_in_note).collect()))
     }
 }
 
-/// A session that was read.
-pub struct ReadSession {
+/// A session with its records and proofs.
+pub struct ReceiptSession {
     /// Its records.
     pub records: Records,
-    /// Its runs, where they are several.
+    /// Its runs, if there are several.
     runs: Vec<RunEvents>,
     provers: Vec<(RunId, Prover)>,
     missing: HashMap<RunId, Vec<MissingRange>>,
-    /// What somebody says that is missing, where no notes are at hand.
+    /// What is missing according to the receipt, where there are no notes.
     unplaced: Option<Vec<MissingRange>>,
-    wanted: Wanted,
+    wanted: ReadOptions,
 }
 
-/// A run as it is read.
-struct ReadRun {
+/// A run with the proofs of its lines.
+struct ProvedRun {
     run: RunId,
     events: Vec<ExchangeEvent>,
     prover: Prover,
 }
 
-impl ReadSession {
-    /// Reads a session of the store, with the notes beside its runs. A run of it names it too.
+impl ReceiptSession {
+    /// Reads a session of the store, with the notes of its runs. `id` may be that of one of its runs.
     ///
     /// # Errors
     /// What the journal says.
-    pub fn of_store(store: &Store, id: RunId, wanted: Wanted) -> Result<Self, Error> {
+    pub fn of_store(store: &Store, id: RunId, wanted: ReadOptions) -> Result<Self, Error> {
         Self::of_library(&Library::new(Some(store.clone())), id, wanted)
     }
 
-    /// Reads a session of a library, whose catalog serves for more than one of them.
+    /// Reads a session of a library; several sessions can share its catalog.
     ///
     /// # Errors
     /// What the journal says.
-    pub fn of_library(library: &Library, id: RunId, wanted: Wanted) -> Result<Self, Error> {
+    pub fn of_library(library: &Library, id: RunId, wanted: ReadOptions) -> Result<Self, Error> {
         let store = library.store()?;
         let runs = match &wanted.runs {
             Some(runs) => runs.clone(),
-            None => runs_of(library, id)?.into_iter().map(|run| WantedRun::new(run, u64::MAX)).collect(),
+            None => runs_of(library, id)?.into_iter().map(|run| RunSelection::new(run, u64::MAX)).collect(),
         };
         let mut missing = HashMap::new();
-        let mut open = |run: &WantedRun| -> Result<Reader, Error> {
+        let mut open = |run: &RunSelection| -> Result<Reader, Error> {
             let (reader, ranges) = run.open(store)?;
             missing.insert(run.id, ranges);
             Ok(reader)
@@ -110,18 +109,18 @@ impl ReadSession {
         } else {
             let mut read = Vec::new();
             for run in &runs {
-                read.push(ReadRun::read(&mut open(run)?, run.lines_max, wanted.has_integrity)?);
+                read.push(ProvedRun::read(&mut open(run)?, run.lines_max, wanted.has_integrity)?);
             }
             Self::of_several(read, wanted)?
         };
         Ok(Self { missing, ..read })
     }
 
-    /// Reads a session from transcript files alone. Runs that are not wanted are passed over.
+    /// Reads a session from transcript files alone. Other runs than the selected ones are skipped.
     ///
     /// # Errors
-    /// What the journal says, and when a run that is wanted is not among them.
-    pub fn of_readers(mut readers: Vec<Reader>, wanted: Wanted) -> Result<Self, Error> {
+    /// What the journal says, and when a selected run is missing.
+    pub fn of_readers(mut readers: Vec<Reader>, wanted: ReadOptions) -> Result<Self, Error> {
         let named = wanted.runs.as_deref().filter(|_| !wanted.is_unnamed);
         if let [reader] = &mut readers[..]
             && named.is_none_or(|named| named.len() == 1)
@@ -132,14 +131,14 @@ impl ReadSession {
         }
         let mut read = Vec::new();
         for mut reader in readers {
-            let mut run = ReadRun::read(&mut reader, u64::MAX, wanted.has_integrity)?;
+            let mut run = ProvedRun::read(&mut reader, u64::MAX, wanted.has_integrity)?;
             let known = named.map(|named| named.iter().find(|known| known.id == run.run));
             if let Some(known) = known.flatten() {
                 run.cut(usize::try_from(known.lines_max).unwrap_or(usize::MAX));
             }
             let wanted = known.flatten().and_then(|known| known.adapter.as_deref());
-            match read.iter_mut().find(|other: &&mut ReadRun| other.run == run.run) {
-                // Of several transcripts of a run, the one by the adapter that the receipt names.
+            match read.iter_mut().find(|other: &&mut ProvedRun| other.run == run.run) {
+                // Of several transcripts of a run, take the one by the adapter that the receipt names.
                 Some(other) if run.adapter().as_deref() == wanted => *other = run,
                 None if known.is_none_or(|known| known.is_some()) => read.push(run),
                 Some(_) | None => {}
@@ -152,8 +151,8 @@ impl ReadSession {
         Self::of_several(read, wanted)
     }
 
-    /// Reads a session of one run as it streams by.
-    fn of_one(reader: &mut Reader, lines_max: u64, wanted: Wanted) -> Result<Self, Error> {
+    /// Reads a session of one run without keeping its events.
+    fn of_one(reader: &mut Reader, lines_max: u64, wanted: ReadOptions) -> Result<Self, Error> {
         let (mut builder, mut prover) = (None::<SessionBuilder>, Prover::default());
         let mut named = None;
         let mut take = |line: &[u8], event: ExchangeEvent| {
@@ -177,7 +176,7 @@ impl ReadSession {
         Ok(Self { records, runs: Vec::new(), provers, missing: HashMap::new(), unplaced: None, wanted })
     }
 
-    fn of_several(read: Vec<ReadRun>, wanted: Wanted) -> Result<Self, Error> {
+    fn of_several(read: Vec<ProvedRun>, wanted: ReadOptions) -> Result<Self, Error> {
         let mut provers = Vec::new();
         let mut runs = Vec::new();
         for run in read {
@@ -194,36 +193,36 @@ impl ReadSession {
         Ok(Self { provers, ..Self::of_runs(runs, wanted)? })
     }
 
-    /// Makes one session of runs, in their order.
-    fn of_runs(runs: Vec<RunEvents>, wanted: Wanted) -> Result<Self, Error> {
+    /// Merges runs into one session, in their order.
+    fn of_runs(runs: Vec<RunEvents>, wanted: ReadOptions) -> Result<Self, Error> {
         let session = session_of(&runs).ok_or_else(no_events)?;
         let records = records_of(merge_by_ids(session, &runs, Content::ForReceipts), &wanted);
         Ok(Self { records, runs, provers: Vec::new(), missing: HashMap::new(), unplaced: None, wanted })
     }
 
-    /// Makes a session of single lines, of which nobody knows what lies between them.
-    pub(super) fn of_events(events: Vec<ExchangeEvent>, wanted: Wanted) -> Result<Self, Error> {
-        let mut runs: Vec<ReadRun> = Vec::new();
+    /// Makes a session of single lines; the lines between them are unknown.
+    pub(super) fn of_events(events: Vec<ExchangeEvent>, wanted: ReadOptions) -> Result<Self, Error> {
+        let mut runs: Vec<ProvedRun> = Vec::new();
         for event in events {
             if let Some(run) = runs.iter_mut().find(|run| run.run == event.run_id) {
                 run.events.push(event);
             } else {
                 let (run, prover) = (event.run_id, Prover::default());
-                runs.push(ReadRun { run, events: vec![event], prover });
+                runs.push(ProvedRun { run, events: vec![event], prover });
             }
         }
         Self::of_several(runs, wanted)
     }
 
-    /// Replaces what is missing by what somebody says.
+    /// Sets what is missing according to the receipt.
     pub(super) fn with_missing(self, missing: Vec<MissingRange>) -> Self {
         Self { unplaced: Some(missing), ..self }
     }
 
-    /// Finds the turn that a name means.
+    /// Finds a turn by its name.
     ///
     /// # Errors
-    /// When there is none, or more than one.
+    /// When there is none, or several.
     pub fn turn(&self, name: &str) -> Result<&TurnRecord, Error> {
         let thread = self.records.thread.id.clone();
         let ids = |turns: &[&TurnRecord]| turns.iter().map(|turn| turn.id.clone()).collect();
@@ -250,7 +249,8 @@ impl ReadSession {
         Ok(self.runs.iter().map(|run| (run.id, seqs(run))).collect())
     }
 
-    /// Tells whether lines alone give the same receipt. An id that is used twice may mean another call without the rest.
+    /// Tells whether these lines alone give the same receipt. A call id that is used twice may match another call when lines
+    /// are missing.
     fn is_enough(&self, turn: &str, lines: &[(RunId, Vec<u64>)]) -> Result<bool, Error> {
         let part = |(run, (id, seqs)): (&RunEvents, &(RunId, Vec<u64>))| {
             let events = run.events.iter().filter(|event| seqs.contains(&event.seq.get()));
@@ -271,7 +271,7 @@ impl ReadSession {
         Ok(is_same && alone.lines_needed(&name).is_ok_and(|found| found == lines))
     }
 
-    /// Returns the lines that tell of a turn.
+    /// Returns the lines that a turn is read from.
     pub(super) fn lines_needed(&self, turn: &str) -> Result<Vec<(RunId, Vec<u64>)>, Error> {
         let record = self.turn(turn)?;
         let lines = self.records.turn_of(record).map(|(_, turn)| self.records.lines_of(turn));
@@ -283,7 +283,7 @@ impl ReadSession {
         Ok(self.records.session.runs.iter().enumerate().map(of_run).collect())
     }
 
-    /// Returns the run whose numbers the events of a turn have.
+    /// Returns the run that numbers the events of a turn.
     ///
     /// # Errors
     /// When there is no such turn.
@@ -319,7 +319,7 @@ impl ReadSession {
     /// Builds the receipt of a turn, without proofs of its lines.
     fn bare(&self, turn: &str, missing: &HashMap<RunId, Vec<MissingRange>>) -> Result<Receipt, Error> {
         let record = self.turn(turn)?;
-        let no_turn = || Error::NoReceipt("its turn is not there".to_owned());
+        let no_turn = || Error::NoReceipt("its turn is missing".to_owned());
         let (id, _) = self.records.turn_of(record).ok_or_else(no_turn)?;
         let mut facts = TurnFacts::of_session(&self.records.session, id, missing);
         let missing = Missing::Known(std::mem::take(&mut facts.missing));
@@ -331,7 +331,7 @@ impl ReadSession {
     }
 }
 
-impl ReadRun {
+impl ProvedRun {
     fn read(reader: &mut Reader, lines_max: u64, has_integrity: bool) -> Result<Self, Error> {
         let (mut events, mut prover) = (Vec::new(), Prover::default());
         let mut take = |line: &[u8], event| {
@@ -359,7 +359,7 @@ impl ReadRun {
     }
 }
 
-fn records_of(session: Session, wanted: &Wanted) -> Records {
+fn records_of(session: Session, wanted: &ReadOptions) -> Records {
     let Some(name) = &wanted.turn else { return Records::of(session) };
     Records::with_items_of(session, |turn| {
         turn.name == *name || turn.turn_id.as_ref().is_some_and(|id| id.is(name))
@@ -386,7 +386,7 @@ fn runs_of(library: &Library, id: RunId) -> Result<Vec<RunId>, Error> {
     Ok(runs)
 }
 
-/// Puts what is missing to the runs that it is said of; without a name that is the turn's own.
+/// Adds what is missing to the runs that it names; without a name, to the run of the turn.
 fn place(said: Vec<MissingRange>, owner: RunId, missing: &mut HashMap<RunId, Vec<MissingRange>>) {
     for range in said {
         let run = match &range {
@@ -399,8 +399,8 @@ fn place(said: Vec<MissingRange>, owner: RunId, missing: &mut HashMap<RunId, Vec
     }
 }
 
-/// Returns what a note says is missing; for some nothing is.
-fn noted(note: &steno_journal::Note) -> Option<MissingRange> {
+/// Returns what is missing according to a note, if anything.
+fn missing_in_note(note: &steno_journal::Note) -> Option<MissingRange> {
     let (after_seq, count, what) = match &note.what {
         NoteKind::Refused { count, seq_last, .. } => (*seq_last, *count, "refused"),
         NoteKind::Dropped { count, seq_last, .. } => (*seq_last, *count, "dropped"),

@@ -1,4 +1,4 @@
-//! Which transcripts a receipt may be made of, where runs were derived anew: the old transcripts are kept.
+//! Which transcripts a receipt may be made from, when runs were re-derived: the old transcripts are kept.
 
 use std::borrow::Cow;
 
@@ -7,24 +7,25 @@ use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{ExchangeEvent, RunId};
 use steno_session::PayloadFields;
 
-use super::{Error, Wanted, WantedRun};
+use super::{Error, ReadOptions, RunSelection};
 
-/// How many ways to put transcripts together are tried. More than one version of a run by one adapter is rare.
+/// How many combinations of transcripts are tried. Several versions of a run by one adapter are rare.
 const CHOICES_MAX: usize = 64;
 
-/// Returns the ways to read runs of which at least one takes a superseded transcript, newer ones first: for each run those by the
-/// adapter that is wanted, unless it is an older receipt, which names none.
-pub(super) fn choices(store: &Store, wanted: &Wanted) -> Result<Vec<Vec<WantedRun>>, Error> {
-    let mut ways: Vec<Vec<WantedRun>> = vec![Vec::new()];
+/// Returns the combinations of transcripts with at least one superseded transcript, newer ones first. For each run only
+/// transcripts by the selected adapter count, unless an older receipt names none.
+pub(super) fn choices(store: &Store, wanted: &ReadOptions) -> Result<Vec<Vec<RunSelection>>, Error> {
+    let mut ways: Vec<Vec<RunSelection>> = vec![Vec::new()];
     for run in wanted.runs.iter().flatten() {
         let mut files = Vec::new();
         for superseded in transcripts_of(store, run.id)? {
-            let file = WantedRun { superseded, ..run.clone() };
+            let file = RunSelection { superseded, ..run.clone() };
             if wanted.is_unnamed || file.adapter_found(store) == run.adapter {
                 files.push(file);
             }
         }
-        let with = |way: &Vec<WantedRun>, file: &WantedRun| [&way[..], std::slice::from_ref(file)].concat();
+        let with =
+            |way: &Vec<RunSelection>, file: &RunSelection| [&way[..], std::slice::from_ref(file)].concat();
         ways = ways.iter().flat_map(|way| files.iter().map(move |file| with(way, file))).collect();
         ways.truncate(CHOICES_MAX);
     }
@@ -32,15 +33,15 @@ pub(super) fn choices(store: &Store, wanted: &Wanted) -> Result<Vec<Vec<WantedRu
     Ok(ways)
 }
 
-/// Returns the transcripts of a run: its own, if it has one, and those that others took the place of, the newest first.
+/// Returns the transcripts of a run: the current one, if any, and the superseded ones, the newest first.
 fn transcripts_of(store: &Store, run: RunId) -> Result<Vec<Option<StorePath>>, JournalError> {
     let own = store.has(run)?.then_some(None);
     let superseded = store.superseded(run)?;
     Ok(own.into_iter().chain(superseded.into_iter().rev().map(Some)).collect())
 }
 
-impl WantedRun {
-    /// Returns the adapter that the first event of its transcript names; `None` also where it cannot be read.
+impl RunSelection {
+    /// Returns the adapter that the first event of its transcript names; `None` also if it cannot be read.
     fn adapter_found(&self, store: &Store) -> Option<String> {
         let opened = match &self.superseded {
             None => Reader::open(store, self.id),

@@ -5,7 +5,7 @@ use steno_journal::{Journal, Options};
 use steno_model::RunId;
 use steno_server::http::{Defences, Limits, ROUTES, openapi};
 
-use crate::api_kit::{RUN, Served, event, open_store};
+use crate::test_server::{RUN, TestServer, event, open_store};
 
 /// The events of the session without their numbers, as an array.
 fn session() -> String {
@@ -17,8 +17,8 @@ fn session() -> String {
 }
 
 /// A server whose store has the session.
-fn filled() -> Served {
-    let served = Served::start();
+fn filled() -> TestServer {
+    let served = TestServer::start();
     let answer = served.post(&format!("/v1/runs/{RUN}/events"), &session());
     let acks = answer.json()["acks"].as_array().unwrap().clone();
     assert_eq!(acks.len(), 32, "{answer:?}");
@@ -27,7 +27,7 @@ fn filled() -> Served {
 }
 
 #[test]
-fn what_is_recorded_is_read_back_in_pages() {
+fn events_are_read_back_in_pages() {
     let served = filled();
     let health = served.get("/v1/health").json();
     assert_eq!((&health["status"], &health["runs_recorded"]), (&json!("ok"), &json!(1)));
@@ -48,7 +48,7 @@ fn what_is_recorded_is_read_back_in_pages() {
 }
 
 #[test]
-fn a_thread_is_named_by_its_session_also_where_only_another_run_shows_it() {
+fn thread_is_found_by_session_id_and_by_run_id() {
     let served = filled();
     let session = "0199aaaa-0000-7000-8000-00000000beef";
     let shown = "550e8400-e29b-41d4-a716-4466554400aa";
@@ -70,7 +70,7 @@ fn a_thread_is_named_by_its_session_also_where_only_another_run_shows_it() {
 }
 
 #[test]
-fn threads_turns_receipts_and_usage_are_those_of_the_views() {
+fn threads_turns_receipts_and_usage_match_the_views() {
     let served = filled();
     let thread = served.get(&format!("/v1/threads/{RUN}")).json();
     assert_eq!(thread["turns"].as_array().unwrap().len(), 3, "{thread}");
@@ -96,7 +96,7 @@ fn threads_turns_receipts_and_usage_are_those_of_the_views() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_a_problem() {
+fn failed_requests_get_problem_details() {
     let served = filled();
     let none = "00000000-0000-4000-8000-000000000000";
     for (path, status) in [
@@ -126,8 +126,8 @@ fn what_cannot_be_answered_is_a_problem() {
 }
 
 #[test]
-fn events_that_are_none_are_told_one_by_one_and_take_nothing_from_the_others() {
-    let served = Served::start();
+fn invalid_ndjson_lines_are_reported_one_by_one() {
+    let served = TestServer::start();
     let path = format!("/v1/runs/{RUN}/events");
     let mixed = format!("[{},5]", event(1));
     for body in ["", "no", "[", "{", "5", r#"{"type":"nothing"}"#, mixed.as_str()] {
@@ -147,14 +147,14 @@ fn events_that_are_none_are_told_one_by_one_and_take_nothing_from_the_others() {
     );
     assert!(answer["acks"][1]["error"].is_string(), "{answer}");
     assert_eq!(served.post(&format!("{path}?level=carved"), &event(3)).status, 400);
-    let small = Served::with(Defences::default(), Limits { body_bytes: 1000, ..Limits::default() });
+    let small = TestServer::with(Defences::default(), Limits { body_bytes: 1000, ..Limits::default() });
     let answer = small.post(&path, &event(1).replace("event 1", &"x".repeat(2000)));
     assert_eq!(answer.status, 413, "{answer:?}");
 }
 
 #[test]
-fn hostile_bodies_are_refused_and_the_server_goes_on() {
-    let served = Served::start();
+fn hostile_bodies_are_rejected() {
+    let served = TestServer::start();
     let path = format!("/v1/runs/{RUN}/events");
     let with = |value: &str| {
         format!(
@@ -190,8 +190,8 @@ fn hostile_bodies_are_refused_and_the_server_goes_on() {
 }
 
 #[test]
-fn a_run_that_another_process_records_is_left_to_it() {
-    let served = Served::start();
+fn run_recorded_by_another_process_gives_409() {
+    let served = TestServer::start();
     let journal = Journal::new(open_store(&served.dir), Options::default());
     let recorder = journal.record(RunId::parse(RUN).unwrap()).unwrap();
     let answer = served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
@@ -202,7 +202,7 @@ fn a_run_that_another_process_records_is_left_to_it() {
 }
 
 #[test]
-fn the_document_names_every_route_and_is_the_one_that_is_checked_in() {
+fn openapi_lists_every_route_and_matches_docs() {
     let document: Value = serde_json::from_str(&openapi()).unwrap();
     let mut named: Vec<String> = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {

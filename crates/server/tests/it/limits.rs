@@ -10,24 +10,24 @@ use steno_journal::Store;
 use steno_server::http::{Defences, Limits};
 use steno_testkit::sim_disk::{Call, Fault, SimDisk};
 
-use crate::api_kit::{RUN, Served, event, read_head, request, wait_for};
+use crate::test_server::{RUN, TestServer, event, read_head, request, wait_for};
 
 /// Longer than any test waits.
 const FOR_EVER: Duration = Duration::from_hours(1);
 
 /// The headers of whoever has the token.
-fn headers(served: &Served) -> [(&'static str, String); 2] {
+fn headers(served: &TestServer) -> [(&'static str, String); 2] {
     [("Host", format!("127.0.0.1:{}", served.port)), ("Authorization", format!("Bearer {}", served.token))]
 }
 
-fn good(served: &Served, path: &str) -> String {
+fn good(served: &TestServer, path: &str) -> String {
     let headers = headers(served);
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     request("GET", path, &headers, "")
 }
 
 /// A connection over which the token was shown.
-fn known(served: &Served) -> TcpStream {
+fn known(served: &TestServer) -> TcpStream {
     let mut stream = served.connect();
     stream.write_all(good(served, "/v1/nothing").as_bytes()).unwrap();
     let mut reader = BufReader::new(stream);
@@ -40,9 +40,9 @@ fn known(served: &Served) -> TcpStream {
 }
 
 #[test]
-fn slow_and_broken_requests_hold_nobody_up() {
+fn slow_and_broken_requests_do_not_block_others() {
     let limits = Limits { patience: Duration::from_millis(300), connections: 4, ..Limits::default() };
-    let served = Served::with(Defences::default(), limits);
+    let served = TestServer::with(Defences::default(), limits);
     let mut slow: Vec<_> = (0..4).map(|_| known(&served)).collect();
     for stream in &mut slow {
         stream.write_all(b"GET /v1/health HTTP/1.1\r\nHost: ").unwrap();
@@ -64,9 +64,9 @@ fn slow_and_broken_requests_hold_nobody_up() {
 
 /// Answers that nobody reads are more than the sockets take.
 #[test]
-fn an_answer_that_nobody_reads_is_given_up() {
+fn unread_answer_is_aborted() {
     let limits = Limits { patience: Duration::from_millis(300), connections: 1, ..Limits::default() };
-    let served = Served::with(Defences::default(), limits);
+    let served = TestServer::with(Defences::default(), limits);
     let path = format!("/v1/runs/{RUN}/events");
     assert_eq!(served.post(&path, &event(1).replace("event 1", &"x".repeat(3_000_000))).status, 200);
     let mut unread = known(&served);
@@ -79,9 +79,9 @@ fn an_answer_that_nobody_reads_is_given_up() {
 }
 
 #[test]
-fn whoever_shows_no_token_keeps_nobody_out() {
+fn clients_without_token_do_not_block_others() {
     let limits = Limits { patience: FOR_EVER, connections: 8, ..Limits::default() };
-    let served = Served::with(Defences::default(), limits);
+    let served = TestServer::with(Defences::default(), limits);
     let mut strangers: Vec<TcpStream> = (0..50).map(|_| served.connect()).collect();
     assert_eq!(served.get("/v1/health").status, 200);
     // The oldest have made room for the others.
@@ -96,8 +96,8 @@ fn whoever_shows_no_token_keeps_nobody_out() {
 
 /// Those who show it at once are not sent away, however many come.
 #[test]
-fn a_crowd_with_the_token_is_served() {
-    let served = Served::with(Defences::default(), Limits { connections: 4, ..Limits::default() });
+fn many_clients_with_token_are_served() {
+    let served = TestServer::with(Defences::default(), Limits { connections: 4, ..Limits::default() });
     std::thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| (0..20).for_each(|_| assert_eq!(served.get("/v1/health").status, 200)));
@@ -106,8 +106,8 @@ fn a_crowd_with_the_token_is_served() {
 }
 
 #[test]
-fn whoever_is_refused_has_to_come_again() {
-    let served = Served::start();
+fn connection_closes_after_a_refused_request() {
+    let served = TestServer::start();
     let host = format!("127.0.0.1:{}", served.port);
     let mut stream = served.connect();
     stream.write_all(request("GET", "/v1/health", &[("Host", &host)], "").repeat(3).as_bytes()).unwrap();
@@ -118,9 +118,9 @@ fn whoever_is_refused_has_to_come_again() {
 
 /// A body that does not come holds the room that it has asked for, until it is given up.
 #[test]
-fn bodies_wait_for_room() {
+fn bodies_wait_for_memory() {
     let limits = Limits { patience: Duration::from_millis(500), room_bytes: 100_000, ..Limits::default() };
-    let served = Served::with(Defences::default(), limits);
+    let served = TestServer::with(Defences::default(), limits);
     let path = format!("/v1/runs/{RUN}/events");
     let mut stuck = known(&served);
     let [host, bearer] = headers(&served);
@@ -146,8 +146,8 @@ fn bodies_wait_for_room() {
 
 /// Who sends more than is wanted reads why all the same.
 #[test]
-fn refusals_reach_those_who_are_still_sending() {
-    let served = Served::with(Defences::default(), Limits { body_bytes: 1_000_000, ..Limits::default() });
+fn client_reads_the_refusal_while_sending() {
+    let served = TestServer::with(Defences::default(), Limits { body_bytes: 1_000_000, ..Limits::default() });
     let path = format!("/v1/runs/{RUN}/events");
     let long = event(1).replace("event 1", &"x".repeat(10_000_000));
     assert_eq!(served.post(&path, &long).status, 413);
@@ -158,10 +158,10 @@ fn refusals_reach_those_who_are_still_sending() {
 
 /// Goes up to the limits of what comes before a body, and one step beyond.
 #[test]
-fn a_head_that_is_too_long_is_refused_with_431_wherever_it_is_long() {
+fn too_long_request_head_gives_431() {
     const HEAD_BYTES_MAX: usize = 64 * 1024;
     const HEADERS_MAX: usize = 100;
-    let served = Served::start();
+    let served = TestServer::start();
     let check = |path: &str, more: &[(&str, &str)], want: (u16, bool)| {
         let headers = headers(&served);
         let own = headers.iter().map(|(name, value)| (*name, value.as_str()));
@@ -185,8 +185,8 @@ fn a_head_that_is_too_long_is_refused_with_431_wherever_it_is_long() {
 }
 
 #[test]
-fn too_many_events_are_refused_and_none_is_recorded() {
-    let served = Served::start();
+fn too_many_events_are_rejected_and_none_is_recorded() {
+    let served = TestServer::start();
     let path = format!("/v1/runs/{RUN}/events");
     let lines = (event(1) + "\n").repeat(20_001);
     let answer = served.ask("POST", &path, &[("Content-Type", "application/x-ndjson")], &lines);
@@ -198,8 +198,8 @@ fn too_many_events_are_refused_and_none_is_recorded() {
 
 /// What each line is refused for is told, and not all that it said.
 #[test]
-fn refusals_of_many_events_fit_into_an_answer() {
-    let served = Served::start();
+fn errors_of_many_events_fit_into_one_answer() {
+    let served = TestServer::start();
     let lines = format!("{{\"type\":\"{}\"}}\n", "x".repeat(700)).repeat(20_000) + &event(1);
     let path = format!("/v1/runs/{RUN}/events");
     let kind = [("Content-Type", "application/x-ndjson")];
@@ -214,7 +214,7 @@ fn refusals_of_many_events_fit_into_an_answer() {
 #[test]
 fn long_answers_wait_for_each_other() {
     let limits = Limits { room_bytes: 1024 * 1024, ..Limits::default() };
-    let served = Served::with(Defences::default(), limits);
+    let served = TestServer::with(Defences::default(), limits);
     let path = format!("/v1/runs/{RUN}/events");
     assert_eq!(served.post(&path, &event(1).replace("event 1", &"x".repeat(3_000_000))).status, 200);
     std::thread::scope(|scope| {
@@ -229,8 +229,8 @@ fn uuid(number: usize) -> String {
 }
 
 #[test]
-fn no_more_runs_are_held_open_than_may() {
-    let served = Served::with(Defences::default(), Limits { recorders: 4, ..Limits::default() });
+fn open_runs_stay_within_the_limit() {
+    let served = TestServer::with(Defences::default(), Limits { recorders: 4, ..Limits::default() });
     let post = |run: usize| {
         let answer = served.post(&format!("/v1/runs/{}/events", uuid(run)), &event(1));
         assert!(answer.json()["acks"][0]["seq"].is_u64(), "{answer:?}");
@@ -252,14 +252,14 @@ fn no_more_runs_are_held_open_than_may() {
 }
 
 /// A server over a disk that fails when it is told to.
-fn failing() -> (Served, SimDisk) {
+fn failing() -> (TestServer, SimDisk) {
     let disk = SimDisk::new(1);
     let store = Store::create(Arc::new(disk.clone())).unwrap();
-    (Served::over(tempfile::tempdir().unwrap(), store, Defences::default(), Limits::default()), disk)
+    (TestServer::over(tempfile::tempdir().unwrap(), store, Defences::default(), Limits::default()), disk)
 }
 
 #[test]
-fn a_full_disk_is_told_and_what_comes_later_is_recorded() {
+fn full_disk_gives_507_and_recording_recovers() {
     let (served, disk) = failing();
     let path = format!("/v1/runs/{RUN}/events");
     assert_eq!(served.post(&path, &event(1)).status, 200);
@@ -277,7 +277,7 @@ fn a_full_disk_is_told_and_what_comes_later_is_recorded() {
 }
 
 #[test]
-fn a_recorder_that_has_failed_is_opened_anew() {
+fn failed_recorder_is_reopened() {
     const EIO: i32 = 5;
     let (served, disk) = failing();
     let path = format!("/v1/runs/{RUN}/events?level=synced");
@@ -292,7 +292,7 @@ fn a_recorder_that_has_failed_is_opened_anew() {
 
 /// Nobody else records the run: those who come meanwhile wait until the failed recorder is gone.
 #[test]
-fn a_failed_recorder_is_nobody_elses() {
+fn requests_wait_until_a_failed_recorder_is_closed() {
     const EIO: i32 = 5;
     let (served, disk) = failing();
     let path = format!("/v1/runs/{RUN}/events?level=synced");
@@ -314,7 +314,7 @@ fn a_failed_recorder_is_nobody_elses() {
 }
 
 #[test]
-fn a_new_run_on_a_full_disk_is_refused_for_that() {
+fn new_run_on_a_full_disk_gives_507() {
     let (served, disk) = failing();
     let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
     disk.set_room(Some(used as u64));
@@ -324,8 +324,8 @@ fn a_new_run_on_a_full_disk_is_refused_for_that() {
 
 /// A run that cannot be read takes nothing from the others.
 #[test]
-fn one_odd_run_spoils_no_list() {
-    let served = Served::start();
+fn unreadable_run_does_not_break_the_list() {
+    let served = TestServer::start();
     assert_eq!(served.post(&format!("/v1/runs/{RUN}/events"), &event(1)).status, 200);
     let odd = "00000000-0000-4000-8000-000000000001";
     std::fs::create_dir(served.dir.path().join("transcripts").join(format!("{odd}.jsonl"))).unwrap();
@@ -338,7 +338,7 @@ fn one_odd_run_spoils_no_list() {
 }
 
 #[test]
-fn limits_fit_into_the_open_files() {
+fn limits_fit_the_open_file_limit() {
     let many = Limits::default();
     assert_eq!(many.within(usize::MAX), many);
     for files in [32, 64, 1024, 4096] {

@@ -7,11 +7,11 @@ use steno_journal::{Journal, Level, Options};
 use steno_model::{Draft, RunId};
 use steno_server::http::{Defences, Limits};
 
-use crate::api_kit::{Live, RUN, Served, event, open_store, wait_for};
+use crate::test_server::{EventStream, RUN, TestServer, event, open_store, wait_for};
 
 #[test]
-fn a_stream_replays_and_then_goes_on_live_whoever_records() {
-    let served = Served::start();
+fn stream_replays_then_continues_live() {
+    let served = TestServer::start();
     let journal = Journal::new(open_store(&served.dir), Options::default());
     let run = RunId::parse(RUN).unwrap();
     // Somebody else than the server.
@@ -21,9 +21,9 @@ fn a_stream_replays_and_then_goes_on_live_whoever_records() {
     };
     (1..=5).for_each(record);
     let (mut all, mut some, mut new) = (
-        Live::open(&served, "", &[]),
-        Live::open(&served, "?since_seq=3", &[]),
-        Live::open(&served, "?since_seq=5", &[]),
+        EventStream::open(&served, "", &[]),
+        EventStream::open(&served, "?since_seq=3", &[]),
+        EventStream::open(&served, "?since_seq=5", &[]),
     );
     (6..=1200).for_each(record);
     for (live, from) in [(&mut all, 1), (&mut some, 4), (&mut new, 6)] {
@@ -32,25 +32,25 @@ fn a_stream_replays_and_then_goes_on_live_whoever_records() {
         }
     }
     // Whoever comes again goes on after what it has.
-    let mut again = Live::open(&served, "", &[]);
+    let mut again = EventStream::open(&served, "", &[]);
     (1..=6).for_each(|_| drop(again.field("id")));
     let id = again.field("id");
     assert!(id.starts_with("7."), "{id}");
-    let mut resumed = Live::open(&served, "?since_seq=1100", &[("Last-Event-ID", &id)]);
+    let mut resumed = EventStream::open(&served, "?since_seq=1100", &[("Last-Event-ID", &id)]);
     assert_eq!(resumed.seq(), 8);
     // An id of something else than what the file has now: everything comes anew.
-    let mut reset = Live::open(&served, "", &[("Last-Event-ID", "7.00000000")]);
+    let mut reset = EventStream::open(&served, "", &[("Last-Event-ID", "7.00000000")]);
     assert_eq!((reset.field("event"), reset.seq()), ("reset".to_owned(), 1));
-    let mut beyond = Live::open(&served, "", &[("Last-Event-ID", "99999.00000000")]);
+    let mut beyond = EventStream::open(&served, "", &[("Last-Event-ID", "99999.00000000")]);
     assert_eq!((beyond.field("event"), beyond.seq()), ("reset".to_owned(), 1));
 }
 
 #[test]
-fn a_quiet_stream_says_that_it_is_there_and_ends_with_the_server() {
+fn quiet_stream_sends_heartbeats_and_a_stopping_event() {
     let limits = Limits { heartbeat: Duration::from_millis(50), ..Limits::default() };
-    let mut served = Served::with(Defences::default(), limits);
+    let mut served = TestServer::with(Defences::default(), limits);
     served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
-    let mut stream = Live::open(&served, "?since_seq=1", &[]);
+    let mut stream = EventStream::open(&served, "?since_seq=1", &[]);
     while !stream.line().expect("the stream goes on").contains(": still here") {}
     served.end();
     while !stream.line().expect("it ends with a word").starts_with("event: stopping") {}
@@ -61,9 +61,9 @@ fn a_quiet_stream_says_that_it_is_there_and_ends_with_the_server() {
 }
 
 #[test]
-fn a_listener_that_does_not_read_is_dropped_and_told_where_to_catch_up() {
+fn stalled_listener_is_dropped_with_a_lagged_event() {
     let limits = Limits { stall: Duration::from_millis(300), reading: 2, ..Limits::default() };
-    let served = Served::with(Defences::default(), limits);
+    let served = TestServer::with(Defences::default(), limits);
     let path = format!("/v1/runs/{RUN}/events");
     // More than the sockets take, of which some is there already.
     let body = |from: u64| {
@@ -74,8 +74,8 @@ fn a_listener_that_does_not_read_is_dropped_and_told_where_to_catch_up() {
         |from: u64| served.ask("POST", &path, &[("Content-Type", "application/x-ndjson")], &body(from));
     assert_eq!(post(1).status, 200);
     // More than may work at once: they hold nobody up.
-    let mut slow: Vec<Live> = (0..6).map(|_| Live::open(&served, "", &[])).collect();
-    let mut quick = Live::open(&served, "?since_seq=500", &[]);
+    let mut slow: Vec<EventStream> = (0..6).map(|_| EventStream::open(&served, "", &[])).collect();
+    let mut quick = EventStream::open(&served, "?since_seq=500", &[]);
     assert_eq!(post(501).status, 200);
     for want in 501..=1000 {
         assert_eq!(quick.seq(), want);
@@ -100,18 +100,18 @@ fn a_listener_that_does_not_read_is_dropped_and_told_where_to_catch_up() {
 }
 
 #[test]
-fn listeners_that_are_gone_give_their_place_back_at_once() {
-    let served = Served::with(Defences::default(), Limits { listeners: 2, ..Limits::default() });
+fn closed_listeners_free_their_slot() {
+    let served = TestServer::with(Defences::default(), Limits { listeners: 2, ..Limits::default() });
     served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
     for _ in 0..6 {
-        drop(Live::open(&served, "", &[]));
+        drop(EventStream::open(&served, "", &[]));
         wait_for(|| served.get("/v1/health").json()["listeners"] == 0);
     }
 }
 
 #[test]
-fn a_run_that_was_replaced_is_told_anew() {
-    let served = Served::start();
+fn replaced_run_is_streamed_from_the_start() {
+    let served = TestServer::start();
     let run = RunId::parse(RUN).unwrap();
     let record = |count: u64| {
         let journal = Journal::new(open_store(&served.dir), Options::default());
@@ -122,13 +122,13 @@ fn a_run_that_was_replaced_is_told_anew() {
         recorder.close().unwrap();
     };
     record(5);
-    let mut old = Live::open(&served, "", &[]);
+    let mut old = EventStream::open(&served, "", &[]);
     (1..=5).for_each(|want| assert_eq!(old.seq(), want));
     for file in [format!("{RUN}.jsonl"), format!("{RUN}.seals.jsonl")] {
         std::fs::remove_file(served.dir.path().join("transcripts").join(file)).unwrap();
     }
     record(8);
-    let mut new = Live::open(&served, "", &[]);
+    let mut new = EventStream::open(&served, "", &[]);
     (1..=8).for_each(|want| assert_eq!(new.seq(), want));
     // The old one ends, and can come again.
     while let Some(line) = old.line() {
@@ -137,10 +137,10 @@ fn a_run_that_was_replaced_is_told_anew() {
 }
 
 #[test]
-fn as_many_listen_as_may() {
-    let served = Served::with(Defences::default(), Limits { listeners: 2, ..Limits::default() });
+fn too_many_listeners_give_503() {
+    let served = TestServer::with(Defences::default(), Limits { listeners: 2, ..Limits::default() });
     served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
-    let streams = [Live::open(&served, "", &[]), Live::open(&served, "", &[])];
+    let streams = [EventStream::open(&served, "", &[]), EventStream::open(&served, "", &[])];
     let refused =
         served.ask("GET", &format!("/v1/runs/{RUN}/events"), &[("Accept", "text/event-stream")], "");
     assert_eq!(refused.status, 503, "{refused:?}");
@@ -149,11 +149,12 @@ fn as_many_listen_as_may() {
 
 /// One that comes behind while much is recorded at once is no slow one: it reads on in the file.
 #[test]
-fn a_burst_reaches_those_who_read() {
-    let served = Served::start();
+fn burst_reaches_all_listeners() {
+    let served = TestServer::start();
     let path = format!("/v1/runs/{RUN}/events");
     served.post(&path, &event(1));
-    let mut streams: Vec<Live> = (0..4).map(|_| Live::open(&served, "?since_seq=1", &[])).collect();
+    let mut streams: Vec<EventStream> =
+        (0..4).map(|_| EventStream::open(&served, "?since_seq=1", &[])).collect();
     for burst in 0..4 {
         let body: String = (0..2000).map(|number| event(burst * 2000 + number + 2) + "\n").collect();
         let lines = [("Content-Type", "application/x-ndjson")];
@@ -166,18 +167,19 @@ fn a_burst_reaches_those_who_read() {
 
 /// Long lines are not handed out but read from the file, the longest alone, also where there is less room than they need.
 #[test]
-fn lines_of_any_length_come_whole() {
+fn lines_of_any_length_arrive_complete() {
     let limits = Limits { room_bytes: 64 * 1024, ..Limits::default() };
-    let served = Served::with(Defences::default(), limits);
+    let served = TestServer::with(Defences::default(), limits);
     let path = format!("/v1/runs/{RUN}/events");
     served.post(&path, &event(1));
-    let mut streams: Vec<Live> = (0..3).map(|_| Live::open(&served, "?since_seq=1", &[])).collect();
+    let mut streams: Vec<EventStream> =
+        (0..3).map(|_| EventStream::open(&served, "?since_seq=1", &[])).collect();
     let lengths = [10, 3_900, 4_100, 60_000, 70_000, 3_000_000, 20, 200_000];
     let long = |len: usize| event(1).replace("event 1", &"x".repeat(len));
     for len in lengths {
         assert_eq!(served.post(&path, &long(len)).status, 200);
     }
-    streams.push(Live::open(&served, "?since_seq=1", &[]));
+    streams.push(EventStream::open(&served, "?since_seq=1", &[]));
     // All at once: one that is not read keeps the room from the others for a while.
     std::thread::scope(|scope| {
         for stream in &mut streams {
@@ -193,19 +195,19 @@ fn lines_of_any_length_come_whole() {
 }
 
 #[test]
-fn an_empty_id_is_none() {
-    let served = Served::start();
+fn empty_last_event_id_is_ignored() {
+    let served = TestServer::start();
     served.post(&format!("/v1/runs/{RUN}/events"), &event(1));
-    assert_eq!(Live::open(&served, "", &[("Last-Event-ID", "")]).seq(), 1);
+    assert_eq!(EventStream::open(&served, "", &[("Last-Event-ID", "")]).seq(), 1);
 }
 
 /// Who asks for what is yet to come gets it from there on, however it is read.
 #[test]
-fn a_stream_may_begin_ahead_of_the_run() {
-    let served = Served::start();
+fn stream_may_start_after_the_end_of_the_run() {
+    let served = TestServer::start();
     let path = format!("/v1/runs/{RUN}/events");
     served.post(&path, &format!("[{},{}]", event(1), event(2)));
-    let mut ahead = Live::open(&served, "?since_seq=4", &[]);
+    let mut ahead = EventStream::open(&served, "?since_seq=4", &[]);
     for number in 3..=4 {
         served.post(&path, &event(number));
     }
@@ -216,20 +218,20 @@ fn a_stream_may_begin_ahead_of_the_run() {
 
 /// One that waits until there is room for a long line says so, and gives its place back when it is gone.
 #[test]
-fn who_waits_for_room_is_not_forgotten() {
+fn listener_waiting_for_memory_gets_heartbeats() {
     let limits = Limits {
         room_bytes: 64 * 1024,
         heartbeat: Duration::from_millis(50),
         stall: Duration::from_hours(1),
         ..Limits::default()
     };
-    let served = Served::with(Defences::default(), limits);
+    let served = TestServer::with(Defences::default(), limits);
     // More than the sockets take.
     let long = event(1).replace("event 1", &"x".repeat(12_000_000));
     served.post(&format!("/v1/runs/{RUN}/events"), &long);
-    let unread = Live::open(&served, "", &[]);
+    let unread = EventStream::open(&served, "", &[]);
     wait_for(|| {
-        let mut waits = Live::open(&served, "", &[]);
+        let mut waits = EventStream::open(&served, "", &[]);
         let is_waiting = waits.line().is_some_and(|line| line.contains(": still here"));
         drop(waits);
         is_waiting
@@ -240,8 +242,8 @@ fn who_waits_for_room_is_not_forgotten() {
 
 /// A foreign writer may put any white space between tokens.
 #[test]
-fn a_line_is_one_line_of_data() {
-    let served = Served::start();
+fn carriage_returns_do_not_split_data_lines() {
+    let served = TestServer::start();
     let run = RunId::parse(RUN).unwrap();
     let journal = Journal::new(open_store(&served.dir), Options::default());
     let recorder = journal.record(run).unwrap();
@@ -250,5 +252,5 @@ fn a_line_is_one_line_of_data() {
     let path = served.dir.path().join("transcripts").join(format!("{RUN}.jsonl"));
     let odd = std::fs::read_to_string(&path).unwrap().replace("\"seq\":1,", "\"seq\":\r1,");
     std::fs::write(&path, odd).unwrap();
-    assert_eq!(Live::open(&served, "", &[]).seq(), 1);
+    assert_eq!(EventStream::open(&served, "", &[]).seq(), 1);
 }

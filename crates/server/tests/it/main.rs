@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
-mod api_kit;
 mod http;
 mod limits;
 mod live;
-mod odd_sessions;
 mod receipts;
 mod security;
+mod test_server;
 mod two_runs;
+mod unusual_sessions;

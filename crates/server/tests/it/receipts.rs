@@ -9,7 +9,7 @@ use steno_disk::{RealDisk, StorePath, open_host_file};
 use steno_journal::{Journal, Level, Options, Reader, Store};
 use steno_model::receipt::Receipt;
 use steno_model::{Draft, RunId};
-use steno_server::receipts::{Against, Directory, Error, ReadSession, Wanted, export, verify};
+use steno_server::receipts::{Directory, Error, ReadOptions, ReceiptSession, Reference, export, verify};
 use steno_testkit::golden;
 use steno_views::receipt::{text, to_json};
 
@@ -19,7 +19,7 @@ const TURNS: [(&str, &str, &str); 3] = [
     ("turn-0002", "turn_2", "failed"),
     ("turn-0003", "turn_3", "approval-denied"),
 ];
-const PROVEN: Wanted = Wanted { has_integrity: true, runs: None, is_unnamed: false, turn: None };
+const PROVEN: ReadOptions = ReadOptions { has_integrity: true, runs: None, is_unnamed: false, turn: None };
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/receipts")
@@ -33,14 +33,14 @@ fn reader(path: &Path) -> Reader {
     Reader::of_file(open_host_file(path).unwrap(), StorePath::outside(path), None).until_now().unwrap()
 }
 
-fn of_file(path: &Path, turn: &str, wanted: Wanted) -> Result<String, Error> {
-    let read = ReadSession::of_readers(vec![reader(path)], wanted)?;
+fn of_file(path: &Path, turn: &str, wanted: ReadOptions) -> Result<String, Error> {
+    let read = ReceiptSession::of_readers(vec![reader(path)], wanted)?;
     read.receipt(turn).map(|receipt| to_json(&receipt))
 }
 
 /// The lines that a receipt is made of.
 fn lines_of(path: &Path, turn: &str) -> Vec<u8> {
-    let read = ReadSession::of_readers(vec![reader(path)], Wanted::default()).unwrap();
+    let read = ReceiptSession::of_readers(vec![reader(path)], ReadOptions::default()).unwrap();
     let seqs = read.lines_of(turn).unwrap().remove(0).1;
     let text = fs::read_to_string(path).unwrap();
     let lines =
@@ -65,7 +65,7 @@ fn store(dir: &Path) -> Store {
 }
 
 #[test]
-fn receipts_of_runs_and_of_records_are_the_same_bytes_everywhere() {
+fn receipts_match_the_golden_files() {
     for (of_run, of_records, name) in TURNS {
         let found = of_file(&fixtures().join("session.jsonl"), of_run, PROVEN).unwrap();
         golden::check(fixtures().join(format!("expected/run-{name}.json")), &found);
@@ -75,20 +75,20 @@ fn receipts_of_runs_and_of_records_are_the_same_bytes_everywhere() {
 }
 
 #[test]
-fn receipts_are_lines_for_people_too() {
+fn text_receipts_match_the_golden_files() {
     let check = |name: &str, receipt: Result<Receipt, Error>| {
         golden::check(fixtures().join(format!("expected/{name}.txt")), &text(&receipt.unwrap(), None));
     };
     let (session, records) = (fixtures().join("session.jsonl"), Directory::new(&fixtures().join("records")));
     for (of_run, of_records, name) in TURNS {
-        let run = ReadSession::of_readers(vec![reader(&session)], PROVEN).unwrap();
+        let run = ReceiptSession::of_readers(vec![reader(&session)], PROVEN).unwrap();
         check(&format!("run-{name}"), run.receipt(of_run));
         check(&format!("records-{name}"), records.receipt("thr_1", of_records));
     }
 }
 
 #[test]
-fn no_thought_and_no_output_is_in_a_receipt() {
+fn receipts_contain_no_thoughts_and_no_output() {
     for (_, _, name) in TURNS {
         for text in [expected(&format!("run-{name}")), expected(&format!("records-{name}"))] {
             for word in ["look first", "4711", "deployed late", "raw output", "raw thought", "make test"] {
@@ -99,11 +99,11 @@ fn no_thought_and_no_output_is_in_a_receipt() {
 }
 
 #[test]
-fn turns_are_found_by_their_step_and_by_their_providers_name_and_others_are_not() {
+fn turns_are_found_by_step_and_by_provider_id() {
     let path = fixtures().join("session.jsonl");
-    let by_step = of_file(&path, "turn-0001", Wanted::default()).unwrap();
-    assert_eq!(of_file(&path, "turn_a", Wanted::default()).unwrap(), by_step);
-    let missing = of_file(&path, "turn-0009", Wanted::default());
+    let by_step = of_file(&path, "turn-0001", ReadOptions::default()).unwrap();
+    assert_eq!(of_file(&path, "turn_a", ReadOptions::default()).unwrap(), by_step);
+    let missing = of_file(&path, "turn-0009", ReadOptions::default());
     assert!(matches!(missing, Err(Error::NoSuchTurn { turns, .. }) if turns.len() == 3));
     let directory = Directory::new(&fixtures().join("records"));
     for (thread, turn) in
@@ -118,7 +118,7 @@ fn turns_are_found_by_their_step_and_by_their_providers_name_and_others_are_not(
 }
 
 #[test]
-fn records_that_do_not_belong_together_are_rejected_and_what_is_missing_is_said() {
+fn mismatched_records_are_rejected_and_gaps_are_listed() {
     let dir = tempfile::tempdir().unwrap();
     let copy = |name: &str| {
         let (from, to) = (fixtures().join("records").join(name), dir.path().join(name));
@@ -148,7 +148,7 @@ fn records_that_do_not_belong_together_are_rejected_and_what_is_missing_is_said(
 }
 
 #[test]
-fn a_file_of_records_has_a_limit() {
+fn too_large_records_file_is_rejected() {
     const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("turns")).unwrap();
@@ -159,94 +159,94 @@ fn a_file_of_records_has_a_limit() {
 }
 
 #[test]
-fn a_receipt_holds_against_the_store_a_file_its_lines_and_records() {
+fn receipt_verifies_against_store_file_lines_and_records() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let run = RunId::parse(RUN).unwrap();
     let transcript = dir.path().join(format!("transcripts/{RUN}.jsonl"));
     for (turn, _, name) in TURNS {
-        for wanted in [Wanted::default(), PROVEN] {
+        for wanted in [ReadOptions::default(), PROVEN] {
             let receipt = to_json(&export(&store, run, turn, wanted).unwrap());
-            verify(&receipt, Against::Store(&store)).unwrap();
-            verify(&receipt, Against::Transcripts(vec![reader(&transcript)])).unwrap();
+            verify(&receipt, Reference::Store(&store)).unwrap();
+            verify(&receipt, Reference::Transcripts(vec![reader(&transcript)])).unwrap();
         }
         let receipt = to_json(&export(&store, run, turn, PROVEN).unwrap());
         let lines = lines_of(&transcript, turn);
-        let proven = verify(&receipt, Against::Lines(&lines)).unwrap();
+        let proven = verify(&receipt, Reference::Lines(&lines)).unwrap();
         assert!(proven.open.iter().any(|open| open.contains("how many lines the run had")), "{proven:?}");
         let directory = Directory::new(&fixtures().join("records"));
         let of_records = expected(&format!("records-{name}"));
-        let proven = verify(&of_records, Against::Directory(&directory)).unwrap();
+        let proven = verify(&of_records, Reference::Directory(&directory)).unwrap();
         assert!(
             !proven.open.iter().any(|open| open.contains("--integrity")),
             "a directory has none: {proven:?}"
         );
-        let elsewhere = verify(&of_records, Against::Store(&store));
+        let elsewhere = verify(&of_records, Reference::Store(&store));
         assert!(matches!(elsewhere, Err(Error::NoSuchTurn { turns, .. }) if turns.is_empty()));
     }
-    let plain = to_json(&export(&store, run, "turn-0001", Wanted::default()).unwrap());
-    assert!(matches!(verify(&plain, Against::Lines(b"")), Err(Error::NoIntegrity)));
+    let plain = to_json(&export(&store, run, "turn-0001", ReadOptions::default()).unwrap());
+    assert!(matches!(verify(&plain, Reference::Lines(b"")), Err(Error::NoIntegrity)));
 }
 
 /// Receipts of older programs have one tree and name no runs. One that counts what is no longer counted is told apart.
 #[test]
-fn receipts_of_older_programs_still_hold() {
+fn receipts_of_older_versions_still_verify() {
     let path = fixtures().join("session.jsonl");
     let older = |name: &str| fs::read_to_string(fixtures().join(format!("older/run-{name}.json"))).unwrap();
     for (turn, _, name) in TURNS.into_iter().filter(|(_, _, name)| *name != "failed") {
-        verify(&older(name), Against::Transcripts(vec![reader(&path)])).unwrap();
-        verify(&older(name), Against::Lines(&lines_of(&path, turn))).unwrap();
+        verify(&older(name), Reference::Transcripts(vec![reader(&path)])).unwrap();
+        verify(&older(name), Reference::Lines(&lines_of(&path, turn))).unwrap();
         let without_tree = older(name).split(",\n  \"integrity\"").next().unwrap().to_owned() + "\n}\n";
-        verify(&without_tree, Against::Transcripts(vec![reader(&path)])).unwrap();
+        verify(&without_tree, Reference::Transcripts(vec![reader(&path)])).unwrap();
     }
     // A command without a result was counted.
-    let found = verify(&older("failed"), Against::Transcripts(vec![reader(&path)]));
+    let found = verify(&older("failed"), Reference::Transcripts(vec![reader(&path)]));
     let field = "side_effect_boundary.command_execution_count";
     assert!(matches!(&found, Err(Error::Differs(at)) if at.field == field), "{found:?}");
 }
 
 /// A run may go on after the receipt was made.
 #[test]
-fn a_receipt_holds_when_its_run_has_grown() {
+fn receipt_verifies_after_the_run_has_grown() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("grown.jsonl");
     let session = fs::read_to_string(fixtures().join("session.jsonl")).unwrap();
     let receipt = expected("run-completed");
     let more = session.lines().next().unwrap().replace("\"seq\":1,", "\"seq\":33,");
     fs::write(&path, format!("{session}{more}\n")).unwrap();
-    verify(&receipt, Against::Transcripts(vec![reader(&path)])).unwrap();
+    verify(&receipt, Reference::Transcripts(vec![reader(&path)])).unwrap();
     // Cut short, it is found.
     let shorter: String = session.split_inclusive('\n').take(31).collect();
     fs::write(&path, shorter).unwrap();
-    assert!(verify(&receipt, Against::Transcripts(vec![reader(&path)])).is_err());
+    assert!(verify(&receipt, Reference::Transcripts(vec![reader(&path)])).is_err());
 }
 
 #[test]
-fn every_flipped_byte_of_a_transcript_is_found() {
+fn every_flipped_transcript_byte_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("flipped.jsonl");
     let session = fs::read(fixtures().join("session.jsonl")).unwrap();
     let receipt = expected("run-completed");
     fs::write(&path, &session).unwrap();
-    verify(&receipt, Against::Transcripts(vec![reader(&path)])).unwrap();
+    verify(&receipt, Reference::Transcripts(vec![reader(&path)])).unwrap();
     for at in 0..session.len() {
         let mut flipped = session.clone();
         flipped[at] ^= 1 << (at % 8);
         fs::write(&path, &flipped).unwrap();
-        assert!(verify(&receipt, Against::Transcripts(vec![reader(&path)])).is_err(), "byte {at}");
+        assert!(verify(&receipt, Reference::Transcripts(vec![reader(&path)])).is_err(), "byte {at}");
     }
 }
 
 #[test]
-fn every_flipped_byte_of_disclosed_lines_is_found_and_so_is_each_that_is_left_out() {
+fn flipped_bytes_and_missing_lines_are_detected() {
     let path = fixtures().join("session.jsonl");
     let receipt = expected("run-failed");
     let lines = lines_of(&path, "turn-0002");
-    verify(&receipt, Against::Lines(&lines)).unwrap();
+    verify(&receipt, Reference::Lines(&lines)).unwrap();
     for at in 0..lines.len() {
         let mut flipped = lines.clone();
         flipped[at] ^= 1 << (at % 8);
-        assert!(verify(&receipt, Against::Lines(&flipped)).is_err(), "byte {at}");
+        assert!(verify(&receipt, Reference::Lines(&flipped)).is_err(), "byte {at}");
     }
     let split: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
     for left_out in 0..split.len() {
@@ -257,19 +257,19 @@ fn every_flipped_byte_of_disclosed_lines_is_found_and_so_is_each_that_is_left_ou
             .flat_map(|(line, _)| *line)
             .copied()
             .collect();
-        assert!(matches!(verify(&receipt, Against::Lines(&rest)), Err(Error::Lines(_))), "line {left_out}");
+        assert!(matches!(verify(&receipt, Reference::Lines(&rest)), Err(Error::Lines(_))), "line {left_out}");
     }
     let more = [
         &lines[..],
         lines_of(&path, "turn-0003").split_inclusive(|byte| *byte == b'\n').next_back().unwrap(),
     ]
     .concat();
-    assert!(matches!(verify(&receipt, Against::Lines(&more)), Err(Error::Lines(_))));
+    assert!(matches!(verify(&receipt, Reference::Lines(&more)), Err(Error::Lines(_))));
 }
 
 /// Changes one value after the other, and names the place.
 #[test]
-fn every_changed_value_of_a_receipt_is_found_and_named() {
+fn every_changed_receipt_value_is_named() {
     let directory = Directory::new(&fixtures().join("records"));
     let text = expected("records-failed");
     let receipt: Value = serde_json::from_str(&text).unwrap();
@@ -285,7 +285,7 @@ fn every_changed_value_of_a_receipt_is_found_and_named() {
             Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => Value::Null,
         };
         let text = serde_json::to_string_pretty(&changed).unwrap() + "\n";
-        let found = verify(&text, Against::Directory(&directory));
+        let found = verify(&text, Reference::Directory(&directory));
         match found {
             Err(Error::Differs(difference)) => {
                 assert_eq!(format!("/{}", difference.field.replace('.', "/")), place);
@@ -296,9 +296,9 @@ fn every_changed_value_of_a_receipt_is_found_and_named() {
         }
     }
     let compact = receipt.to_string();
-    assert!(matches!(verify(&compact, Against::Directory(&directory)), Err(Error::OtherBytes)));
+    assert!(matches!(verify(&compact, Reference::Directory(&directory)), Err(Error::OtherBytes)));
     for text in ["", "{}", "[]", "null", "{\"schema_id\":\"codewhale.conformance-receipt/v0\"}"] {
-        assert!(verify(text, Against::Directory(&directory)).is_err(), "{text}");
+        assert!(verify(text, Reference::Directory(&directory)).is_err(), "{text}");
     }
 }
 
@@ -321,7 +321,7 @@ fn leaves(place: &str, value: &Value, out: &mut Vec<String>) {
 }
 
 #[test]
-fn notes_beside_a_run_are_missing_ranges() {
+fn notes_become_missing_ranges() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let run = RunId::parse(RUN).unwrap();
@@ -337,10 +337,10 @@ fn notes_beside_a_run_are_missing_ranges() {
     let range = |seq| format!("{{\"after_seq\":{seq},\"count\":3,\"what\":\"refused\"}}");
     assert_eq!(ranges, format!("[{},{}]", range(5), range(13)));
     let text = to_json(&receipt);
-    verify(&text, Against::Store(&store)).unwrap();
+    verify(&text, Reference::Store(&store)).unwrap();
     let transcript = dir.path().join(format!("transcripts/{RUN}.jsonl"));
-    verify(&text, Against::Transcripts(vec![reader(&transcript)])).unwrap();
-    verify(&text, Against::Lines(&lines_of(&transcript, "turn-0001"))).unwrap();
+    verify(&text, Reference::Transcripts(vec![reader(&transcript)])).unwrap();
+    verify(&text, Reference::Lines(&lines_of(&transcript, "turn-0001"))).unwrap();
     fs::remove_file(&notes).unwrap();
-    assert!(matches!(verify(&text, Against::Store(&store)), Err(Error::Differs(_))));
+    assert!(matches!(verify(&text, Reference::Store(&store)), Err(Error::Differs(_))));
 }

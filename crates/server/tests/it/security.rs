@@ -2,7 +2,7 @@
 
 use steno_server::http::{Defences, Limits, ROUTES, Route};
 
-use crate::api_kit::{Served, request};
+use crate::test_server::{TestServer, request};
 
 /// A path of each route, and some that are none.
 fn paths() -> Vec<(&'static str, String)> {
@@ -18,7 +18,7 @@ fn paths() -> Vec<(&'static str, String)> {
 }
 
 /// A good request but for what is put in its place.
-fn with(served: &Served, method: &str, path: &str, host: &[&str], more: &[(&str, &str)]) -> u16 {
+fn with(served: &TestServer, method: &str, path: &str, host: &[&str], more: &[(&str, &str)]) -> u16 {
     let bearer = format!("Bearer {}", served.token);
     let mut headers: Vec<(&str, &str)> = host.iter().map(|host| ("Host", *host)).collect();
     headers.extend([
@@ -36,8 +36,8 @@ fn is_refused(status: u16) -> bool {
 }
 
 #[test]
-fn a_host_that_is_none_of_ours_is_refused_on_every_path() {
-    let served = Served::start();
+fn foreign_host_is_refused_on_every_path() {
+    let served = TestServer::start();
     let ours = format!("127.0.0.1:{}", served.port);
     let bad = [
         "evil.com",
@@ -63,15 +63,15 @@ fn a_host_that_is_none_of_ours_is_refused_on_every_path() {
     for host in [&ours, &format!("localhost:{}", served.port), &format!("[::1]:{}", served.port)] {
         assert_eq!(with(&served, "GET", "/v1/health", &[host], &[]), 200, "{host}");
     }
-    let open = Served::with(Defences { host: false, ..Defences::default() }, Limits::default());
+    let open = TestServer::with(Defences { host: false, ..Defences::default() }, Limits::default());
     assert_eq!(with(&open, "GET", "/v1/health", &["evil.com"], &[]), 200, "without the defence it succeeds");
 }
 
 #[test]
-fn without_the_token_nothing_is_answered_on_any_path() {
-    let served = Served::start();
+fn every_path_requires_the_token() {
+    let served = TestServer::start();
     let host = format!("127.0.0.1:{}", served.port);
-    let old = Served::start().token.clone();
+    let old = TestServer::start().token.clone();
     let shorter = served.token[..63].to_owned();
     for (method, path) in paths() {
         for token in [
@@ -96,15 +96,15 @@ fn without_the_token_nothing_is_answered_on_any_path() {
     let bearer = format!("bearer {}", served.token);
     let headers = [("Host", host.as_str()), ("Connection", "close"), ("Authorization", &bearer)];
     assert_eq!(served.send(&request("GET", "/v1/health", &headers, "")).status, 200, "in any case");
-    let open = Served::with(Defences { token: false, ..Defences::default() }, Limits::default());
+    let open = TestServer::with(Defences { token: false, ..Defences::default() }, Limits::default());
     let host = format!("127.0.0.1:{}", open.port);
     let answer = open.send(&request("GET", "/v1/health", &[("Host", &host), ("Connection", "close")], ""));
     assert_eq!(answer.status, 200, "without the defence it succeeds");
 }
 
 #[test]
-fn pages_of_other_origins_are_refused_on_every_path() {
-    let served = Served::start();
+fn foreign_origin_is_refused_on_every_path() {
+    let served = TestServer::start();
     let host = format!("127.0.0.1:{}", served.port);
     for (method, path) in paths() {
         for origin in [
@@ -130,13 +130,13 @@ fn pages_of_other_origins_are_refused_on_every_path() {
     );
     let answer = served.get("/v1/health");
     assert!(!answer.head.to_ascii_lowercase().contains("access-control"), "no other origin may read it");
-    let open = Served::with(Defences { origin: false, ..Defences::default() }, Limits::default());
+    let open = TestServer::with(Defences { origin: false, ..Defences::default() }, Limits::default());
     let host = format!("127.0.0.1:{}", open.port);
     assert_eq!(with(&open, "GET", "/v1/health", &[&host], &[("Origin", "http://evil.com")]), 200);
 }
 
 /// The cookie that a browser gets for a link.
-fn cookie(served: &Served) -> String {
+fn cookie(served: &TestServer) -> String {
     let link = served.api.link();
     let (host, path) = link.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let answer =
@@ -147,11 +147,11 @@ fn cookie(served: &Served) -> String {
 
 /// A form of a page can be sent with a browser's cookie, and only in three forms.
 #[test]
-fn forms_of_pages_change_nothing() {
+fn html_forms_are_refused() {
     const EVENT: &str = r#"{"type":"run.started","payload":{"name":"x","kind":"session"}}"#;
     let run = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
     let path = format!("/v1/runs/{run}/events");
-    let post = |served: &Served, kind: &str, more: &[(&str, &str)]| {
+    let post = |served: &TestServer, kind: &str, more: &[(&str, &str)]| {
         let host = format!("127.0.0.1:{}", served.port);
         let cookie = cookie(served);
         let mut headers = vec![("Host", host.as_str()), ("Cookie", &cookie), ("Connection", "close")];
@@ -161,7 +161,7 @@ fn forms_of_pages_change_nothing() {
         headers.extend_from_slice(more);
         served.send(&request("POST", &path, &headers, EVENT)).status
     };
-    let served = Served::start();
+    let served = TestServer::start();
     let own = format!("http://127.0.0.1:{}", served.port);
     let forms = [
         "application/x-www-form-urlencoded",
@@ -179,7 +179,7 @@ fn forms_of_pages_change_nothing() {
     assert_eq!(served.get(&format!("/v1/runs/{run}")).status, 404, "nothing was recorded");
     assert_eq!(post(&served, "application/json; charset=utf-8", &[("Origin", &own)]), 200);
     let open =
-        Served::with(Defences { origin: false, forms: false, ..Defences::default() }, Limits::default());
+        TestServer::with(Defences { origin: false, forms: false, ..Defences::default() }, Limits::default());
     assert_eq!(
         post(&open, "text/plain", &[("Origin", "http://evil.com")]),
         200,
@@ -189,8 +189,8 @@ fn forms_of_pages_change_nothing() {
 }
 
 #[test]
-fn a_link_lets_a_browser_in_once() {
-    let served = Served::start();
+fn login_link_works_once() {
+    let served = TestServer::start();
     let link = served.api.link();
     let (host, path) = link.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let follow = |path: &str| {
@@ -226,8 +226,8 @@ fn a_link_lets_a_browser_in_once() {
 }
 
 #[test]
-fn every_answer_says_how_it_is_to_be_treated() {
-    let served = Served::start();
+fn every_answer_has_security_headers() {
+    let served = TestServer::start();
     for path in ["/v1/health", "/nothing", "/v1/runs/x"] {
         let head = served.get(path).head.to_ascii_lowercase();
         for line in [
@@ -241,8 +241,8 @@ fn every_answer_says_how_it_is_to_be_treated() {
 }
 
 #[test]
-fn ids_that_lead_elsewhere_are_refused() {
-    let served = Served::start();
+fn ids_with_path_tricks_are_refused() {
+    let served = TestServer::start();
     std::fs::write(served.dir.path().join("transcripts/secret.jsonl"), "secret\n").unwrap();
     let long = "a".repeat(300);
     for id in

@@ -8,53 +8,53 @@ use serde_json::{Value, json};
 use steno_disk::{RealDisk, StorePath, open_host_file};
 use steno_journal::{Journal, Level, Options, Reader, Store};
 use steno_model::{Draft, RunId};
-use steno_server::receipts::{Against, Error, ReadSession, Wanted, export, verify};
+use steno_server::receipts::{Error, ReadOptions, ReceiptSession, Reference, export, verify};
 use steno_views::receipt::to_json;
 
 const ROLLOUT: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 const CONNECTION: &str = "11111111-0c5e-4d3b-9a57-6f2b8c4e1a90";
-const PROVEN: Wanted = Wanted { has_integrity: true, runs: None, is_unnamed: false, turn: None };
+const PROVEN: ReadOptions = ReadOptions { has_integrity: true, runs: None, is_unnamed: false, turn: None };
 
-type Line = (&'static str, String, Value);
+type EventLine = (&'static str, String, Value);
 
-fn started(channel: &str, carries: &[&str]) -> Line {
+fn started(channel: &str, carries: &[&str]) -> EventLine {
     let source = json!({"channel": channel, "adapter": "codex/2", "carries": carries});
     ("run.started", String::new(), json!({"name": "codex", "kind": "session", "source": source}))
 }
 
-fn turn(path: &str, id: &str) -> Line {
+fn turn(path: &str, id: &str) -> EventLine {
     ("step.started", path.to_owned(), json!({"name": path, "kind": "turn", "turn_id": id}))
 }
 
-fn end(path: &str) -> Line {
+fn end(path: &str) -> EventLine {
     ("step.completed", path.to_owned(), json!({"name": path, "kind": "turn"}))
 }
 
-fn words(path: &str, id: &str, kind: &str, text: &str) -> Line {
+fn words(path: &str, id: &str, kind: &str, text: &str) -> EventLine {
     let field = if kind == "thinking" { "thinking" } else { "text" };
     let block = json!({"type": kind, "fidelity": "agent_emitted", field: text});
     ("message.assistant", path.to_owned(), json!({"role": "assistant", "blocks": [block], "id": id}))
 }
 
-fn used(path: &str, id: &str, output: u64) -> Line {
+fn used(path: &str, id: &str, output: u64) -> EventLine {
     let usage = json!({"output_tokens": output});
     let payload = json!({"role": "assistant", "blocks": [], "response": id, "usage": usage, "usage_scope": "response", "final": true});
     ("message.assistant", path.to_owned(), payload)
 }
 
-fn called(path: &str, number: usize, class: &str) -> Line {
+fn called(path: &str, number: usize, class: &str) -> EventLine {
     let payload = json!({"name": "tool", "call_id": format!("call_{number}"), "input": {}, "output": null,
         "fidelity": "agent_emitted", "class": class});
     ("tool.call", path.to_owned(), payload)
 }
 
-fn answered(path: &str, number: usize, outcome: &str) -> Line {
+fn answered(path: &str, number: usize, outcome: &str) -> EventLine {
     let payload = json!({"name": "tool", "call_id": format!("call_{number}"), "input": null, "output": "o",
         "fidelity": "agent_emitted", "outcome": outcome});
     ("tool.result", path.to_owned(), payload)
 }
 
-fn asked(path: &str, number: usize, decision: &str) -> [Line; 2] {
+fn asked(path: &str, number: usize, decision: &str) -> [EventLine; 2] {
     let (name, call, at) = (format!("q{number}"), format!("call_{number}"), format!("{path}.approval"));
     let result = json!({"decision": decision, "by": "host"});
     [
@@ -68,7 +68,7 @@ fn asked(path: &str, number: usize, decision: &str) -> [Line; 2] {
 }
 
 /// Ten calls: seven are allowed, three are not. The agent's own file calls those failed.
-fn rollout() -> Vec<Line> {
+fn rollout() -> Vec<EventLine> {
     let mut lines = vec![started("disk", &["calls", "thinking", "usage"]), turn("turn-0001", "t0")];
     lines.extend([called("turn-0001", 99, "command"), answered("turn-0001", 99, "ok"), end("turn-0001")]);
     lines.extend([turn("turn-0002", "t1"), words("turn-0002", "rs_1", "thinking", "hm")]);
@@ -82,7 +82,7 @@ fn rollout() -> Vec<Line> {
     lines
 }
 
-fn connection() -> Vec<Line> {
+fn connection() -> Vec<EventLine> {
     let carries = &["calls", "thinking", "usage", "approvals"];
     let mut lines = vec![started("app-server", carries), turn("turn-0001", "t1")];
     lines.push(words("turn-0001", "item_1", "thinking", "hm"));
@@ -103,9 +103,9 @@ fn connection() -> Vec<Line> {
     lines
 }
 
-struct Archive(tempfile::TempDir);
+struct TestStore(tempfile::TempDir);
 
-impl Archive {
+impl TestStore {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(RealDisk::create(dir.path()).unwrap());
@@ -121,7 +121,7 @@ impl Archive {
         self.0.path().join(format!("transcripts/{run}.jsonl"))
     }
 
-    fn record(&self, run: &str, lines: &[Line]) {
+    fn record(&self, run: &str, lines: &[EventLine]) {
         let id = RunId::parse(run).unwrap();
         let journal = Journal::new(self.store(), Options::default());
         let recorder = journal.record(id).unwrap();
@@ -153,7 +153,7 @@ impl Archive {
     /// The lines that a receipt is made of.
     fn lines(&self, turn: &str) -> Vec<u8> {
         let id = RunId::parse(ROLLOUT).unwrap();
-        let read = ReadSession::of_store(&self.store(), id, Wanted::default()).unwrap();
+        let read = ReceiptSession::of_store(&self.store(), id, ReadOptions::default()).unwrap();
         let mut found = String::new();
         for (run, seqs) in read.lines_of(turn).unwrap() {
             let text = fs::read_to_string(self.path(&run.to_string())).unwrap();
@@ -169,16 +169,16 @@ impl Archive {
     #[track_caller]
     fn checked(&self, turn: &str) -> Value {
         let text = self.export(turn);
-        verify(&text, Against::Store(&self.store())).unwrap();
-        verify(&text, Against::Transcripts(self.readers(&[ROLLOUT, CONNECTION]))).unwrap();
-        verify(&text, Against::Transcripts(self.readers(&[CONNECTION, ROLLOUT]))).unwrap();
-        verify(&text, Against::Lines(&self.lines(turn))).unwrap();
+        verify(&text, Reference::Store(&self.store())).unwrap();
+        verify(&text, Reference::Transcripts(self.readers(&[ROLLOUT, CONNECTION]))).unwrap();
+        verify(&text, Reference::Transcripts(self.readers(&[CONNECTION, ROLLOUT]))).unwrap();
+        verify(&text, Reference::Lines(&self.lines(turn))).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 }
 
-fn both() -> Archive {
-    let archive = Archive::new();
+fn both() -> TestStore {
+    let archive = TestStore::new();
     archive.record(ROLLOUT, &rollout());
     archive.record(CONNECTION, &connection());
     archive
@@ -190,7 +190,7 @@ fn approvals(receipt: &Value) -> [Option<u64>; 3] {
 }
 
 #[test]
-fn a_receipt_is_made_of_every_run_of_its_session_and_holds_against_all_of_them() {
+fn receipt_uses_every_run_and_verifies() {
     let receipt = both().checked("turn-0002");
     assert_eq!(approvals(&receipt), [Some(10), Some(7), Some(3)]);
     let effects = &receipt["side_effect_boundary"];
@@ -217,8 +217,8 @@ fn a_receipt_is_made_of_every_run_of_its_session_and_holds_against_all_of_them()
 }
 
 #[test]
-fn the_order_in_which_runs_come_does_not_matter() {
-    let later = Archive::new();
+fn order_of_runs_does_not_matter() {
+    let later = TestStore::new();
     later.record(CONNECTION, &connection());
     let alone: Value = serde_json::from_str(&later.export("turn-0001")).unwrap();
     assert_eq!(approvals(&alone), [Some(10), Some(7), Some(3)]);
@@ -229,24 +229,24 @@ fn the_order_in_which_runs_come_does_not_matter() {
 }
 
 #[test]
-fn a_receipt_that_was_made_before_a_run_was_added_still_holds() {
-    let archive = Archive::new();
+fn older_receipt_verifies_after_a_run_is_added() {
+    let archive = TestStore::new();
     archive.record(ROLLOUT, &rollout());
     let text = archive.export("turn-0002");
     let lines = archive.lines("turn-0002");
     archive.record(CONNECTION, &connection());
     assert_ne!(archive.export("turn-0002"), text);
-    verify(&text, Against::Store(&archive.store())).unwrap();
-    verify(&text, Against::Transcripts(archive.readers(&[ROLLOUT]))).unwrap();
-    verify(&text, Against::Transcripts(archive.readers(&[CONNECTION, ROLLOUT]))).unwrap();
-    verify(&text, Against::Lines(&lines)).unwrap();
+    verify(&text, Reference::Store(&archive.store())).unwrap();
+    verify(&text, Reference::Transcripts(archive.readers(&[ROLLOUT]))).unwrap();
+    verify(&text, Reference::Transcripts(archive.readers(&[CONNECTION, ROLLOUT]))).unwrap();
+    verify(&text, Reference::Lines(&lines)).unwrap();
     // One of both runs needs both.
-    let found = verify(&archive.export("turn-0002"), Against::Transcripts(archive.readers(&[ROLLOUT])));
+    let found = verify(&archive.export("turn-0002"), Reference::Transcripts(archive.readers(&[ROLLOUT])));
     assert!(matches!(&found, Err(Error::NotGiven { run }) if run.to_string() == CONNECTION), "{found:?}");
 }
 
 #[test]
-fn a_turn_that_only_one_run_has_is_its_own() {
+fn turn_of_one_run_has_its_own_receipt() {
     let receipt = both().checked("turn-0002@app-server");
     let lineage = &receipt["source_event_lineage"];
     assert_eq!((&lineage["first_seq"], &lineage["event_count"]), (&json!(47), &json!(4)));
@@ -262,8 +262,8 @@ fn a_turn_that_only_one_run_has_is_its_own() {
 }
 
 #[test]
-fn a_zero_is_known_only_from_a_run_that_has_the_whole_turn() {
-    let archive = Archive::new();
+fn zero_counts_need_a_run_with_the_whole_turn() {
+    let archive = TestStore::new();
     archive.record(ROLLOUT, &rollout());
     // The connection was cut off before the turn ended.
     archive.record(CONNECTION, &connection()[..3]);
@@ -274,7 +274,7 @@ fn a_zero_is_known_only_from_a_run_that_has_the_whole_turn() {
 }
 
 #[test]
-fn a_note_beside_one_run_is_a_gap_in_that_run_alone() {
+fn note_marks_a_gap_in_its_run_only() {
     let archive = both();
     let note = |seq: u64| {
         format!(
@@ -289,7 +289,7 @@ fn a_note_beside_one_run_is_a_gap_in_that_run_alone() {
 }
 
 #[test]
-fn a_changed_thread_run_or_length_is_found() {
+fn changed_thread_run_or_length_is_detected() {
     let archive = both();
     let text = archive.export("turn-0002");
     let lines = archive.lines("turn-0002");
@@ -303,24 +303,24 @@ fn a_changed_thread_run_or_length_is_found() {
         ),
     ];
     for (changed, field) in changes {
-        let found = verify(&changed, Against::Lines(&lines));
+        let found = verify(&changed, Reference::Lines(&lines));
         assert!(matches!(&found, Err(Error::Differs(at)) if at.field == field), "{field}: {found:?}");
-        let found = verify(&changed, Against::Transcripts(archive.readers(&[ROLLOUT, CONNECTION])));
+        let found = verify(&changed, Reference::Transcripts(archive.readers(&[ROLLOUT, CONNECTION])));
         assert!(found.is_err(), "{field}: {found:?}");
-        assert!(verify(&changed, Against::Store(&archive.store())).is_err(), "{field}");
+        assert!(verify(&changed, Reference::Store(&archive.store())).is_err(), "{field}");
     }
 }
 
 #[test]
-fn a_receipt_of_an_open_turn_holds_and_is_not_final() {
-    let archive = Archive::new();
+fn receipt_of_an_open_turn_is_not_final() {
+    let archive = TestStore::new();
     let mut lines = rollout();
     lines.pop();
     archive.record(ROLLOUT, &lines);
     let text = archive.export("turn-0002");
     assert!(text.contains("\"status\": \"in_progress\""));
-    let proven = verify(&text, Against::Store(&archive.store())).unwrap();
+    let proven = verify(&text, Reference::Store(&archive.store())).unwrap();
     assert!(!proven.is_final && proven.open.iter().any(|open| open.contains("not final")), "{proven:?}");
-    let ended = verify(&both().export("turn-0002"), Against::Store(&both().store())).unwrap();
+    let ended = verify(&both().export("turn-0002"), Reference::Store(&both().store())).unwrap();
     assert!(ended.is_final, "{ended:?}");
 }

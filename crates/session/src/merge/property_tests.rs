@@ -275,7 +275,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn runs_of_one_session_are_one_in_every_order_and_a_run_more_takes_nothing_away(plan in plan()) {
+    fn merge_is_order_independent_and_monotonic(plan in plan()) {
         let runs = plan.runs();
         let sets: Vec<Vec<usize>> = (1..16_usize)
             .map(|set| (0..4).filter(|place| set & (1 << place) != 0).collect())

@@ -164,7 +164,7 @@ fn connection(number: u32) -> RunEvents {
 }
 
 #[test]
-fn a_connection_adds_its_approvals_to_the_agents_own_file() {
+fn connection_adds_approvals() {
     let session = check(
         &|| vec![rollout(), connection(2)],
         &[
@@ -184,7 +184,7 @@ fn a_connection_adds_its_approvals_to_the_agents_own_file() {
 }
 
 #[test]
-fn a_turn_that_only_one_run_has_is_a_turn_of_the_session() {
+fn turn_of_one_run_is_kept() {
     let other = || run(2, "app-server", &[turn("turn-0001", "t9"), said("turn-0001", "m9", "Alone")]);
     check(
         &|| vec![run(1, "disk", &[turn("turn-0001", "t1"), end("turn-0001")]), other()],
@@ -194,7 +194,7 @@ fn a_turn_that_only_one_run_has_is_a_turn_of_the_session() {
 }
 
 #[test]
-fn copies_are_one_session_and_the_longest_gives_the_order() {
+fn longest_copy_gives_the_order() {
     let lines = [
         turn("turn-0001", "t1"),
         prompt("turn-0001", Some("m1"), "Go"),
@@ -208,7 +208,7 @@ fn copies_are_one_session_and_the_longest_gives_the_order() {
 }
 
 #[test]
-fn a_copy_that_goes_on_otherwise_is_a_branch() {
+fn diverging_copy_is_a_branch() {
     let start = || vec![turn("turn-0001", "t1"), prompt("turn-0001", Some("m1"), "Go")];
     let long = || {
         let more = [said("turn-0001", "m2", "One"), said("turn-0001", "m3", "Two")];
@@ -222,7 +222,7 @@ fn a_copy_that_goes_on_otherwise_is_a_branch() {
 }
 
 #[test]
-fn what_a_copy_lost_is_put_where_it_stood() {
+fn facts_missing_in_a_copy_are_restored_in_place() {
     let lines = [
         turn("turn-0001", "t1"),
         prompt("turn-0001", Some("m1"), "Go"),
@@ -243,7 +243,7 @@ fn what_a_copy_lost_is_put_where_it_stood() {
 }
 
 #[test]
-fn items_of_exec_are_compared_and_not_counted() {
+fn exec_items_are_compared_but_not_counted() {
     let exec = || {
         run(
             2,
@@ -270,7 +270,7 @@ fn items_of_exec_are_compared_and_not_counted() {
 }
 
 #[test]
-fn a_run_more_never_makes_a_fact_less_exact() {
+fn another_run_never_makes_a_fact_less_exact() {
     let alone = merge(run_id(1), vec![connection(2)], Content::Whole);
     let both = merge(run_id(1), vec![connection(2), rollout()], Content::Whole);
     let three = merge(run_id(1), vec![connection(2), rollout(), connection(3)], Content::Whole);
@@ -283,7 +283,7 @@ fn a_run_more_never_makes_a_fact_less_exact() {
 }
 
 #[test]
-fn a_system_prompt_is_nobodys_words() {
+fn system_prompt_is_not_a_user_message() {
     let labelled = json!(["message.user", "turn-0001", {"role": "user", "blocks": [
         {"type": "text", "text": "You are an agent.", "label": "system_prompt"},
         {"type": "text", "text": "Go"},
@@ -294,7 +294,7 @@ fn a_system_prompt_is_nobodys_words() {
 }
 
 #[test]
-fn by_ids_alone_words_of_another_run_are_left_out_and_calls_are_not() {
+fn merge_by_ids_keeps_calls_and_leaves_out_words() {
     let session = merge_by_ids(run_id(1), &[rollout(), connection(2)], Content::Whole);
     let (turn, calls) = (&session.turns[0], &session.calls);
     assert_eq!(calls.iter().map(crate::Call::outcome).collect::<Vec<_>>(), [Outcome::Ok, Outcome::Denied]);
@@ -306,7 +306,7 @@ fn by_ids_alone_words_of_another_run_are_left_out_and_calls_are_not() {
 }
 
 #[test]
-fn the_first_answer_counts_that_is_a_yes_or_a_no() {
+fn first_yes_or_no_decides_an_approval() {
     let [ask, timeout] = asked("turn-0001", "c1", "timeout");
     let [_, no] = asked("turn-0001", "c1", "denied");
     let [_, yes] = asked("turn-0001", "c1", "allowed");
@@ -317,7 +317,7 @@ fn the_first_answer_counts_that_is_a_yes_or_a_no() {
 }
 
 #[test]
-fn an_open_turn_is_judged_by_all_records_of_its_last_response() {
+fn all_records_of_the_last_response_decide_an_open_turn() {
     let record = |kind: &str, response: Option<&str>, stop: Option<&str>| {
         let blocks =
             if kind.is_empty() { json!([]) } else { json!([{"type": kind, "text": "x", "thinking": "x"}]) };
@@ -339,7 +339,7 @@ fn an_open_turn_is_judged_by_all_records_of_its_last_response() {
 }
 
 #[test]
-fn a_turn_knows_the_events_elsewhere_that_its_calls_and_approvals_are_made_of() {
+fn turn_lists_outside_events_of_its_calls() {
     let [ask, answer] = asked("turn-0001", "c1", "allowed");
     let later = json!(["step.completed", "turn-0002.approval", answer[2]]);
     let lines = [
@@ -361,7 +361,7 @@ fn a_turn_knows_the_events_elsewhere_that_its_calls_and_approvals_are_made_of() 
 }
 
 #[test]
-fn words_with_usage_are_kept_in_a_turn_whose_usage_another_run_tells() {
+fn words_with_usage_are_kept_beside_another_run() {
     let spoken = |id: &str, text: &str| {
         let mut message = said("turn-0001", id, text);
         message[2]["usage"] = json!({"output_tokens": 5});
@@ -387,7 +387,7 @@ fn words_with_usage_are_kept_in_a_turn_whose_usage_another_run_tells() {
 }
 
 #[test]
-fn turns_with_different_ids_are_two_turns_although_they_share_a_call_id() {
+fn turns_with_different_ids_stay_separate() {
     let file = || {
         let lines = [turn("turn-0001", "t1"), call("turn-0001", "c1", "command"), end("turn-0001")];
         run(1, "disk", &lines)
@@ -408,7 +408,7 @@ fn turns_with_different_ids_are_two_turns_although_they_share_a_call_id() {
 }
 
 #[test]
-fn a_turn_without_an_id_takes_the_id_of_the_run_that_knows_it() {
+fn turn_takes_its_id_from_another_run() {
     let unnamed = || {
         let start = json!(["step.started", "turn-0001", {"name": "turn-0001", "kind": "turn"}]);
         run(1, "disk", &[start, said("turn-0001", "m1", "One")])
@@ -426,7 +426,7 @@ fn a_turn_without_an_id_takes_the_id_of_the_run_that_knows_it() {
 }
 
 #[test]
-fn facts_of_a_third_run_stay_when_the_branch_that_has_them_is_left_out() {
+fn facts_of_a_third_run_survive_a_removed_branch() {
     let start = || vec![turn("turn-0001", "t1"), prompt("turn-0001", Some("m1"), "Go")];
     let long = || {
         let more = [said("turn-0001", "m2", "One"), said("turn-0001", "m3", "Two"), end("turn-0001")];
@@ -461,7 +461,7 @@ fn facts_of_a_third_run_stay_when_the_branch_that_has_them_is_left_out() {
 }
 
 #[test]
-fn equal_words_with_different_ids_of_one_channel_are_two_messages() {
+fn equal_messages_with_different_ids_stay_separate() {
     let copy = |number, id: &str| {
         let lines = [turn("turn-0001", "t1"), prompt("turn-0001", Some(id), "Go on"), end("turn-0001")];
         run(number, "disk", &lines)
@@ -486,7 +486,7 @@ fn equal_words_with_different_ids_of_one_channel_are_two_messages() {
 }
 
 #[test]
-fn retries_are_one_by_their_order_in_the_turn_however_they_are_worded() {
+fn retries_match_by_order_in_the_turn() {
     let retry = |path: &str, error: &str| json!(["step.completed", path, {"name": "api", "kind": "retry", "error": error}]);
     let file = || {
         let lines = [turn("turn-0001", "t1"), retry("turn-0001", "529 overloaded"), end("turn-0001")];
@@ -500,7 +500,7 @@ fn retries_are_one_by_their_order_in_the_turn_however_they_are_worded() {
 }
 
 #[test]
-fn a_deep_path_is_in_the_turn_above_it() {
+fn deep_path_belongs_to_the_turn_above() {
     let deep = format!("turn-0001.{}", vec!["a"; 10_000].join("."));
     let lines = [turn("turn-0001", "t1"), said(&deep, "m1", "One")];
     let runs = || vec![run(1, "disk", &lines), run(2, "app-server", &lines)];
@@ -508,7 +508,7 @@ fn a_deep_path_is_in_the_turn_above_it() {
 }
 
 #[test]
-fn an_id_that_is_used_again_is_another_call_in_another_turn() {
+fn reused_call_id_is_another_call_in_another_turn() {
     let uses = |path: &str, id: &str, outcome: &str| {
         vec![turn(path, id), call(path, "c1", "command"), result(path, "c1", outcome), end(path)]
     };
@@ -533,7 +533,7 @@ fn an_id_that_is_used_again_is_another_call_in_another_turn() {
 }
 
 #[test]
-fn a_second_question_about_a_call_stays_beside_a_run_that_has_one() {
+fn second_approval_of_a_call_is_kept() {
     let ask = |path: &str, name: &str, decision: &str| {
         let at = format!("{path}.approval");
         let payload = json!({"name": name, "kind": "approval", "tool_call_id": "c1"});
@@ -555,7 +555,7 @@ fn a_second_question_about_a_call_stays_beside_a_run_that_has_one() {
 }
 
 #[test]
-fn a_result_is_of_the_call_in_its_turn_although_one_with_the_same_id_waits() {
+fn result_prefers_the_call_of_its_turn() {
     let lines = [
         turn("turn-0001", "t1"),
         call("turn-0001", "c1", "command"),
@@ -577,7 +577,7 @@ fn a_result_is_of_the_call_in_its_turn_although_one_with_the_same_id_waits() {
 }
 
 #[test]
-fn an_end_that_is_told_late_takes_no_other_turn_with_it() {
+fn late_turn_end_does_not_end_another_turn() {
     let disk = [
         turn("turn-0001", "t1"),
         said("turn-0001", "m1", "One."),
@@ -608,7 +608,7 @@ fn an_end_that_is_told_late_takes_no_other_turn_with_it() {
 }
 
 #[test]
-fn a_guessed_time_of_the_end_gives_way_to_that_of_the_last_fact() {
+fn inferred_end_time_becomes_the_last_fact_time() {
     let lines = [turn("turn-0001", "t1"), said("turn-0001", "m1", "One."), end("turn-0001")];
     let mut stream = run(1, "stream", &lines);
     let end = stream.events.last_mut().unwrap();

@@ -57,7 +57,7 @@ fn check(runs: &dyn Fn() -> Vec<RunEvents>, want: (u64, u64, bool)) {
 }
 
 #[test]
-fn a_turn_that_both_runs_have_counts_once_and_one_that_one_has_counts() {
+fn shared_turns_count_once_and_single_turns_count() {
     let ids = || run(1, "disk", &told("turn-0001", "t1", &[(json!("r1"), 5), (json!("r2"), 6)]));
     let numbers = || {
         let first = told("turn-0001", "t1", &[(json!(1), 5), (json!(2), 6)]);
@@ -74,7 +74,7 @@ fn a_turn_that_both_runs_have_counts_once_and_one_that_one_has_counts() {
 }
 
 #[test]
-fn a_number_is_valid_in_its_own_run_alone() {
+fn response_numbers_are_valid_within_one_run() {
     let one = || run(1, "disk", &told("turn-0001", "t1", &[(json!(3), 5)]));
     let other = || run(2, "app-server", &told("turn-0001", "t2", &[(json!(3), 7)]));
     check(&|| vec![one(), other()], (2, 12, false));
@@ -83,14 +83,14 @@ fn a_number_is_valid_in_its_own_run_alone() {
 }
 
 #[test]
-fn copies_that_have_ids_are_put_together() {
+fn copies_with_ids_are_joined() {
     let copy =
         |number, ids: [&str; 2]| run(number, "disk", &told("turn-0001", "t1", &ids.map(|id| (json!(id), 5))));
     check(&|| vec![copy(1, ["r1", "r2"]), copy(2, ["r2", "r3"])], (3, 15, false));
 }
 
 #[test]
-fn a_run_that_was_cut_off_takes_nothing_from_one_that_was_not() {
+fn cut_off_run_does_not_lower_the_sum() {
     let cut = || run(1, "disk", &[turn("turn-0001", "t1"), used("turn-0001", &json!("r1"), 5, true)]);
     let numbers = || run(2, "app-server", &told("turn-0001", "t1", &[(json!(1), 5), (json!(2), 6)]));
     check(&|| vec![cut(), numbers()], (2, 11, false));
@@ -104,7 +104,7 @@ fn a_run_that_was_cut_off_takes_nothing_from_one_that_was_not() {
 }
 
 #[test]
-fn a_sum_of_a_turn_gives_way_to_final_counts_and_goes_before_others() {
+fn final_counts_win_over_turn_totals() {
     let early = || {
         let said = [used("turn-0001", &json!("r1"), 1, false), total("turn-0001", 9)];
         run(2, "stream", &[vec![turn("turn-0001", "t1")], said.to_vec()].concat())
@@ -117,7 +117,7 @@ fn a_sum_of_a_turn_gives_way_to_final_counts_and_goes_before_others() {
 }
 
 #[test]
-fn a_run_with_ids_for_some_responses_counts_where_it_has_more() {
+fn partial_ids_do_not_lower_the_sum() {
     let mixed = || run(1, "disk", &told("turn-0001", "t1", &[(json!("r1"), 5), (json!(2), 6)]));
     let prefix = || run(2, "disk", &told("turn-0001", "t1", &[(json!("r1"), 5)]));
     check(&|| vec![mixed(), prefix()], (2, 11, false));
@@ -126,7 +126,7 @@ fn a_run_with_ids_for_some_responses_counts_where_it_has_more() {
 }
 
 #[test]
-fn turns_without_ids_are_one_by_a_response_that_both_have() {
+fn shared_response_joins_turns_without_ids() {
     let start = json!(["step.started", "turn-0001", {"name": "turn-0001", "kind": "turn"}]);
     let said = |id: &str| {
         let mut message = used("turn-0001", &json!(id), 5, true);
@@ -139,7 +139,7 @@ fn turns_without_ids_are_one_by_a_response_that_both_have() {
 }
 
 #[test]
-fn channels_with_ids_of_their_own_are_not_put_together() {
+fn channels_with_different_ids_are_not_joined() {
     let file = || run(1, "disk", &told("turn-0001", "t1", &[(json!("r1"), 5), (json!("r2"), 6)]));
     let connection = || run(2, "app-server", &told("turn-0001", "t1", &[(json!("x1"), 4), (json!("x2"), 8)]));
     check(&|| vec![file(), connection()], (2, 11, false));

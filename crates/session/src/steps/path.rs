@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_split_and_escaped_dots_do_not() {
+    fn parse_splits_at_unescaped_dots() {
         check("", &[]);
         check("a", &["a"]);
         check("loop.body", &["loop", "body"]);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_split_into_so_many_names_and_no_more() {
+    fn parse_stops_at_the_name_limit() {
         let path = StepPath::parse(&"a.".repeat(StepPath::NAMES_MAX + 1));
         assert_eq!(path.names().len(), StepPath::NAMES_MAX);
         assert_eq!(path.names().last().unwrap(), "a.a.");
@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_survive_writing_and_splitting(names in prop::collection::vec(r"[a-c.\\]{1,4}", 0..5)) {
+        fn names_survive_a_round_trip(names in prop::collection::vec(r"[a-c.\\]{1,4}", 0..5)) {
             let path: StepPath = names.iter().map(String::as_str).collect();
             prop_assert_eq!(StepPath::parse(&path.to_string()), path);
         }

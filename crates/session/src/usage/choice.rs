@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_that_is_less_than_its_parts_is_not_that_of_the_turn() {
+    fn total_below_its_parts_is_ignored() {
         let disk = TurnReport {
             channel: "disk",
             responses: vec![response(1, 50, true), response(2, 60, false)],

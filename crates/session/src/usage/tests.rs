@@ -49,7 +49,7 @@ fn check(events: &[ExchangeEvent], want: &[&str]) {
 }
 
 #[test]
-fn a_response_in_several_records_counts_once_with_its_largest_counts() {
+fn response_in_several_records_counts_once() {
     let events = [
         started(MAIN, "", "2026-06-08T08:00:00Z"),
         said(MAIN, "r1", 1, false),
@@ -61,7 +61,7 @@ fn a_response_in_several_records_counts_once_with_its_largest_counts() {
 }
 
 #[test]
-fn a_copied_response_counts_in_the_run_that_started_first_whatever_comes_first() {
+fn copied_response_counts_in_the_earliest_run() {
     let one = [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 50, true)];
     let other =
         [started(FORK, "", "2026-06-09T08:00:00Z"), said(FORK, "r1", 50, true), said(FORK, "r2", 3, true)];
@@ -71,7 +71,7 @@ fn a_copied_response_counts_in_the_run_that_started_first_whatever_comes_first()
 }
 
 #[test]
-fn a_subagents_tokens_are_its_sessions() {
+fn subagent_tokens_count_for_the_session() {
     let parent = format!(r#","parent_run_id":"{MAIN}""#);
     let events = [
         started(MAIN, "", "2026-06-08T08:00:00Z"),
@@ -83,19 +83,19 @@ fn a_subagents_tokens_are_its_sessions() {
 }
 
 #[test]
-fn without_final_counts_it_is_at_least_so_much() {
+fn counts_that_are_not_final_are_lower_bounds() {
     check(&[started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 1, false)], &["1 1 ≥10 ≥1"]);
 }
 
 #[test]
-fn turns_count_where_no_response_has_final_counts_and_never_both() {
+fn turn_totals_count_only_without_final_responses() {
     let start = started(MAIN, "", "2026-06-08T08:00:00Z");
     check(&[start.clone(), said(MAIN, "r1", 1, false), turn(MAIN, 90)], &["1 1 0 90"]);
     check(&[start, said(MAIN, "r1", 80, true), turn(MAIN, 90)], &["1 1 10 80"]);
 }
 
 #[test]
-fn two_channels_of_a_session_count_once() {
+fn channels_of_one_session_count_once() {
     let outside = format!(r#","session_run_id":"{MAIN}""#);
     let events = [
         started(MAIN, "", "2026-06-08T08:00:00Z"),
@@ -115,7 +115,7 @@ fn numbered(run: &str, number: u32, output: u64) -> ExchangeEvent {
 }
 
 #[test]
-fn numbers_are_their_runs_own_and_give_way_to_ids() {
+fn ids_win_over_numbers_of_one_run() {
     let outside = format!(r#","session_run_id":"{MAIN}""#);
     let stream =
         [started(FORK, &outside, "2026-06-08T08:00:01Z"), numbered(FORK, 1, 5), numbered(FORK, 2, 6)];
@@ -127,7 +127,7 @@ fn numbers_are_their_runs_own_and_give_way_to_ids() {
 }
 
 #[test]
-fn a_total_counts_where_there_is_nothing_else() {
+fn session_total_counts_only_alone() {
     let total = |output: u64| {
         let payload = format!(
             r#"{{"role":"assistant","blocks":[],"usage":{{"output_tokens":{output}}},"usage_scope":"session"}}"#
@@ -141,14 +141,14 @@ fn a_total_counts_where_there_is_nothing_else() {
 }
 
 #[test]
-fn a_total_of_several_models_is_taken_apart() {
+fn session_total_is_split_by_model() {
     let payload = r#"{"role":"assistant","blocks":[],"usage":{"a":{"inputTokens":1,"outputTokens":2},"b":{"outputTokens":3}},"usage_scope":"session"}"#;
     let total = event(MAIN, "", "message.assistant", "2026-06-08T09:00:00Z", payload);
     check(&[started(MAIN, "", "2026-06-08T08:00:00Z"), total], &["1 1 ≥1 ≥2", "1 1 ≥0 ≥3"]);
 }
 
 #[test]
-fn a_session_that_cost_more_than_its_responses_is_a_lower_bound_but_a_fork_is_not_judged() {
+fn larger_session_total_makes_a_lower_bound_except_in_forks() {
     let total = |run: &str, output: u64| {
         let payload = format!(
             r#"{{"role":"assistant","blocks":[],"usage":{{"m":{{"outputTokens":{output}}}}},"usage_scope":"session"}}"#
@@ -169,7 +169,7 @@ fn a_session_that_cost_more_than_its_responses_is_a_lower_bound_but_a_fork_is_no
 }
 
 #[test]
-fn a_copied_recording_counts_its_turns_once() {
+fn copied_turns_count_once() {
     let outside = format!(r#","session_run_id":"{MAIN}""#);
     let copy = |run: &str| {
         let payload =
@@ -181,7 +181,7 @@ fn a_copied_recording_counts_its_turns_once() {
 }
 
 #[test]
-fn a_turn_is_the_model_s_that_spoke_in_it() {
+fn turn_total_goes_to_the_last_model() {
     let mut builder = UsageBuilder::new();
     let events = [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 1, false), turn(MAIN, 9)];
     for event in &events {
@@ -192,7 +192,7 @@ fn a_turn_is_the_model_s_that_spoke_in_it() {
 }
 
 #[test]
-fn a_turn_tells_what_its_own_responses_cost_and_no_others() {
+fn turn_total_covers_only_its_own_responses() {
     let outside = format!(r#","session_run_id":"{MAIN}""#);
     let file =
         [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 1, false), said(MAIN, "r2", 1, false)];
@@ -208,14 +208,14 @@ fn a_turn_tells_what_its_own_responses_cost_and_no_others() {
 }
 
 #[test]
-fn a_run_with_ids_and_numbers_counts_both() {
+fn run_with_ids_and_numbers_counts_both() {
     let start = started(MAIN, "", "2026-06-08T08:00:00Z");
     let events = [start, grown(MAIN, "", 5, 5), said(MAIN, "r1", 50, true)];
     check(&events, &["1 1 0 5", "1 1 10 50"]);
 }
 
 #[test]
-fn a_count_that_is_no_whole_number_makes_a_lower_bound() {
+fn fractional_count_makes_a_lower_bound() {
     for (count, want) in [("7", "1 1 0 7"), ("null", "1 1 0 0"), ("1e3", "1 1 ≥0 ≥0"), ("\"7\"", "1 1 ≥0 ≥0")]
     {
         let payload = format!(
@@ -235,7 +235,7 @@ fn grown(run: &str, extra: &str, total: u64, output: u64) -> ExchangeEvent {
 }
 
 #[test]
-fn a_response_is_known_by_the_total_after_it_in_copies_forks_and_other_channels() {
+fn thread_totals_identify_responses_without_ids() {
     let outside = format!(r#","session_run_id":"{MAIN}""#);
     let disk = [started(MAIN, "", "2026-06-08T08:00:00Z"), grown(MAIN, "", 5, 5), grown(MAIN, "", 11, 6)];
     let channel =
@@ -248,7 +248,7 @@ fn a_response_is_known_by_the_total_after_it_in_copies_forks_and_other_channels(
 }
 
 #[test]
-fn totals_of_one_agent_are_not_summed_and_nothing_is_no_use() {
+fn session_totals_are_not_summed_and_zero_is_ignored() {
     let total = |run: &str, output: u64| {
         let payload = format!(
             r#"{{"role":"assistant","blocks":[],"usage":{{"output_tokens":{output}}},"usage_scope":"session"}}"#
@@ -264,7 +264,7 @@ fn totals_of_one_agent_are_not_summed_and_nothing_is_no_use() {
 }
 
 #[test]
-fn a_source_that_cannot_be_read_to_its_end_is_a_lower_bound() {
+fn incomplete_source_makes_a_lower_bound() {
     let mut builder = UsageBuilder::new();
     for event in [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 5, true)] {
         builder.push(&event);
@@ -274,7 +274,7 @@ fn a_source_that_cannot_be_read_to_its_end_is_a_lower_bound() {
 }
 
 #[test]
-fn a_record_that_its_adapter_could_not_read_makes_a_lower_bound() {
+fn unreadable_record_makes_a_lower_bound() {
     let step = |name: &str| {
         let payload = format!(r#"{{"name":"{name}","kind":"unknown"}}"#);
         event(MAIN, "", "step.completed", "2026-06-08T08:14:42Z", &payload)

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_stand_apart_are_kept_apart() {
+    fn separate_counts_stay_separate() {
         let want = Tokens { input: 3, output: 5, cache_read: 70, cache_write: 11, reasoning: 0 };
         check(
             r#"{"input_tokens":3,"cache_creation_input_tokens":11,"cache_read_input_tokens":70,"output_tokens":5}"#,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_include_each_other_are_taken_apart() {
+    fn nested_counts_are_separated() {
         let want = Tokens { input: 20, output: 9, cache_read: 70, cache_write: 10, reasoning: 4 };
         check(
             r#"{"input_tokens":100,"cached_input_tokens":70,"cache_write_input_tokens":10,"output_tokens":9,"reasoning_output_tokens":4}"#,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known_in_both_spellings() {
+    fn both_spellings_of_names_are_read() {
         let want = Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, reasoning: 4 };
         check(
             r#"{"inputTokens":10,"cachedInputTokens":6,"cacheWriteInputTokens":1,"outputTokens":9,"reasoningOutputTokens":4}"#,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_is_none() {
+    fn other_json_is_not_a_report() {
         check("[]", None);
         check("{}", Some(Tokens::default()));
     }

@@ -12,7 +12,9 @@ use steno_journal::Error as JournalError;
 use steno_library::{Library, RunHead, Target, TargetKind, warn_about_broken_seals};
 use steno_model::records::TurnRecord;
 use steno_model::{RunId, Timestamp};
-use steno_server::receipts::{Against, Directory, Error, Proven, ReadSession, Wanted, verify};
+use steno_server::receipts::{
+    Directory, Error, ReadOptions, ReceiptSession, Reference, VerifyReport, verify,
+};
 use steno_views::receipt::{text, to_json};
 use steno_views::{Lines, visible};
 
@@ -44,7 +46,8 @@ fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) ->
     let (receipt, run) = if let Some(dir) = &args.records {
         (Directory::new(dir).receipt(thread, turn), None)
     } else {
-        let wanted = Wanted { has_integrity: args.integrity, turn: Some(turn.clone()), ..Wanted::default() };
+        let wanted =
+            ReadOptions { has_integrity: args.integrity, turn: Some(turn.clone()), ..ReadOptions::default() };
         let read = read(thread, wanted, settings)?;
         let run = read.owner(turn).map_err(failure)?;
         (read.receipt(turn), run)
@@ -58,7 +61,7 @@ fn export(args: &ReceiptExportArgs, settings: &Settings, output: &mut Output) ->
 }
 
 /// Reads the session that an argument names.
-fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadSession, Failure> {
+fn read(thread: &str, wanted: ReadOptions, settings: &Settings) -> Result<ReceiptSession, Failure> {
     let library = runs::open_library(settings)?;
     match runs::resolve(thread, TargetKind::Session, &library, settings)? {
         Target::Session(session) | Target::Run(session) => {
@@ -66,10 +69,10 @@ fn read(thread: &str, wanted: Wanted, settings: &Settings) -> Result<ReadSession
             for run in library.runs_of(session)? {
                 warn_about_broken_seals(&store, run);
             }
-            ReadSession::of_library(&library, session, wanted).map_err(failure)
+            ReceiptSession::of_library(&library, session, wanted).map_err(failure)
         }
         Target::Path(path) => {
-            ReadSession::of_readers(vec![runs::open_transcript(&path)?], wanted).map_err(failure)
+            ReceiptSession::of_readers(vec![runs::open_transcript(&path)?], wanted).map_err(failure)
         }
     }
 }
@@ -93,11 +96,11 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
     };
     match (&args.records, &args.thread) {
         (Some(dir), thread) => show(&Directory::new(dir).turns(thread.as_deref()).map_err(failure)?),
-        (None, Some(thread)) => show(&read(thread, Wanted::default(), settings)?.records.turns),
+        (None, Some(thread)) => show(&read(thread, ReadOptions::default(), settings)?.records.turns),
         (None, None) => {
             let library = runs::need_library(settings)?;
             for session in newest_first(&library)? {
-                match ReadSession::of_library(&library, session, Wanted::default()) {
+                match ReceiptSession::of_library(&library, session, ReadOptions::default()) {
                     Ok(read) => show(&read.records.turns),
                     Err(error) => {
                         tracing::warn!("run {session}: {}", visible(&failure(error).message, Lines::Escape));
@@ -128,7 +131,7 @@ fn newest_first(library: &Library) -> Result<Vec<RunId>, Failure> {
 }
 
 fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let read = read(&args.thread, Wanted::default(), settings)?;
+    let read = read(&args.thread, ReadOptions::default(), settings)?;
     let library = runs::open_library(settings)?;
     let named = runs::resolve(&args.thread, TargetKind::Session, &library, settings)?;
     for (run, seqs) in read.lines_of(&args.turn).map_err(failure)? {
@@ -176,7 +179,7 @@ const ELSEWHERE: &str = "`--transcript FILE`, `--lines FILE` and `--records DIR`
 type Verdict = Option<bool>;
 
 /// Checks a receipt against what the arguments name.
-fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Verdict, Failure)> {
+fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<VerifyReport, (Verdict, Failure)> {
     let unknown = |failure: Failure| (None, failure);
     let receipt = input(&args.receipt).map_err(unknown)?;
     let receipt = String::from_utf8(receipt)
@@ -187,22 +190,22 @@ fn checked(args: &ReceiptVerifyArgs, settings: &Settings) -> Result<Proven, (Ver
     let against = match (&args.transcripts[..], &args.lines, &args.records) {
         ([_, ..], _, _) => {
             let open = |path: &PathBuf| runs::open_transcript(path).map_err(unknown);
-            Against::Transcripts(args.transcripts.iter().map(open).collect::<Result<_, _>>()?)
+            Reference::Transcripts(args.transcripts.iter().map(open).collect::<Result<_, _>>()?)
         }
         (_, Some(path), _) => {
             shown = input(path).map_err(unknown)?;
-            Against::Lines(&shown)
+            Reference::Lines(&shown)
         }
         (_, _, Some(path)) => {
             directory = Directory::new(path);
-            Against::Directory(&directory)
+            Reference::Directory(&directory)
         }
         ([], None, None) => {
             store = runs::need_store(settings).map_err(|failure| unknown(failure.with_hint(ELSEWHERE)))?;
-            Against::Store(&store)
+            Reference::Store(&store)
         }
     };
-    let is_store = matches!(against, Against::Store(_));
+    let is_store = matches!(against, Reference::Store(_));
     verify(&receipt, against).map_err(|error| {
         let verdict = verdict(&error);
         let is_absent =
@@ -234,7 +237,7 @@ fn verdict(error: &Error) -> Verdict {
     }
 }
 
-fn show_proven(proven: &Proven, is_json: bool, output: &mut Output) {
+fn show_proven(proven: &VerifyReport, is_json: bool, output: &mut Output) {
     if is_json {
         let answer = serde_json::json!({
             "holds": true, "final": proven.is_final, "proven": proven.holds, "not_proven": proven.open,

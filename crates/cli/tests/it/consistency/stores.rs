@@ -14,7 +14,7 @@ use steno_recorder::sources::{
     ImportOutcome, ImportProgress, SourceError, SourceFile, SourceLocations, SourceRecorder,
     SourceRecorderOptions,
 };
-use steno_server::receipts::{ReadSession, Wanted};
+use steno_server::receipts::{ReadOptions, ReceiptSession};
 use steno_session::Content;
 use steno_session::usage::{Column, UsageBuilder, grouped, row};
 use steno_testkit::sim_disk::SimDisk;
@@ -119,7 +119,8 @@ impl MemoryStore {
 
 /// Returns the receipts of all turns of a session.
 fn receipts(library: &Library, session: RunId) -> Value {
-    let read = || ReadSession::of_store(library.store().unwrap(), session, Wanted::default()).unwrap();
+    let read =
+        || ReceiptSession::of_store(library.store().unwrap(), session, ReadOptions::default()).unwrap();
     let turns: Vec<String> = read().records.turns.iter().map(|turn| turn.id.clone()).collect();
     let receipts = turns.iter().map(|turn| json(&to_json(&read().receipt(turn).unwrap())));
     Value::Array(receipts.collect())

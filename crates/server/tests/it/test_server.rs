@@ -34,7 +34,7 @@ pub fn wait_for(mut is_so: impl FnMut() -> bool) {
 }
 
 /// A server that ends with the test.
-pub struct Served {
+pub struct TestServer {
     pub dir: tempfile::TempDir,
     pub port: u16,
     pub token: String,
@@ -61,7 +61,7 @@ pub fn open_store(dir: &tempfile::TempDir) -> Store {
     Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap()
 }
 
-impl Served {
+impl TestServer {
     pub fn start() -> Self {
         Self::with(Defences::default(), Limits::default())
     }
@@ -125,7 +125,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.stop.send(true).ok();
         if let Some(thread) = self.thread.take() {
@@ -164,14 +164,14 @@ fn read_answer(stream: &mut BufReader<TcpStream>) -> Answer {
 }
 
 /// A stream of live events, line by line.
-pub struct Live {
+pub struct EventStream {
     stream: BufReader<TcpStream>,
     /// What was read of chunks and not yet of lines.
     waiting: Vec<u8>,
 }
 
-impl Live {
-    pub fn open(served: &Served, query: &str, headers: &[(&str, &str)]) -> Self {
+impl EventStream {
+    pub fn open(served: &TestServer, query: &str, headers: &[(&str, &str)]) -> Self {
         let (host, bearer) = (format!("127.0.0.1:{}", served.port), format!("Bearer {}", served.token));
         let mut all =
             vec![("Host", host.as_str()), ("Authorization", &bearer), ("Accept", "text/event-stream")];

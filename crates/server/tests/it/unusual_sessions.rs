@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 use steno_disk::{StorePath, open_host_file};
 use steno_journal::Reader;
-use steno_server::receipts::{Against, Error, ReadSession, Wanted, verify};
+use steno_server::receipts::{Error, ReadOptions, ReceiptSession, Reference, verify};
 use steno_views::receipt::to_json;
 
 const RUN: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 
 /// A session as a file.
-struct Session {
+struct SessionFile {
     dir: tempfile::TempDir,
     lines: Vec<String>,
 }
 
-impl Session {
+impl SessionFile {
     fn new(events: &[(&str, &str, Value)]) -> Self {
         let line = |((kind, path, payload), seq): (&(&str, &str, Value), u64)| {
             let (run, time) = (RUN, format!("2026-06-02T01:00:{:02}Z", seq % 60));
@@ -29,8 +29,12 @@ impl Session {
         Reader::of_file(open_host_file(&path).unwrap(), StorePath::outside(&path), None).until_now().unwrap()
     }
 
-    fn read(&self, has_integrity: bool) -> ReadSession {
-        ReadSession::of_readers(vec![self.reader()], Wanted { has_integrity, ..Wanted::default() }).unwrap()
+    fn read(&self, has_integrity: bool) -> ReceiptSession {
+        ReceiptSession::of_readers(
+            vec![self.reader()],
+            ReadOptions { has_integrity, ..ReadOptions::default() },
+        )
+        .unwrap()
     }
 
     /// Returns the receipt of each turn, after it was checked in every way.
@@ -39,16 +43,16 @@ impl Session {
         let turns: Vec<String> = self.read(false).records.turns.iter().map(|turn| turn.id.clone()).collect();
         let check = |turn: &String| {
             let text = to_json(&self.read(true).receipt(turn).unwrap());
-            verify(&text, Against::Transcripts(vec![self.reader()]))
+            verify(&text, Reference::Transcripts(vec![self.reader()]))
                 .unwrap_or_else(|error| panic!("{turn}: {error}"));
             let seqs = self.read(false).lines_of(turn).unwrap().remove(0).1;
             let lines = seqs.iter().map(|seq| self.lines[usize::try_from(seq - 1).unwrap()].clone() + "\n");
             let lines = lines.collect::<Vec<_>>().concat();
-            verify(&text, Against::Lines(lines.as_bytes()))
+            verify(&text, Reference::Lines(lines.as_bytes()))
                 .unwrap_or_else(|error| panic!("{turn}, lines: {error}"));
             // Another thread's name on it is found.
             let other = text.replacen(RUN, "00000000-0000-4000-8000-000000000000", 1);
-            for against in [Against::Transcripts(vec![self.reader()]), Against::Lines(lines.as_bytes())] {
+            for against in [Reference::Transcripts(vec![self.reader()]), Reference::Lines(lines.as_bytes())] {
                 let found = verify(&other, against);
                 assert!(matches!(&found, Err(Error::Differs(at)) if at.field == "thread.id"), "{found:?}");
             }
@@ -99,9 +103,9 @@ fn counts(receipt: &Value) -> (u64, u64, Vec<&str>, Vec<&str>) {
 }
 
 #[test]
-fn a_result_belongs_to_the_turn_of_its_call() {
+fn result_belongs_to_the_turn_of_its_call() {
     let session =
-        Session::new(&[begin("a"), call("a", "c"), end("a"), begin("b"), result("b", "c"), end("b")]);
+        SessionFile::new(&[begin("a"), call("a", "c"), end("a"), begin("b"), result("b", "c"), end("b")]);
     let [first, second] = &session.receipts()[..] else { panic!() };
     assert_eq!((counts(first), counts(second)), ((1, 1, vec![], vec![]), (0, 0, vec![], vec![])));
     assert_eq!(
@@ -109,33 +113,40 @@ fn a_result_belongs_to_the_turn_of_its_call() {
         (&json!(3), &json!(3))
     );
     // A call of no turn is nobody's, and so is its result.
-    let session = Session::new(&[call("", "c"), begin("a"), result("a", "c"), result("a", "d")]);
+    let session = SessionFile::new(&[call("", "c"), begin("a"), result("a", "c"), result("a", "d")]);
     assert_eq!(counts(&session.receipts()[0]), (0, 1, vec![], vec!["d"]));
 }
 
 #[test]
-fn of_calls_with_one_id_the_nth_gets_the_nth_result() {
+fn nth_result_belongs_to_nth_call_with_the_same_id() {
     let session =
-        Session::new(&[begin("a"), call("a", "c"), call("a", "c"), result("a", "c"), result("a", "c")]);
+        SessionFile::new(&[begin("a"), call("a", "c"), call("a", "c"), result("a", "c"), result("a", "c")]);
     assert_eq!(counts(&session.receipts()[0]), (2, 2, vec![], vec![]));
-    let session = Session::new(&[begin("a"), call("a", "c"), begin("b"), call("b", "c"), result("a", "c")]);
+    let session =
+        SessionFile::new(&[begin("a"), call("a", "c"), begin("b"), call("b", "c"), result("a", "c")]);
     let receipts = session.receipts();
     assert_eq!(counts(&receipts[0]), (1, 1, vec![], vec![]));
     assert_eq!(counts(&receipts[1]), (1, 0, vec!["c"], vec![]));
 }
 
 #[test]
-fn turns_inside_turns_and_at_one_path_are_told_apart() {
+fn nested_turns_and_turns_at_one_path_are_distinct() {
     let inner = "a.s.turn-0001";
-    let session =
-        Session::new(&[begin("a"), call("a", "c"), begin(inner), result(inner, "c"), end(inner), end("a")]);
+    let session = SessionFile::new(&[
+        begin("a"),
+        call("a", "c"),
+        begin(inner),
+        result(inner, "c"),
+        end(inner),
+        end("a"),
+    ]);
     let receipts = session.receipts();
     assert_eq!(receipts[0]["source_event_lineage"]["event_count"], 3);
     assert_eq!(
         (receipts[1]["turn"]["id"].as_str(), &receipts[1]["source_event_lineage"]["event_count"]),
         (Some(inner), &json!(3))
     );
-    let session = Session::new(&[
+    let session = SessionFile::new(&[
         begin("a"),
         call("a", "c"),
         end("a"),
@@ -152,14 +163,14 @@ fn turns_inside_turns_and_at_one_path_are_told_apart() {
     );
     // What ends inside a turn is not its end.
     let session =
-        Session::new(&[begin("a"), ("step.completed", "a.x", json!({"name": "x", "kind": "turn"}))]);
+        SessionFile::new(&[begin("a"), ("step.completed", "a.x", json!({"name": "x", "kind": "turn"}))]);
     assert_eq!(session.receipts()[0]["turn"]["status"], "in_progress");
 }
 
 #[test]
-fn what_a_source_carries_is_what_it_said_last_before_the_end_of_the_turn() {
+fn last_carries_before_the_turn_end_applies() {
     let available = |events: &[(&str, &str, Value)]| {
-        let receipt = &Session::new(events).receipts()[0];
+        let receipt = &SessionFile::new(events).receipts()[0];
         (
             receipt["reasoning_custody"]["available"].as_bool().unwrap(),
             receipt["reasoning_custody"]["reason"].as_str().map(str::to_owned),
@@ -180,11 +191,11 @@ fn what_a_source_carries_is_what_it_said_last_before_the_end_of_the_turn() {
 }
 
 #[test]
-fn usage_that_no_program_can_hold_is_exported_and_checked() {
+fn usage_with_odd_numbers_is_exported_and_verified() {
     for usage in
         [r#"{"a":1e400}"#, r#"{"a":"\ud800"}"#, r#"{"\ud800":1}"#, r#"{"a":123456789012345678901234567890}"#]
     {
-        let mut session = Session::new(&[
+        let mut session = SessionFile::new(&[
             begin("a"),
             (
                 "message.assistant",
@@ -194,7 +205,7 @@ fn usage_that_no_program_can_hold_is_exported_and_checked() {
         ]);
         session.lines[1] = session.lines[1].replace("\"USAGE\"", usage);
         let text = to_json(&session.read(false).receipt("a").unwrap());
-        verify(&text, Against::Transcripts(vec![session.reader()]))
+        verify(&text, Reference::Transcripts(vec![session.reader()]))
             .unwrap_or_else(|error| panic!("{usage}: {error}"));
     }
 }
