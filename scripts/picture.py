@@ -81,7 +81,7 @@ def draw(lines):
     style = f"text{{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:13px}}{rules(LIGHT)}.c1{{font-weight:700}}.c3{{font-style:italic}}"
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">']
     out.append("<title>Output of steno ls and steno show on the sample sessions</title>")
-    out.append(f"<style>{style}@media(prefers-color-scheme:dark){{{rules(DARK)}}}</style>")
+    out.append(f"<style>{style}@media (prefers-color-scheme:dark){{{rules(DARK)}}}</style>")
     out.append(f'<rect class="bg" width="{width}" height="{height}" rx="8"/>')
     for number, line in enumerate(lines):
         y, column = MARGIN_PX + number * LINE_PX + 13, 0
