@@ -1,10 +1,12 @@
 //! Checks of the workspace as a whole: `architecture` compares the crates with the table in `ARCHITECTURE.md`, `documents`
-//! compares lists in other documents with what they list, `links` follows links in documents, and `tidy` checks those rules
-//! of `STYLE.md` that need no compiler. `source` tells code, text and comments apart for it. Every check is shown to fire on a
-//! sample that breaks it.
+//! compares lists in other documents with what they list, `links` follows links in documents, `commits` checks the subjects
+//! of commits, `type_names` the names of types, and `tidy` those rules of `STYLE.md` that need no compiler. `source` tells
+//! code, text and comments apart. Every check is shown to fire on a sample that breaks it.
 
 mod architecture;
+mod commits;
 mod documents;
 mod links;
 mod source;
 mod tidy;
+mod type_names;

@@ -22,6 +22,16 @@ pub struct Function {
     pub code_lines: usize,
 }
 
+/// A type that a file declares.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TypeName {
+    pub name: String,
+    /// The line of the name, counted from 1.
+    pub line: usize,
+    /// Whether other crates can see it; `pub(crate)` and the like are not public.
+    pub is_public: bool,
+}
+
 /// Splits a source text into its layers.
 pub fn layers(text: &str) -> Layers {
     let mut reader =
@@ -65,6 +75,35 @@ pub fn modules(code: &str) -> Vec<(usize, String)> {
     let words = words(code);
     let pairs = words.iter().zip(words.iter().skip(1)).filter(|(word, _)| word.text == "mod");
     pairs.map(|(word, name)| (line_of(code, word.start), name.text.to_owned())).collect()
+}
+
+/// Lists the types that a code layer declares, those of traits and their implementations left out.
+pub fn type_names(code: &str) -> Vec<TypeName> {
+    let mut found = Vec::new();
+    for (at, line) in code.lines().enumerate() {
+        let text = line.trim_start();
+        let (is_public, item) = match text.strip_prefix("pub ") {
+            Some(item) => (true, item),
+            None => (
+                false,
+                text.strip_prefix("pub(")
+                    .and_then(|rest| rest.split_once(") "))
+                    .map_or(text, |(_, item)| item),
+            ),
+        };
+        let item = item.strip_prefix("unsafe ").unwrap_or(item);
+        let Some((word, rest)) = item.split_once(' ') else { continue };
+        // An associated type is indented too, but has no `pub`; a private alias at the top of a file has no indent.
+        let is_alias = word == "type" && (is_public || text.len() == line.len());
+        if !is_alias && !["struct", "enum", "trait", "union"].contains(&word) {
+            continue;
+        }
+        let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if name.starts_with(char::is_uppercase) {
+            found.push(TypeName { name, line: at + 1, is_public });
+        }
+    }
+    found
 }
 
 /// The words that begin an item, and so end its attributes.

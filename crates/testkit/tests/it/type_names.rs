@@ -1,0 +1,264 @@
+//! The names of types: a public name is used once in a crate, and a name is a noun that can be searched for. Each rule has
+//! a test below that shows it complaining.
+
+use std::collections::BTreeMap;
+
+use steno_testkit::places;
+
+use crate::source::{self, TypeName};
+
+/// Participles and words that fit anything. They are not accepted as the whole name of a type, public or private.
+const VAGUE_TYPES: [&str; 58] = [
+    "Again",
+    "Answered",
+    "Asked",
+    "Called",
+    "Came",
+    "Counted",
+    "Done",
+    "Ended",
+    "Found",
+    "Given",
+    "Gone",
+    "Had",
+    "Heard",
+    "Held",
+    "Kept",
+    "Known",
+    "Left",
+    "Look",
+    "Looked",
+    "Lost",
+    "Made",
+    "Meant",
+    "Met",
+    "Missed",
+    "Named",
+    "Noted",
+    "Noticed",
+    "Passed",
+    "Piece",
+    "Place",
+    "Places",
+    "Put",
+    "Read",
+    "Reading",
+    "Recorded",
+    "Recording",
+    "Rest",
+    "Said",
+    "Seen",
+    "Sent",
+    "Served",
+    "Shown",
+    "Spoken",
+    "Stuff",
+    "Taken",
+    "Talk",
+    "Taught",
+    "Tested",
+    "Thing",
+    "Things",
+    "Thought",
+    "Told",
+    "Used",
+    "Waiting",
+    "Wanted",
+    "What",
+    "Why",
+    "Written",
+];
+
+/// Public names that are in a crate twice, as `crate::Name`. The list gets shorter, not longer.
+const REPEATED: [&str; 3] = ["capture::Why", "views::Look", "views::Tone"];
+
+/// Names of types that are still vague, as `crate::Name`. The list gets shorter, not longer.
+const STILL_VAGUE: [&str; 49] = [
+    "adapters::Answered",
+    "adapters::Asked",
+    "adapters::Ended",
+    "adapters::Heard",
+    "adapters::Named",
+    "adapters::Passed",
+    "adapters::Shown",
+    "adapters::Told",
+    "adapters::Waiting",
+    "adapters::What",
+    "capture::Found",
+    "capture::Given",
+    "capture::Heard",
+    "capture::Look",
+    "capture::Place",
+    "capture::Reading",
+    "capture::Said",
+    "capture::Taken",
+    "capture::Why",
+    "cli::Counted",
+    "cli::Done",
+    "cli::Made",
+    "cli::Recorded",
+    "cli::Recording",
+    "disk::Reading",
+    "exports::Counted",
+    "exports::Given",
+    "exports::Held",
+    "exports::Known",
+    "exports::Passed",
+    "exports::Place",
+    "exports::Reading",
+    "exports::Seen",
+    "model::Reading",
+    "recorder::Named",
+    "recorder::Written",
+    "session::Used",
+    "spine::Found",
+    "spine::Kept",
+    "spine::Known",
+    "spine::Noticed",
+    "spine::Place",
+    "spine::Reading",
+    "spine::Rest",
+    "testkit::Held",
+    "views::Counted",
+    "views::Look",
+    "views::Said",
+    "views::Shown",
+];
+
+#[test]
+fn public_type_names_are_used_once_in_a_crate() {
+    let types = workspace_types();
+    check_against(&repeated(&types), &REPEATED);
+}
+
+#[test]
+fn type_names_are_nouns() {
+    let types = workspace_types();
+    check_against(&vague(&types), &STILL_VAGUE);
+}
+
+/// A type of a crate and where it is declared.
+struct CrateType {
+    crate_name: String,
+    path: String,
+    of: TypeName,
+}
+
+/// Complaints by the name that they are about, as `crate::Name`.
+type Complaints = BTreeMap<String, String>;
+
+fn workspace_types() -> Vec<CrateType> {
+    let paths = places::files().into_iter().filter(|path| path.ends_with(".rs"));
+    let types: Vec<_> = paths.flat_map(|path| types_in(&path, &places::read(&path))).collect();
+    assert!(
+        types.iter().any(|found| found.of.name == "RunId" && found.of.is_public),
+        "the walk misses the model"
+    );
+    types
+}
+
+/// Lists the types of a source file of a crate. Tests, benchmarks and examples may name theirs as they like to be short.
+fn types_in(path: &str, text: &str) -> Vec<CrateType> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let ["crates", crate_name, "src", ..] = parts[..] else { return Vec::new() };
+    let code = source::layers(text).code;
+    let tests = source::test_modules(&code);
+    let is_test_file = parts.iter().any(|part| ["tests", "tests.rs"].contains(part));
+    let is_test = |line: usize| is_test_file || tests.iter().any(|lines| lines.contains(&line));
+    let types = source::type_names(&code).into_iter().filter(|found| !is_test(found.line));
+    types.map(|of| CrateType { crate_name: crate_name.to_owned(), path: path.to_owned(), of }).collect()
+}
+
+/// Finds public names that a crate has more than once.
+fn repeated(types: &[CrateType]) -> Complaints {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for found in types.iter().filter(|found| found.of.is_public) {
+        places.entry(key(found)).or_default().push(format!("{}:{}", found.path, found.of.line));
+    }
+    let repeated = places.into_iter().filter(|(_, places)| places.len() > 1);
+    repeated.map(|(name, places)| (name, format!("is public in {}", places.join(" and ")))).collect()
+}
+
+/// Finds names that say nothing about what a type is.
+fn vague(types: &[CrateType]) -> Complaints {
+    let vague = types.iter().filter(|found| VAGUE_TYPES.contains(&found.of.name.as_str()));
+    vague
+        .map(|found| (key(found), format!("is not a noun of the field, in {}:{}", found.path, found.of.line)))
+        .collect()
+}
+
+fn key(found: &CrateType) -> String {
+    format!("{}::{}", found.crate_name, found.of.name)
+}
+
+/// Fails for complaints that are not on the list, and for names on the list that nothing complains about.
+#[track_caller]
+fn check_against(complaints: &Complaints, listed: &[&str]) {
+    let mut report = String::new();
+    for (name, what) in complaints.iter().filter(|(name, _)| !listed.contains(&name.as_str())) {
+        report.push_str(&format!("{name} {what}\n"));
+    }
+    for name in listed.iter().filter(|name| !complaints.contains_key(**name)) {
+        report.push_str(&format!("{name} is on the list of exceptions and no longer needs to be\n"));
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn types(files: &[(&str, &str)]) -> Vec<CrateType> {
+        files.iter().flat_map(|(path, text)| types_in(path, text)).collect()
+    }
+
+    #[track_caller]
+    fn check(rule: fn(&[CrateType]) -> Complaints, files: &[(&str, &str)], want: &[&str]) {
+        let found = rule(&types(files));
+        assert_eq!(found.keys().map(String::as_str).collect::<Vec<_>>(), want, "{files:?}");
+    }
+
+    #[test]
+    fn a_public_name_in_two_modules_of_a_crate_is_found() {
+        let (one, two) = ("crates/a/src/one.rs", "crates/a/src/two.rs");
+        for item in [
+            "pub struct Line;",
+            "pub enum Line {}",
+            "pub trait Line {}",
+            "pub type Line = u8;",
+            "pub union Line {}",
+        ] {
+            check(repeated, &[(one, "pub struct Line(u8);"), (two, item)], &["a::Line"]);
+            check(repeated, &[(one, "pub struct Line(u8);"), ("crates/b/src/two.rs", item)], &[]);
+        }
+        check(repeated, &[(one, "pub struct Line;"), (two, "pub(crate) struct Line;\nstruct Line;")], &[]);
+        check(
+            repeated,
+            &[(one, "pub struct Line;"), (two, "// pub struct Line;\nf(\"pub struct Line;\")")],
+            &[],
+        );
+        check(repeated, &[(one, "pub struct Line;"), ("crates/a/tests/it/two.rs", "pub struct Line;")], &[]);
+        let in_tests = "#[cfg(test)]\nmod tests {\n    pub struct Line;\n}\n";
+        check(repeated, &[(one, "pub struct Line;"), (two, in_tests)], &[]);
+    }
+
+    #[test]
+    fn a_vague_name_is_found_also_if_it_is_private() {
+        for name in VAGUE_TYPES {
+            let want = format!("a::{name}");
+            check(vague, &[("crates/a/src/one.rs", &format!("struct {name} {{}}"))], &[&want]);
+        }
+        check(vague, &[("crates/a/src/one.rs", "pub(super) enum Said<'a> {}")], &["a::Said"]);
+        check(vague, &[("crates/a/src/one.rs", "struct SaidLine;\nlet type_said = 1;")], &[]);
+        check(vague, &[("crates/a/tests/it/one.rs", "struct Said;")], &[]);
+        check(vague, &[("crates/a/src/b/tests/one.rs", "struct Said;")], &[]);
+    }
+
+    #[test]
+    fn the_list_of_exceptions_fits_what_is_found() {
+        let complaints = Complaints::from([("a::Said".to_owned(), "is vague".to_owned())]);
+        let fails =
+            |listed: &[&str]| std::panic::catch_unwind(|| check_against(&complaints, listed)).is_err();
+        assert_eq!([fails(&["a::Said"]), fails(&[]), fails(&["a::Said", "a::Told"])], [false, true, true]);
+    }
+}
