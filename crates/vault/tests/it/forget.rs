@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use steno_disk::{Disk as _, StorePath};
+use steno_model::ThreadId;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
-use steno_vault::{ChunkHash, Error, Reason, Remainder, RestoreError, SweepReport, Vault, VaultFile};
+use steno_vault::{
+    ChunkHash, Error, ForgetRequest, NameHash, Reason, Remainder, RestoreError, SweepReport, Vault, VaultFile,
+};
 
 use crate::kit::{NOW, cousin, disk, files, id, info, read, session, small_vault, vault, write};
 use crate::packs::{Frame, all_chunks, all_frames, deltas_of_deltas};
@@ -398,4 +401,72 @@ fn what_is_forgotten_while_it_is_given_back_is_not_given_back_in_part() {
     let outcome = vault.restore(&manifest, 0, &dir.path().join("a"));
     assert!(matches!(outcome, Err(RestoreError::Vault(Error::Forgotten { .. }))), "{outcome:?}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn names_are_excluded_until_they_are_included_again() {
+    let disk = disk(1);
+    let vault = small_vault(&disk).unwrap();
+    let (one, other) = (NameHash::of_session("one"), NameHash::of_session("other"));
+    let excluded = || {
+        let [one, other] = [one, other].map(|name| vault.leaves_out(name).unwrap());
+        (vault.leaves_out_anything().unwrap(), one, other)
+    };
+    assert_eq!(excluded(), (false, false, false));
+    vault.leave_out(&[one], WHY, NOW).unwrap();
+    assert_eq!(excluded(), (true, true, false));
+    vault.take_in(other).unwrap();
+    assert_eq!(excluded(), (true, true, false));
+    vault.take_in(one).unwrap();
+    assert_eq!(excluded(), (false, false, false));
+}
+
+#[test]
+fn a_sweep_is_due_until_it_is_done() {
+    let disk = disk(1);
+    filled(&disk);
+    let vault = small_vault(&disk).unwrap();
+    assert_eq!((vault.is_sweep_due().unwrap(), vault.sweep_if_needed().unwrap()), (false, None));
+    vault.sweep_later(NOW).unwrap();
+    assert!(vault.is_sweep_due().unwrap());
+    assert_eq!(vault.sweep_if_needed().unwrap(), Some(SweepReport::default()));
+    assert!(!vault.is_sweep_due().unwrap());
+}
+
+#[test]
+fn forgetting_names_alone_sweeps_only_if_a_sweep_is_due() {
+    let disk = disk(1);
+    filled(&disk);
+    let vault = small_vault(&disk).unwrap();
+    let unused = VaultFile::Tail(id("nobody")).path();
+    disk.tamper(&unused, SECRET.as_bytes());
+    let names = [NameHash::of_session("one")];
+    let forget =
+        || vault.forget_all(ForgetRequest { names: &names, ..ForgetRequest::default() }, WHY, NOW).unwrap();
+    assert_eq!(forget().swept, Some(SweepReport::default()));
+    assert!(disk.content(&unused).is_some(), "nothing was swept");
+    vault.sweep_later(NOW).unwrap();
+    assert!(forget().swept.is_some());
+    assert!(disk.content(&unused).is_none(), "the sweep that was due is done");
+    assert!(!vault.is_sweep_due().unwrap());
+}
+
+#[test]
+fn the_files_of_forgotten_runs_and_spines_are_due_until_they_are_deleted() {
+    let disk = disk(1);
+    let vault = small_vault(&disk).unwrap();
+    let runs = ["one", "other"].map(NameHash::of_session);
+    let spines = ["thread-1", "thread-2"].map(|id| ThreadId::parse(id).unwrap());
+    vault
+        .forget_all(ForgetRequest { runs: &runs, spines: &spines, ..ForgetRequest::default() }, WHY, NOW)
+        .unwrap();
+    assert_eq!(vault.runs_due().unwrap(), runs);
+    vault.runs_gone(&runs[..1]).unwrap();
+    assert_eq!(vault.runs_due().unwrap(), runs[1..]);
+    let swept = || vault.spine_tombstones().unwrap().iter().map(|spine| spine.is_swept).collect::<Vec<_>>();
+    assert_eq!(swept(), [false, false]);
+    vault.spines_swept(&[vault.spine_tombstones().unwrap()[0].thread]).unwrap();
+    assert_eq!(swept(), [true, false]);
+    vault.spines_swept(&[vault.spine_tombstones().unwrap()[1].thread]).unwrap();
+    assert_eq!(swept(), [true, true]);
 }
