@@ -41,9 +41,10 @@ archive-faults *args:
 api *args:
     scripts/api.sh {{args}}
 
-# Whether all views give the same answer, over every file by itself and a very long session too
+# Whether all views give the same answer, over every file by itself and a very long session too; mutants of a few files
 nightly:
     STENO_TEST_LONG=1 cargo test -p steno --test it consistency
+    scripts/nightly_mutants.sh
 
 # Harbor's own code over what `steno export atif` and `steno spine distill` write; fetches harbor
 harbor:
