@@ -1,7 +1,7 @@
 //! What compactions did, looked up in the session files of their threads: the wire has no histories.
 
-use std::collections::HashMap;
-use std::io::BufReader;
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,32 +9,31 @@ use serde::Deserialize;
 use steno_adapters::codex::spine::Compacted;
 use steno_disk::{Links, open_regular};
 use steno_model::json::RawJson;
+use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{SpineType, ThreadId};
 
-use crate::spines::{Beside, fold_rollout};
+use crate::spines::{Beside, SessionFileFold, read_line};
 
-/// How long is waited until the agent has written down what it told. Nobody but the record waits for that.
+/// How long to wait for the agent to write what it has announced. Only the record waits.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
+/// How many boundaries of a file are kept that no compaction has asked for.
+const UNCLAIMED_MAX: usize = 16;
 
 /// The compactions of a connection so far.
 #[derive(Default)]
 pub(super) struct Boundaries {
     /// How many there were in each turn.
-    seen: HashMap<(ThreadId, String), usize>,
+    counts: HashMap<(ThreadId, String), usize>,
     /// The session files beside those of the connection.
     beside: Beside,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    turn_id: String,
+    files: HashMap<PathBuf, SessionFileReader>,
 }
 
 impl Boundaries {
     /// Returns the boundary of a compaction, once the session file of its thread has it.
     pub(super) fn find(&mut self, compacted: &Compacted) -> Option<RawJson> {
-        let nth = self.seen.entry((compacted.thread.clone(), compacted.turn.clone())).or_default();
+        let nth = self.counts.entry((compacted.thread.clone(), compacted.turn.clone())).or_default();
         *nth += 1;
         let nth = *nth;
         if let Some(dir) = compacted.path.as_ref().and_then(|path| Path::new(path).parent())
@@ -46,9 +45,11 @@ impl Boundaries {
             Some(path) => PathBuf::from(path),
             None => self.beside.find(compacted.thread.as_str())?,
         };
+        let file = self.files.entry(path.clone()).or_insert_with(|| SessionFileReader::new(path));
         let begun = Instant::now();
         loop {
-            if let Some(boundary) = self.look(&path, &compacted.turn, nth) {
+            // A file that cannot be read now may be there at the next look.
+            if let Ok(Some(boundary)) = file.find(&compacted.turn, nth, &mut self.beside) {
                 return Some(boundary);
             }
             if begun.elapsed() > PATIENCE {
@@ -57,20 +58,204 @@ impl Boundaries {
             std::thread::sleep(LOOK_INTERVAL);
         }
     }
+}
 
-    fn look(&self, path: &Path, turn: &str, nth: usize) -> Option<RawJson> {
-        let mut file = BufReader::new(open_regular(path, Links::Refused).ok()?);
-        let mut found = Vec::new();
-        let mut bases = self.beside.clone();
-        let read = fold_rollout(path, &mut file, &mut bases, &mut |_, made| {
-            let is_boundary = made.record_type == SpineType::CompactionBoundary;
-            let named: Option<Named> = is_boundary.then(|| made.payload.read().ok()).flatten();
-            if named.is_some_and(|named| named.turn_id == turn) {
-                found.push(made.payload);
+/// Reads a session file as it grows, each byte once.
+struct SessionFileReader {
+    path: PathBuf,
+    fold: SessionFileFold,
+    /// Where the first line begins that was not complete at the last look.
+    offset: u64,
+    /// How many boundaries there were in each turn.
+    counts: HashMap<String, usize>,
+    /// Boundaries that no compaction has asked for: the turn, and which of the turn's.
+    unclaimed: VecDeque<(String, usize, RawJson)>,
+    /// How many bytes were read, over all looks.
+    bytes_read: u64,
+}
+
+#[derive(Deserialize)]
+struct BoundaryTurn {
+    turn_id: String,
+}
+
+impl SessionFileReader {
+    fn new(path: PathBuf) -> Self {
+        Self {
+            fold: SessionFileFold::new(&path),
+            path,
+            offset: 0,
+            counts: HashMap::new(),
+            unclaimed: VecDeque::new(),
+            bytes_read: 0,
+        }
+    }
+
+    /// Returns the nth boundary of a turn. Reads only lines that were completed since the last look, and stops at the
+    /// boundary.
+    fn find(&mut self, turn: &str, nth: usize, bases: &mut Beside) -> io::Result<Option<RawJson>> {
+        if let Some(found) = self.take(turn, nth) {
+            return Ok(Some(found));
+        }
+        let mut file = open_regular(&self.path, Links::Refused)?;
+        if file.metadata()?.len() < self.offset {
+            // It was cut, and has other lines now.
+            *self = Self { bytes_read: self.bytes_read, ..Self::new(self.path.clone()) };
+        }
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut file = BufReader::new(CountingReader { file, bytes_read: 0 });
+        let found = self.read_to(turn, nth, &mut file, bases);
+        self.bytes_read += file.get_ref().bytes_read;
+        found
+    }
+
+    fn read_to(
+        &mut self,
+        turn: &str,
+        nth: usize,
+        file: &mut dyn BufRead,
+        bases: &mut Beside,
+    ) -> io::Result<Option<RawJson>> {
+        let mut line = Vec::new();
+        while let Some(read) = read_line(file, &mut line)? {
+            let offset = self.offset;
+            self.offset += read;
+            if read <= LINE_BYTES_MAX as u64 && !line.trim_ascii().is_empty() {
+                self.line(offset, &line, bases);
+                if let Some(found) = self.take(turn, nth) {
+                    return Ok(Some(found));
+                }
             }
-            Ok(())
-        });
-        read.ok()?;
-        (found.len() >= nth).then(|| found.swap_remove(nth - 1))
+            self.unclaimed.drain(..self.unclaimed.len().saturating_sub(UNCLAIMED_MAX));
+            line.clear();
+        }
+        Ok(None)
+    }
+
+    fn line(&mut self, offset: u64, line: &[u8], bases: &mut Beside) {
+        let Some((_, made)) = self.fold.line(offset, line, bases) else { return };
+        for made in made.into_iter().filter(|made| made.record_type == SpineType::CompactionBoundary) {
+            let Ok(BoundaryTurn { turn_id }) = made.payload.read() else { continue };
+            let nth = self.counts.entry(turn_id.clone()).or_default();
+            *nth += 1;
+            self.unclaimed.push_back((turn_id, *nth, made.payload));
+        }
+    }
+
+    /// Takes the nth boundary of a turn, if it was read.
+    fn take(&mut self, turn: &str, nth: usize) -> Option<RawJson> {
+        let at = self.unclaimed.iter().position(|(of, number, _)| of == turn && *number == nth);
+        let found = at.and_then(|at| self.unclaimed.remove(at));
+        found.map(|(_, _, payload)| payload)
+    }
+}
+
+/// Counts the bytes that are read from a file.
+struct CountingReader<R> {
+    file: R,
+    bytes_read: u64,
+}
+
+impl<R: Read> Read for CountingReader<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(into)?;
+        self.bytes_read += read as u64;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    const META: &str =
+        r#"{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1"}}"#;
+
+    fn compacted(turn: &str, message: &str) -> String {
+        format!(
+            r#"{{"type":"event_msg","payload":{{"type":"task_started","turn_id":"{turn}"}}}}
+{{"type":"compacted","payload":{{"message":"{message}","replacement_history":[]}}}}
+"#
+        )
+    }
+
+    #[test]
+    fn each_look_reads_only_what_was_appended() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rollout-x-t1.jsonl");
+        let filler = format!(r#"{{"type":"response_item","payload":{{"text":"{}"}}}}"#, "x".repeat(100_000));
+        let mut file = std::fs::File::create(&path).unwrap();
+        writeln!(file, "{META}").unwrap();
+        for _ in 0..20 {
+            writeln!(file, "{filler}").unwrap();
+        }
+        let mut reader = SessionFileReader::new(path.clone());
+        let look = |reader: &mut SessionFileReader| reader.find("u1", 1, &mut Beside::default()).unwrap();
+        assert_eq!(look(&mut reader), None);
+        let len = std::fs::metadata(&path).unwrap().len();
+        assert_eq!((reader.bytes_read, reader.offset), (len, len));
+        // Two seconds of looks at a file that does not grow.
+        for _ in 0..80 {
+            assert_eq!(look(&mut reader), None);
+        }
+        assert_eq!(reader.bytes_read, len);
+        let more = compacted("u1", "one");
+        let (half, rest) = more.as_bytes().split_at(more.len() - 10);
+        file.write_all(half).unwrap();
+        assert_eq!(look(&mut reader), None);
+        file.write_all(rest).unwrap();
+        let boundary = look(&mut reader).unwrap();
+        assert!(boundary.as_str().contains(r#""summary_message":"one""#), "{boundary:?}");
+        let whole = std::fs::metadata(&path).unwrap().len();
+        assert_eq!(reader.offset, whole);
+        assert!(reader.bytes_read < whole + more.len() as u64, "{} of {whole}", reader.bytes_read);
+        assert_eq!(look(&mut reader), None, "each is given out once");
+    }
+
+    #[test]
+    fn boundaries_are_found_by_turn_and_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rollout-x-t1.jsonl");
+        let text = [META, "\n", &compacted("u1", "a"), &compacted("u2", "b"), &compacted("u1", "c")].concat();
+        std::fs::write(&path, text).unwrap();
+        let mut boundaries = Boundaries::default();
+        let mut find = |turn: &str| {
+            let thread = ThreadId::parse("t1").unwrap();
+            let path = Some(path.display().to_string());
+            let found = boundaries.find(&Compacted { thread, turn: turn.to_owned(), path }).unwrap();
+            found.as_str().split(r#""summary_message":""#).nth(1).unwrap()[..1].to_owned()
+        };
+        assert_eq!(["u1", "u1", "u2"].map(&mut find), ["a", "c", "b"]);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rollout-x-t1.jsonl");
+        let mut beside = Beside::default();
+        std::fs::write(&path, [META, "\n", &compacted("u1", "first one")].concat()).unwrap();
+        let mut reader = SessionFileReader::new(path.clone());
+        assert_eq!(reader.find("u9", 1, &mut beside).unwrap(), None);
+        std::fs::write(&path, [META, "\n", &compacted("u1", "x")].concat()).unwrap();
+        let found = reader.find("u1", 1, &mut beside).unwrap();
+        // The boundary of the first file was read, and is the first of its turn.
+        assert!(found.unwrap().as_str().contains(r#""summary_message":"first one""#));
+        let found = reader.find("u2", 1, &mut beside).unwrap();
+        assert_eq!((found, reader.counts["u1"]), (None, 1), "all is counted from the start");
+        assert!(reader.take("u1", 1).unwrap().as_str().contains(r#""summary_message":"x""#));
+    }
+
+    #[test]
+    fn boundaries_that_nobody_asks_for_do_not_pile_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rollout-x-t1.jsonl");
+        let turns: Vec<String> = (0..40).map(|turn| compacted(&format!("u{turn}"), "m")).collect();
+        std::fs::write(&path, [META, "\n", &turns.concat()].concat()).unwrap();
+        let mut reader = SessionFileReader::new(path);
+        assert_eq!(reader.find("none", 1, &mut Beside::default()).unwrap(), None);
+        assert_eq!(reader.unclaimed.len(), UNCLAIMED_MAX);
+        assert!(reader.take("u39", 1).is_some() && reader.take("u0", 1).is_none());
     }
 }

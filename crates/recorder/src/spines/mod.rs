@@ -21,7 +21,7 @@ use crate::forget;
 pub use beside::Beside;
 pub use error::Error;
 pub use rollout::{Bases, SessionFile, record_rollout};
-pub(crate) use rollout::{each_line, fold_rollout};
+pub(crate) use rollout::{SessionFileFold, each_line, read_line};
 pub use trace::record_trace;
 
 /// What a source is called in `evidence`, whose it is and where it comes from.

@@ -1,10 +1,11 @@
 //! A session file of Codex, recorded as a spine.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use steno_adapters::codex::spine::{Base, History, RolloutFold, SpineMade};
 use steno_journal::{Journal, Level};
+use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Packing, ThreadId};
 
 use super::{Error, Forgotten, SourceName, SpineRecorder, Written};
@@ -40,41 +41,53 @@ pub fn record_rollout(
 ) -> Result<(Vec<ThreadId>, Written), Error> {
     let mut recorder: Option<SpineRecorder> = None;
     let SessionFile { path, bytes, unpacked } = file;
-    fold_rollout(path, bytes, bases, &mut |thread, made| {
+    let mut fold = SessionFileFold::new(path);
+    let too_long = each_line(path, bytes, None, &mut |offset, line| {
+        let Some((thread, made)) = fold.line(offset, line, bases) else { return Ok(()) };
         let recorder = recorder.get_or_insert_with(|| {
-            let source = SourceName::of_rollout(&file_name(path, thread), thread);
+            let source = SourceName::of_rollout(&file_name(path, &thread), &thread);
             let recorder = SpineRecorder::new(journal.clone(), source, Level::Written);
             recorder.with_forgotten(forgotten).with_packing(unpacked)
         });
-        recorder.write(thread, made)
+        made.into_iter().try_for_each(|made| recorder.write(&thread, made))
     })?;
-    recorder.ok_or_else(|| Error::NoThread { path: path.to_owned() })?.close()
+    let recorder = recorder.ok_or_else(|| Error::NoThread { path: path.to_owned() })?;
+    let (threads, written) = recorder.close()?;
+    Ok((threads, written + Written { refused: too_long, ..Written::default() }))
 }
 
-/// Hears of a record of a thread.
-pub(crate) type HearMade<'a> = &'a mut dyn FnMut(&ThreadId, SpineMade) -> Result<(), Error>;
+/// Folds a session file line by line, with the history of the thread that it continues.
+pub(crate) struct SessionFileFold {
+    fold: RolloutFold,
+    /// Records that were made before the thread was named.
+    waiting: Vec<SpineMade>,
+    is_begun: bool,
+}
 
-/// Folds a session file, with the history that it goes on from.
-pub(crate) fn fold_rollout(
-    path: &Path,
-    file: &mut dyn BufRead,
-    bases: &mut dyn Bases,
-    hear: HearMade<'_>,
-) -> Result<(), Error> {
-    let mut fold = RolloutFold::of_file(path.display().to_string());
-    let mut waiting = Vec::new();
-    let mut is_begun = false;
-    each_line(path, file, None, &mut |offset, line| {
-        waiting.extend(fold.line(offset, line));
-        let Some(thread) = fold.thread().cloned() else { return Ok(()) };
-        if !is_begun {
-            is_begun = true;
-            if let Some(history) = fold.base().and_then(|base| history_of(base, bases, FORKS_MAX)) {
-                fold.give_base(history);
+impl SessionFileFold {
+    /// Begins with the file at a path.
+    pub(crate) fn new(path: &Path) -> Self {
+        let fold = RolloutFold::of_file(path.display().to_string());
+        Self { fold, waiting: Vec::new(), is_begun: false }
+    }
+
+    /// Takes a line in, without its newline, and returns its records; `None` until the file has named its thread.
+    pub(crate) fn line(
+        &mut self,
+        offset: u64,
+        line: &[u8],
+        bases: &mut dyn Bases,
+    ) -> Option<(ThreadId, Vec<SpineMade>)> {
+        self.waiting.extend(self.fold.line(offset, line));
+        let thread = self.fold.thread().cloned()?;
+        if !self.is_begun {
+            self.is_begun = true;
+            if let Some(history) = self.fold.base().and_then(|base| history_of(base, bases, FORKS_MAX)) {
+                self.fold.give_base(history);
             }
         }
-        waiting.drain(..).try_for_each(|made| hear(&thread, made))
-    })
+        Some((thread, std::mem::take(&mut self.waiting)))
+    }
 }
 
 /// Returns what a session file is called in evidence: its name, wherever it lies and however it is packed.
@@ -105,29 +118,101 @@ fn history_of(base: &Base, bases: &mut dyn Bases, forks_left: usize) -> Option<H
         }
         Ok(())
     });
-    read.ok().map(|()| fold.history().clone())
+    read.ok().map(|_| fold.history().clone())
 }
 
-/// Hears of a line and where it begins.
-pub(crate) type Hear<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), Error>;
+/// Gets a line and where it begins.
+pub(crate) type OnLine<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), Error>;
 
-/// Hands out the whole lines of a file, up to some byte. One without its newline has not been written to its end.
+/// Hands out the complete lines of a file, up to some byte. A last line without a newline is not complete yet.
+///
+/// Lines longer than [`LINE_BYTES_MAX`] are passed over without being held in memory: a few bytes of zstd can unpack to a
+/// line of any length. Returns how many there were; no spine could have them.
 pub(crate) fn each_line(
     path: &Path,
     file: &mut dyn BufRead,
     bytes_max: Option<u64>,
-    hear: Hear<'_>,
-) -> Result<(), Error> {
-    let (mut offset, mut line) = (0, Vec::new());
+    on_line: OnLine<'_>,
+) -> Result<u64, Error> {
+    let (mut offset, mut line, mut too_long) = (0, Vec::new(), 0);
     while bytes_max.is_none_or(|max| offset < max) {
         line.clear();
-        let read = file.read_until(b'\n', &mut line);
-        let read = read.map_err(|source| Error::Source { path: path.to_owned(), source })?;
-        let Some(whole) = line.strip_suffix(b"\n") else { return Ok(()) };
-        if !whole.trim_ascii().is_empty() {
-            hear(offset, whole)?;
+        let read = read_line(file, &mut line);
+        let Some(read) = read.map_err(|source| Error::Source { path: path.to_owned(), source })? else {
+            break;
+        };
+        if read > LINE_BYTES_MAX as u64 {
+            too_long += 1;
+        } else if !line.trim_ascii().is_empty() {
+            on_line(offset, &line)?;
         }
-        offset += read as u64;
+        offset += read;
     }
-    Ok(())
+    Ok(too_long)
+}
+
+/// Reads a line without its newline, and returns how many bytes it has with it; `None` when there is no newline. Of a line
+/// that is too long, no more than [`LINE_BYTES_MAX`] bytes are kept.
+pub(crate) fn read_line(file: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
+    let mut read = 0;
+    loop {
+        let piece = match file.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            piece => piece?,
+        };
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        let newline = memchr::memchr(b'\n', piece);
+        let part = &piece[..newline.unwrap_or(piece.len())];
+        let room = LINE_BYTES_MAX - line.len();
+        line.extend_from_slice(&part[..part.len().min(room)]);
+        let used = part.len() + usize::from(newline.is_some());
+        read += used as u64;
+        file.consume(used);
+        if newline.is_some() {
+            return Ok(Some(read));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Read as _};
+
+    use steno_capture::packing::Unpacked;
+
+    use super::*;
+
+    /// Returns where each line begins and its length, and how many were too long.
+    fn lines(mut file: impl BufRead) -> (Vec<(u64, usize)>, u64) {
+        let mut found = Vec::new();
+        let too_long = each_line(Path::new("f"), &mut file, None, &mut |offset, line| {
+            found.push((offset, line.len()));
+            Ok(())
+        });
+        (found, too_long.unwrap())
+    }
+
+    #[test]
+    fn a_line_may_have_as_many_bytes_as_the_limit_and_none_more() {
+        let long = |bytes: usize| io::repeat(b'x').take(bytes as u64 - 1).chain(&b"\n{}\ntorn"[..]);
+        let max = LINE_BYTES_MAX;
+        assert_eq!(lines(BufReader::new(long(max))), (vec![(0, max - 1), (max as u64, 2)], 0));
+        assert_eq!(lines(BufReader::new(long(max + 1))), (vec![(max as u64 + 1, 2)], 1));
+    }
+
+    #[test]
+    fn a_line_that_unpacks_to_more_than_the_limit_is_not_held_in_memory() {
+        let bytes = LINE_BYTES_MAX as u64 * 4;
+        let text = b"{}\n".chain(io::repeat(b'x').take(bytes)).chain(&b"\n[]\n"[..]);
+        let packed = zstd::encode_all(text, 1).unwrap();
+        assert!(packed.len() < 1024 * 1024, "{}", packed.len());
+        let file = BufReader::new(Unpacked::new(&packed[..]));
+        assert_eq!(lines(file), (vec![(0, 2), (bytes + 4, 2)], 1));
+        let mut line = Vec::new();
+        let mut file = BufReader::new(io::repeat(b'x').take(bytes));
+        assert_eq!(read_line(&mut file, &mut line).unwrap(), None);
+        assert_eq!(line.len(), LINE_BYTES_MAX);
+    }
 }

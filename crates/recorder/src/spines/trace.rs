@@ -32,11 +32,12 @@ pub fn record_trace(
     let trace = dir.join("trace.jsonl");
     let failed = |source| Error::Source { path: trace.clone(), source };
     let mut file = BufReader::new(open_regular(&trace, Links::Followed).map_err(failed)?);
-    each_line(&trace, &mut file, None, &mut |offset, line| {
+    let too_long = each_line(&trace, &mut file, None, &mut |offset, line| {
         let made = fold.line(offset, line, &mut |path| payload(dir, path));
         made.into_iter().try_for_each(|(thread, made)| recorder.write(&thread, made))
     })?;
-    recorder.close()
+    let (threads, written) = recorder.close()?;
+    Ok((threads, written + Written { refused: too_long, ..Written::default() }))
 }
 
 /// Reads what a record refers to. A path that leads elsewhere is none.
