@@ -1,7 +1,7 @@
-//! The write side, wired together.
+//! The write side of a store.
 //!
-//! [`sources`] takes agents' files from where they lie into the vault, through their adapters and into the journal, once
-//! or as they grow:
+//! [`sources`] records agents' files into the vault and, through their adapters, into the journal, once or as they
+//! grow:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,16 +27,17 @@
 //! # let line = r#"{"type":"user","uuid":"u1","sessionId":"550e8400-e29b-41d4-a716-446655440000","timestamp":"2026-06-08T08:14:42.123Z","message":{"role":"user","content":"Fix the build."}}"#;
 //! # std::fs::write(project.join("550e8400-e29b-41d4-a716-446655440000.jsonl"), format!("{line}\n"))?;
 //! let store = Store::create(Arc::new(RealDisk::create(&dir.path().join("store"))?))?;
-//! let mut archive = SourceRecorder::open(Journal::new(store, Options::default()), SourceRecorderOptions::default())?;
+//! let mut recorder = SourceRecorder::open(Journal::new(store, Options::default()), SourceRecorderOptions::default())?;
 //! let homes = vec![Home { provider: Provider::Claude, root, origin: Origin::Given }];
 //! let found = SourceLocations { homes, ..SourceLocations::default() }.list();
-//! let health = archive.import(&found.files, &mut Quiet);
-//! assert_eq!((health.files, health.events), (1, 3));
+//! let counts = recorder.import(&found.files, &mut Quiet);
+//! assert_eq!((counts.files, counts.events), (1, 3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`entries`] turns what an adapter sees into transcript entries and logs them through `tracing`, one record each, numbered
-//! per prompt and source; archive and connection can do so beside the events, and what is in the vault can be read again.
+//! [`entries`] turns an adapter's output into transcript entries and logs them through `tracing`, one record each,
+//! numbered per prompt and source. Sources and connections can be logged while they are recorded, and sources in the
+//! vault later.
 //!
 //! ```
 //! use steno_adapters::{Source, claude};
@@ -62,13 +63,14 @@
 //!
 //! # Promises
 //! - No event is written before the bytes it was made from are safe.
-//! - After a kill a source goes on exactly once, also between two events of one record: it is fed again from the vault, and
-//!   drafts up to the last position in each transcript are dropped. Entries that were not logged by then are not logged.
-//! - A file has one owner among all processes; what one leaves, another takes over.
-//! - A file that cannot be recorded takes nothing from the others, and is tried again.
-//! - Logging an entry never fails its caller: whatever happens to a log record, the record of events goes on.
-//! - Numbers are without gaps per prompt and source over all that a collector collects, also where it goes on with a file
-//!   that others add to. Each session has one `transcript.start` and one `transcript.stop`, with the counts of its entries.
+//! - After a kill a source continues exactly once, also between two events of one record: it is fed again from the
+//!   vault, and drafts up to the last position in each transcript are dropped. Entries that were not logged before the
+//!   kill are not logged.
+//! - A file has one owner among all processes. When it closes the file, another process can take over.
+//! - A file that cannot be recorded does not affect the others, and is tried again.
+//! - Logging an entry never fails its caller: recording continues even if a log record is lost.
+//! - Numbers have no gaps per prompt and source over all sources of a collector, also in a log file that others append
+//!   to. Each session has one `transcript.start` and one `transcript.stop`, with the counts of its entries.
 
 pub mod connection;
 pub mod entries;

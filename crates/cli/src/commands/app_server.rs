@@ -110,7 +110,7 @@ impl PreparedRecorder {
         let spooled = recorder.spooled();
         let record = move || {
             for line in conversation {
-                recorder.hear(line);
+                recorder.record(line);
             }
             if let Ok(end) = end.recv() {
                 recorder.end(end);

@@ -1,4 +1,4 @@
-//! What lies around a session while it is going on: its repository as it stands at the first turn, and the shell's snapshot.
+//! Artifacts of a session while it runs: the state of its Git repository, and the shell's snapshot.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
@@ -12,12 +12,12 @@ use steno_journal::ArtifactFile;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{ThreadId, Timestamp};
 
-/// How long a snapshot of a shell may be.
+/// The longest shell snapshot that is read.
 const SNAPSHOT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// How many lines of a session file are looked at for the name of its shell.
+/// How many lines of a session file are searched for the name of its shell.
 const LINES_MAX: usize = 64;
 
-/// A file to be kept, and what the record of it says fields where it is.
+/// A file to store, with the fields of its record.
 pub(super) struct Artifact {
     pub(super) kept: Option<(ArtifactFile, Vec<u8>)>,
     kind: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Artifact {
 }
 
 impl Artifact {
-    /// Returns the payload of its record, when it was kept at a path.
+    /// Returns the payload of its record, with path and hash if the file was stored.
     pub(super) fn payload(&self, kept: Option<(&str, &str)>) -> RawJson {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             object.word("kind", self.kind);
@@ -44,22 +44,22 @@ fn text(text: &str) -> RawJson {
     JsonString::from_text(text).to_json()
 }
 
-/// Returns what git knows of where a thread works when its first turn begins.
+/// Returns the state of the repository that a thread works in, when its first turn begins.
 pub(super) fn of_repository(cwd: &str) -> Vec<Artifact> {
     let Some(state) = git::look(Path::new(cwd)) else { return Vec::new() };
     let info = identity(&state);
     [Some(info), difference(state)].into_iter().flatten().collect()
 }
 
-/// Returns how the working tree differs now. It is told also if it differs as before: whether the last look was in time is
-/// known only later.
+/// Returns the current diff of the working tree, also if it has not changed: only later is it known whether the last
+/// diff was in time.
 pub(super) fn of_working_tree(cwd: &str) -> Vec<Artifact> {
     git::look(Path::new(cwd)).and_then(difference).into_iter().collect()
 }
 
 fn difference(state: GitState) -> Option<Artifact> {
     let diff = state.diff?;
-    // Whoever compares it with what was done has to know when it was seen: the agent goes on meanwhile.
+    // The time is needed to compare the diff with the agent's actions: the agent continues meanwhile.
     let now = Timestamp::from_instant(jiff::Timestamp::now());
     let fields = vec![("base_sha", text(&diff.base)), ("looked_at", now.as_json().to_json())];
     Some(Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", fields })
@@ -77,14 +77,14 @@ fn identity(state: &GitState) -> Artifact {
     Artifact { kept: None, kind: "git_info", fields: vec![("repo_root", root), ("git", identity)] }
 }
 
-/// Finds snapshots of shells, which the agent deletes when a session ends.
+/// Finds shell snapshots, which the agent deletes when a session ends.
 #[derive(Default)]
 pub(super) struct Snapshots {
     kept: HashSet<PathBuf>,
 }
 
 impl Snapshots {
-    /// Returns what is new of a thread whose session file is known.
+    /// Returns a new snapshot of a thread whose session file is known.
     pub(super) fn look(&mut self, thread: &ThreadId, rollout: &str) -> Option<Artifact> {
         let rollout = Path::new(rollout);
         // `<home>/sessions/<year>/<month>/<day>/<file>`
@@ -111,7 +111,7 @@ struct RolloutLine<'a> {
     payload: &'a RawValue,
 }
 
-/// Reads which shell a session has, from where its file says so.
+/// Reads the name of a session's shell from its file.
 fn shell_of(rollout: &Path) -> Option<String> {
     let file = BufReader::new(open_regular(rollout, Links::Refused).ok()?);
     let lines = file.lines().take(LINES_MAX).map_while(Result::ok);

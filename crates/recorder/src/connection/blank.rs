@@ -1,5 +1,5 @@
-//! Takes the messages of threads out of the file of a connection. Blanks take their place, so that all others keep theirs:
-//! events of other threads say at which byte their messages stand.
+//! Removes the messages of threads from a connection's file. Blanks of the same length replace them, so that all other
+//! messages keep their offsets, which events refer to.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use steno_model::Lane;
 use super::direction;
 use super::rules::ConnectionRules;
 
-/// A line of the file, as far as it matters here.
+/// The fields of a line that matter here.
 #[derive(Deserialize)]
 struct RawSpoolLine<'a> {
     dir: String,
@@ -26,7 +26,7 @@ struct MessageHead<'a> {
     method: Option<String>,
 }
 
-/// Puts blanks in the place of all messages that rules leave out, and of the requests that these answer.
+/// Replaces all messages that the rules leave out, and the requests that they answer, by blanks.
 pub(crate) fn blank(bytes: &[u8], rules: &mut ConnectionRules) -> Vec<u8> {
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let mut goes = vec![false; lines.len()];
@@ -61,14 +61,14 @@ fn other(lane: Lane) -> Lane {
     }
 }
 
-/// Returns the direction of a line and the text of what was said.
+/// Returns the direction of a line and the text of its message.
 fn message_of(bytes: &[u8]) -> Option<(Lane, &str)> {
     let RawSpoolLine { dir, msg, text } = serde_json::from_slice(bytes).ok()?;
     let lane = [Lane::ToAgent, Lane::FromAgent].into_iter().find(|lane| direction(*lane) == dir)?;
     Some((lane, msg.or(text)?.get()))
 }
 
-/// Replaces what was said by nothing of the same length.
+/// Replaces a message by an empty one, padded to the same length.
 fn blanked(line: &[u8], message: &str) -> Vec<u8> {
     let nothing = if message.starts_with('"') { "\"\"" } else { "{}" };
     let text = String::from_utf8_lossy(line);

@@ -1,4 +1,4 @@
-//! Checks the file of a connection that waits to be archived: every line is a message, and their numbers increase.
+//! Checks the file of a connection that is not imported yet: every line is a message, and their numbers increase.
 
 use steno_adapters::codex::spine::LinePlace;
 use steno_journal::Store;
@@ -7,51 +7,50 @@ use super::RecordedConnection;
 use super::spool::SpoolContent;
 use crate::spines::Error;
 
-/// What the file of a connection holds.
+/// The content of a connection's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCheck {
-    /// How many messages there are.
+    /// The number of messages.
     pub messages: u64,
-    /// How many bytes they take.
+    /// Their length in bytes.
     pub bytes: u64,
-    /// How many bytes a crash has left that were never a message.
+    /// How many bytes at the end are an incomplete message, left by a crash.
     pub torn_bytes: u64,
-    /// Whether it is being recorded, so that its end is just not finished.
+    /// Whether it is being recorded, so its end may be incomplete.
     pub is_held: bool,
-    /// Where it is not as it was written, and how.
+    /// The first damage: its offset, and what is wrong.
     pub damage: Option<(u64, &'static str)>,
 }
 
 impl RecordedConnection {
-    /// Reads all that was said, and says whether it is as it was written. There is no hash of it: a letter that was changed
-    /// is not found.
+    /// Reads the whole file and reports damage. There is no hash, so a changed letter inside a message is not detected.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn check(self, store: &Store) -> Result<ConnectionCheck, Error> {
-        let mut heard = ConnectionCheck { is_held: self.is_held(store)?, ..ConnectionCheck::default() };
+        let mut check = ConnectionCheck { is_held: self.is_held(store)?, ..ConnectionCheck::default() };
         let mut ticket_last = 0;
         let mut recording = self.read(store)?;
         let end = recording.len()?;
         recording.each(end, &mut |line, LinePlace { offset, length }| {
-            if offset != heard.bytes {
-                heard
-                    .damage
-                    .get_or_insert((heard.bytes, "what stands there is no message, and others follow"));
+            if offset != check.bytes {
+                check.damage.get_or_insert((check.bytes, "not a message, but messages follow"));
             } else if line.ticket <= ticket_last {
-                heard.damage.get_or_insert((offset, "the number of a message is not above the one before"));
+                check
+                    .damage
+                    .get_or_insert((offset, "the number of a message is not greater than the one before"));
             }
             ticket_last = line.ticket;
-            match &line.said {
-                SpoolContent::Message { .. } => heard.messages += 1,
+            match &line.content {
+                SpoolContent::Message { .. } => check.messages += 1,
                 SpoolContent::Missing(missing) => ticket_last = missing.ticket_last,
                 SpoolContent::Ended(_) => {}
             }
-            heard.bytes = offset + length + 1;
+            check.bytes = offset + length + 1;
         })?;
-        if !heard.is_held {
-            heard.torn_bytes = self.size_bytes(store)?.saturating_sub(heard.bytes);
+        if !check.is_held {
+            check.torn_bytes = self.size_bytes(store)?.saturating_sub(check.bytes);
         }
-        Ok(heard)
+        Ok(check)
     }
 }

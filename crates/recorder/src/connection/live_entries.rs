@@ -1,4 +1,4 @@
-//! The entries of a connection, as its messages pass (R24).
+//! The entries of a connection, made as its messages pass (R24).
 
 use steno_adapters::{Adapter, Source, codex};
 use steno_model::Frame;
@@ -6,7 +6,7 @@ use steno_model::Frame;
 use super::spool::{RecordedConnection, SpoolLine};
 use crate::entries::{EntryCollector, EntrySink, EntryTime};
 
-/// Makes entries of the lines of a connection's file, once they are written.
+/// Makes entries from the lines of a connection's file, once they are written.
 pub(super) struct LiveEntries {
     adapter: Adapter,
     sink: EntrySink,
@@ -23,7 +23,7 @@ impl LiveEntries {
         }
     }
 
-    pub(super) fn hear(&mut self, line: &SpoolLine<'_>) {
+    pub(super) fn take(&mut self, line: &SpoolLine<'_>) {
         let bytes = line.to_bytes();
         self.adapter.feed(Frame::of_file(self.offset, &bytes), &mut self.sink);
         self.offset += bytes.len() as u64;

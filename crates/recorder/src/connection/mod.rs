@@ -1,9 +1,10 @@
-//! A connection between a client and `codex app-server`, recorded as it goes: first what was said, into a file of the store,
-//! and then the spines of its threads.
+//! Records a connection between a client and `codex app-server`: first its messages, in a file of the store, and then
+//! the spines of its threads.
 //!
-//! The file has both directions, a message a line, and is archived like an agent's own: the events of the connection come
-//! from there. Spines are made of what is synced of it and of nothing else. Whatever a crash leaves undone is made from the
-//! file again; what could not be written is counted, and said in the file as soon as something can be.
+//! The file has both directions, one message per line, and is imported like an agent's file: the events of the
+//! connection are derived from it. Spines are made only from the synced part of the file. What a crash leaves
+//! unfinished is made from the file later. Messages that could not be written are counted, and the count is written to
+//! the file as soon as possible.
 
 mod artifacts;
 mod blank;
@@ -39,10 +40,10 @@ pub use spool::{RecordedConnection, ServerEnd, connections};
 use spool::{Spool, SpoolContent, SpoolLine, SpoolReader};
 use synced::{SpoolProgress, SyncedSpool};
 
-/// How many gaps are told one by one.
+/// How many gaps are listed individually.
 const GAPS_MAX: usize = 100;
 
-/// Records one connection: what was said is written down at once, and spines are made of it beside that.
+/// Records one connection: writes its messages at once, and makes spines from them in a worker thread.
 pub struct ConnectionRecorder {
     spool: Spool,
     rules: ConnectionRules,
@@ -50,23 +51,23 @@ pub struct ConnectionRecorder {
     tickets: u64,
     reached: Arc<SpoolProgress>,
     building: JoinHandle<Result<ConnectionReport, Error>>,
-    /// What could not be written, and is not told in the file yet, with when that began.
+    /// Messages that could not be written and are not yet noted in the file, with the time of the first.
     pending: Option<(Missing, Timestamp)>,
     unrecorded: UnrecordedMessages,
-    /// Where what is written goes as entries, if anybody wants them.
+    /// Where entries go, if they are collected.
     entries: Option<LiveEntries>,
 }
 
-/// What was said over a connection and is not in its record.
+/// Messages of a connection that are not in its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnrecordedMessages {
-    /// How many messages.
+    /// The number of messages.
     pub messages: u64,
-    /// Which, as far as that is told one by one.
+    /// The first gaps.
     pub gaps: Vec<Missing>,
-    /// How many gaps are not among these.
+    /// How many more gaps there are.
     pub gaps_more: u64,
-    /// Whether the record ends with some of it and does not say so.
+    /// Whether the last gap could not be noted in the file.
     pub is_untold: bool,
 }
 
@@ -81,24 +82,24 @@ impl UnrecordedMessages {
     }
 }
 
-/// What became of a connection.
+/// The result of recording a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionReport {
     /// Its threads.
     pub threads: Vec<ThreadId>,
-    /// How much was written of their spines.
+    /// What was written to their spines.
     pub written: Written,
-    /// How many messages there were.
+    /// The number of messages.
     pub messages: u64,
-    /// How many more there were that the record does not have.
+    /// The number of messages that are missing from the file.
     pub missing: u64,
-    /// Why spines are not whole, if they are not. The file of the connection is.
+    /// Why spines are incomplete, if they are. The file of the connection is complete.
     pub problems: Vec<String>,
-    /// Whether some of it may succeed another time.
+    /// Whether trying again may complete them.
     pub is_left: bool,
 }
 
-/// Where what follows from a message stands.
+/// The position of the next record that is made from a message.
 struct RecordSlot {
     time: Timestamp,
     place: LinePlace,
@@ -114,7 +115,7 @@ impl RecordSlot {
     }
 }
 
-/// Makes spines from what was said, live or from the file.
+/// Makes spines from the messages of a connection, live or from its file.
 struct SpineBuilder {
     is_live: bool,
     snapshots: Snapshots,
@@ -123,7 +124,7 @@ struct SpineBuilder {
     boundaries: Boundaries,
     /// Threads whose spines cannot be written.
     given_up: HashSet<ThreadId>,
-    /// The last message that is there, or told to be missing.
+    /// The number of the last message that was read or noted as missing.
     ticket_last: u64,
     recorded: ConnectionReport,
 }
@@ -132,7 +133,7 @@ impl ConnectionRecorder {
     /// Begins to record a connection.
     ///
     /// # Errors
-    /// What the system says of the file.
+    /// An I/O error of the file.
     pub fn begin(journal: &Journal, rules: ConnectionRules) -> Result<Self, Error> {
         let spool = Spool::create(journal.store(), Uuid::new_v4())?;
         let (journal, spooled) = (journal.clone(), spool.spooled());
@@ -155,14 +156,14 @@ impl ConnectionRecorder {
         Ok(Self { spool, rules, withholding, tickets: 0, reached, building, pending, unrecorded, entries })
     }
 
-    /// Has what is written collected as entries too.
+    /// Also collects entries from what is written.
     #[must_use]
     pub fn with_entries(mut self, collector: &EntryCollector) -> Self {
         self.entries = Some(LiveEntries::new(collector, self.spool.spooled()));
         self
     }
 
-    /// Returns what is being recorded.
+    /// Returns the connection.
     #[must_use]
     pub fn spooled(&self) -> RecordedConnection {
         self.spool.spooled()
@@ -174,10 +175,10 @@ impl ConnectionRecorder {
         self.reached.safe()
     }
 
-    /// Records what was said. What cannot be written is counted, and the next message is tried again.
-    pub fn hear(&mut self, said: Said) {
+    /// Records a message. If it cannot be written it is counted as missing, and the next message is tried again.
+    pub fn record(&mut self, proxied: Said) {
         let first = self.tickets + 1;
-        match said {
+        match proxied {
             Said::Line { lane, time, line } => {
                 self.tickets += 1;
                 let _recording = match self.rules.judge(lane, &line) {
@@ -190,8 +191,8 @@ impl ConnectionRecorder {
                 let passed = self.withholding.pass(lane, &line);
                 let lost = Missing::of(lane, first, 1, line.len() as u64 + 1, WhyMissing::NotWritten);
                 let bytes = passed.kept.map_or(line, |kept| kept.as_str().as_bytes().to_vec());
-                let said = SpoolContent::Message { lane, bytes: bytes.into() };
-                self.write(SpoolLine { time, ticket: first, said }, &lost, passed.is_weighty);
+                let content = SpoolContent::Message { lane, bytes: bytes.into() };
+                self.write(SpoolLine { time, ticket: first, content }, &lost, passed.is_weighty);
             }
             Said::Lost { lane, time, lines, bytes, why } => {
                 self.tickets += lines;
@@ -205,7 +206,7 @@ impl ConnectionRecorder {
         }
     }
 
-    /// Counts a message that is not to be recorded. The next one that is says so, with all before it.
+    /// Counts a message that must not be recorded. The count is written before the next recorded message.
     fn leave_out(&mut self, left_out: Missing, time: Timestamp) {
         match &mut self.pending {
             Some((missing, _)) if missing.why == left_out.why => return missing.go_on(&left_out),
@@ -213,24 +214,24 @@ impl ConnectionRecorder {
             None => {}
         }
         match &mut self.pending {
-            // It could not be written. The reason of the first counts.
+            // It could not be written. The reason of the first message is kept.
             Some((missing, _)) => missing.go_on(&left_out),
             None => self.pending = Some((left_out, time)),
         }
     }
 
-    /// Writes lines, and makes entries of those that are written.
+    /// Writes lines and makes entries from them.
     fn append(&mut self, lines: &[SpoolLine<'_>]) -> std::io::Result<u64> {
         let len = self.spool.append(lines)?;
         if let Some(entries) = &mut self.entries {
             for line in lines {
-                entries.hear(line);
+                entries.take(line);
             }
         }
         Ok(len)
     }
 
-    /// Writes down what is missing, if it can be written.
+    /// Writes the pending note about missing messages, if possible.
     fn flush(&mut self) {
         let Some((missing, since)) = self.pending.take() else { return };
         match self.append(&[SpoolLine::missing(since.clone(), missing.clone())]) {
@@ -242,11 +243,10 @@ impl ConnectionRecorder {
         }
     }
 
-    /// Writes a line, behind one for what could not be written before it. If that fails, what it would have said, or
-    /// said to be missing, is missing.
+    /// Writes a line, after the pending note about missing messages. If that fails, its messages count as missing too.
     fn write(&mut self, line: SpoolLine<'static>, lost: &Missing, is_weighty: bool) {
         let time = line.time.clone();
-        let told = matches!(line.said, SpoolContent::Missing(_)).then(|| lost.clone());
+        let told = matches!(line.content, SpoolContent::Missing(_)).then(|| lost.clone());
         let before = self.pending.clone().map(|(missing, since)| SpoolLine::missing(since, missing));
         let lines: Vec<SpoolLine<'_>> = before.into_iter().chain([line]).collect();
         match self.append(&lines) {
@@ -267,8 +267,8 @@ impl ConnectionRecorder {
         }
     }
 
-    /// Writes how the server's process ended: the last line, behind what is still to be said to be missing. A connection on
-    /// which nothing was said has none, and neither has one whose recorder died.
+    /// Writes how the server's process ended as the last line, after the pending note about missing messages. A
+    /// connection without messages has no such line, nor one whose recorder died.
     pub fn end(&mut self, end: ServerEnd) {
         if self.tickets == 0 {
             return;
@@ -283,10 +283,10 @@ impl ConnectionRecorder {
         }
     }
 
-    /// Ends the recording. Returns what is not in the record, and what became of the rest.
+    /// Ends the recording. Returns the messages that are not in the file, and the result.
     ///
     /// # Errors
-    /// What the system says of the file, or the journal of the spines.
+    /// An I/O error of the file, or an error of the journal.
     pub fn finish(mut self) -> (UnrecordedMessages, Result<ConnectionReport, Error>) {
         if let Some((missing, since)) = self.pending.take() {
             match self.append(&[SpoolLine::missing(since, missing.clone())]) {
@@ -305,15 +305,15 @@ impl ConnectionRecorder {
     }
 }
 
-/// Makes what is missing of the spines of a connection that was recorded before.
+/// Completes the spines of a connection that was recorded before.
 ///
 /// # Errors
-/// What the file, or the journal, says.
+/// An error of the file or the journal.
 pub fn rebuild_spines(journal: &Journal, spooled: &RecordedConnection) -> Result<ConnectionReport, Error> {
     let mut builder = SpineBuilder::new(journal, spooled.id);
     let mut recording = spooled.read(journal.store())?;
     let end = recording.len()?;
-    // Whoever wrote it may have died before it was safe.
+    // The recorder may have died before the file was synced.
     SyncedSpool::doubt(Arc::clone(journal.store().disk()), spooled.path())?.reach(end)?;
     recording.each(end, &mut |line, place| builder.line(line, place))?;
     builder.finish()
@@ -336,12 +336,12 @@ impl SpineBuilder {
         }
     }
 
-    /// Listens while the connection goes on. What is said on a thread that was forgotten begins it anew.
+    /// Switches to live recording. A message on a forgotten thread begins its spine again.
     fn listening(self) -> Self {
         Self { is_live: true, spines: self.spines.with_forgotten(Forgotten::Again), ..self }
     }
 
-    /// Makes spines of a file while it is written, of what is safe of it.
+    /// Makes spines from the synced part of a file while it is written.
     fn live(
         mut self,
         mut recording: SpoolReader,
@@ -364,7 +364,7 @@ impl SpineBuilder {
         }
     }
 
-    /// Ends before the end of the file; what waits in memory waits on, and is made from the file another time.
+    /// Ends before the end of the file. The rest of the spines is made from the file later.
     fn leave(mut self, error: &Error) -> Result<ConnectionReport, Error> {
         self.recorded.is_left = true;
         self.recorded.problems.push(steno_model::with_causes(error));
@@ -373,19 +373,19 @@ impl SpineBuilder {
     }
 
     fn line(&mut self, line: &SpoolLine<'_>, place: LinePlace) {
-        let SpoolLine { time, ticket, said } = line;
+        let SpoolLine { time, ticket, content } = line;
         if *ticket > self.ticket_last + 1 {
             let missing = Missing::between(self.ticket_last + 1, ticket - 1);
             self.missing(&missing, time, place);
         }
-        match said {
+        match content {
             SpoolContent::Message { lane, bytes } => {
                 self.ticket_last = self.ticket_last.max(*ticket);
                 let captured = Captured { lane: *lane, ticket: *ticket, time, place, line: bytes };
                 self.message(captured);
             }
             SpoolContent::Missing(missing) => self.missing(missing, time, place),
-            // It is of no thread, and no record of a spine.
+            // It belongs to no thread and gives no spine record.
             SpoolContent::Ended(_) => self.ticket_last = self.ticket_last.max(*ticket),
         }
     }
@@ -412,7 +412,7 @@ impl SpineBuilder {
         }
     }
 
-    /// Keeps what lies around a session. It is there while the session goes on, and not when its record is made again.
+    /// Stores the artifacts of a session. They exist only while the session runs, not when its spines are rebuilt.
     fn look_around(&mut self, around: &Around, next: &mut RecordSlot) {
         if !self.is_live {
             return;
@@ -435,14 +435,14 @@ impl SpineBuilder {
         }
     }
 
-    /// Writes records. A thread whose spine cannot be written takes nothing from the others.
+    /// Writes records. A failure of one thread's spine does not affect the others.
     fn write(&mut self, made: Vec<(ThreadId, SpineMade)>) {
         for (thread, made) in made {
             if self.given_up.contains(&thread) {
                 continue;
             }
             if let Err(error) = self.spines.write(&thread, made) {
-                // What was made from another source, or forgotten, stays so.
+                // A retry does not help if the spine has another source or was forgotten.
                 let stays = matches!(error, Error::OtherSource { .. } | Error::Forgotten { .. });
                 self.recorded.is_left |= !stays;
                 self.recorded.problems.push(steno_model::with_causes(&error));
@@ -477,7 +477,7 @@ impl SpineBuilder {
     }
 }
 
-/// Tells which way a direction goes, in the words of the file.
+/// Returns the name of a direction in the file.
 fn direction(lane: Lane) -> &'static str {
     match lane {
         Lane::ToAgent => "c2s",

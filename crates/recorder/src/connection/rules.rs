@@ -1,5 +1,5 @@
-//! What of a connection is not recorded: everything while recording is paused, and the messages of threads that are of an
-//! excluded project, or were forgotten.
+//! Which messages of a connection are not recorded: all while recording is paused, and those of threads that were
+//! forgotten or belong to an excluded project.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -18,27 +18,27 @@ use uuid::Uuid;
 
 use crate::sources::{Exclusions, ProjectLookup, Verdict, strings_at};
 
-/// Requests that go on with a thread, or begin another with what it has: whose it is shows in the answer at the latest.
+/// Requests that continue or fork a thread. The answer shows the thread's project at the latest.
 const GOES_ON: [&str; 4] = ["thread/resume", "thread/fork", "thread/read", "thread/turns/list"];
 
-/// Judges the messages of a connection.
+/// Decides which messages of a connection are recorded.
 pub struct ConnectionRules {
     store: Store,
     vault: Arc<Vault>,
     exclusions: Exclusions,
-    /// The directory that the server was started in: where threads are that name none.
+    /// The directory that the server was started in: used for threads that name none.
     started_in: Option<String>,
-    /// Homes of Codex, where threads have their files.
+    /// Codex homes, where threads have their files.
     homes: Vec<PathBuf>,
     membership: ProjectLookup,
-    /// Threads that are left out, and threads that are known not to be.
+    /// Threads that are left out, and threads that are known to be recorded.
     left_out: HashSet<String>,
     kept: HashSet<String>,
-    /// Requests that were left out and have no answer yet, by who asked.
+    /// Requests that were left out and have no answer yet, by direction.
     asked: HashSet<(Lane, String)>,
 }
 
-/// What a message is about.
+/// The fields of a message that name threads.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct MessageFields<'a> {
@@ -59,7 +59,7 @@ struct ThreadFields {
 }
 
 impl ConnectionRules {
-    /// Takes what is excluded, the directory that the server is started in, and the homes of Codex.
+    /// Takes the exclusions, the directory that the server is started in, and the Codex homes.
     #[must_use]
     pub fn new(
         store: &Store,
@@ -80,15 +80,15 @@ impl ConnectionRules {
         }
     }
 
-    /// Leaves out threads by name.
+    /// Leaves out the given threads.
     #[must_use]
     pub(crate) fn of_threads(store: &Store, threads: HashSet<String>) -> Self {
         Self { left_out: threads, ..Self::new(store, Exclusions::default(), None, Vec::new()) }
     }
 
-    /// Begins to record a message, or says why it is not recorded.
+    /// Begins to record a message, or returns why it is not recorded.
     pub(super) fn judge(&mut self, lane: Lane, message: &[u8]) -> Result<RecordingGuard, WhyMissing> {
-        // Also during a pause: who belongs to whom has to be known afterwards.
+        // Also during a pause: the threads of the messages have to be known afterwards.
         let leaves_out = self.leaves_out(lane, message);
         let recording = self.store.begin_recording(Timestamp::now()).map_err(|error| {
             let is_paused = matches!(error, JournalError::Paused);
@@ -103,24 +103,24 @@ impl ConnectionRules {
         if !has_projects && !has_threads {
             return false;
         }
-        // What is no message of the protocol names no thread, and may hold anything.
-        let Ok(said) = serde_json::from_slice::<MessageFields<'_>>(message) else {
+        // A line that is not a protocol message names no thread, and may contain anything.
+        let Ok(fields) = serde_json::from_slice::<MessageFields<'_>>(message) else {
             return has_projects || self.names_left_out_thread(message, &[]);
         };
-        let id = said.id.map(|id| id.get().to_owned());
+        let id = fields.id.map(|id| id.get().to_owned());
         let other = match lane {
             Lane::ToAgent => Lane::FromAgent,
             Lane::FromAgent => Lane::ToAgent,
         };
-        let is_answer = said.method.is_none();
+        let is_answer = fields.method.is_none();
         let was_asked = is_answer && id.as_ref().is_some_and(|id| self.asked.remove(&(other, id.clone())));
         let threads: Vec<String> =
-            [&said.params, &said.result].into_iter().flat_map(ThreadFields::threads).collect();
-        let verdict = self.judge_message(message, &said, &threads, was_asked);
+            [&fields.params, &fields.result].into_iter().flat_map(ThreadFields::threads).collect();
+        let verdict = self.judge_message(message, &fields, &threads, was_asked);
         match verdict {
             Verdict::Included => self.kept.extend(threads),
             Verdict::Excluded => self.left_out.extend(threads),
-            // The answer will tell.
+            // The answer will show it.
             Verdict::Unknown => {}
         }
         let is_left_out = verdict != Verdict::Included;
@@ -130,23 +130,23 @@ impl ConnectionRules {
         is_left_out
     }
 
-    /// Tells whether a message is of something that is left out.
+    /// Decides whether a message is left out.
     fn judge_message(
         &self,
         message: &[u8],
-        said: &MessageFields<'_>,
+        fields: &MessageFields<'_>,
         threads: &[String],
         was_asked: bool,
     ) -> Verdict {
         let has_projects = !self.exclusions.projects.is_empty();
         let dirs = strings_at(message, "cwd");
         let is_excluded = |dir: &String| self.exclusions.judge_dir(Some(dir)) == Verdict::Excluded;
-        // A path is a path in whatever field it stands.
+        // Paths in any field count.
         let names_excluded = has_projects && dirs.iter().chain(&paths_in(message)).any(is_excluded);
         if names_excluded || self.names_left_out_thread(message, threads) {
             return Verdict::Excluded;
         }
-        match said.method.as_deref() {
+        match fields.method.as_deref() {
             Some("thread/start") if dirs.is_empty() && has_projects => {
                 self.exclusions.judge_dir(self.started_in.as_deref())
             }
@@ -154,9 +154,9 @@ impl ConnectionRules {
                 let is_known = !threads.is_empty() && threads.iter().all(|thread| self.is_kept(thread));
                 if is_known { Verdict::Included } else { Verdict::Unknown }
             }
-            // An answer to what was left out is of a thread that is not, if it says so itself.
+            // An answer to a request that was left out is recorded only if it names its directory.
             None if was_asked && dirs.is_empty() => Verdict::Excluded,
-            // A thread that was not begun or resumed here may be anybody's.
+            // A thread that was not started or resumed here may belong to any project.
             Some(_)
                 if has_projects && dirs.is_empty() && !threads.iter().all(|thread| self.is_kept(thread)) =>
             {
@@ -166,7 +166,7 @@ impl ConnectionRules {
         }
     }
 
-    /// Tells whether a message names a thread that is left out, in whatever field.
+    /// Tells whether a message names a thread that is left out, in any field.
     fn names_left_out_thread(&self, message: &[u8], threads: &[String]) -> bool {
         let is_left_out = |id: &str| {
             self.left_out.contains(id) || self.vault.leaves_out(NameHash::of_session(id)).unwrap_or(true)
@@ -174,7 +174,7 @@ impl ConnectionRules {
         threads.iter().any(|id| is_left_out(id)) || uuids_in(message).any(|id| is_left_out(&id.to_string()))
     }
 
-    /// Tells whether a thread is known to be of a project that is not excluded.
+    /// Tells whether a thread is known to belong to a project that is not excluded.
     fn is_kept(&self, thread: &str) -> bool {
         self.kept.contains(thread)
             || self.homes.iter().any(|home| {
@@ -202,7 +202,7 @@ fn paths_in(message: &[u8]) -> Vec<String> {
     strings.collect()
 }
 
-/// Finds everything in a text that is a UUID.
+/// Finds all UUIDs in a text.
 fn uuids_in(text: &[u8]) -> impl Iterator<Item = Uuid> {
     const LEN: usize = uuid::fmt::Hyphenated::LENGTH;
     const FIRST_HYPHEN: usize = 8;
@@ -253,7 +253,7 @@ mod tests {
                 r#"{"id":9,"result":{"data":[{"id":"x","cwd":"/src/secret","preview":"p"}]}}"#.to_owned(),
                 true,
             ),
-            // Whose it is shows only in the answer.
+            // The project shows only in the answer.
             (
                 to,
                 format!(r#"{{"method":"thread/resume","id":5,"params":{{"threadId":"{}"}}}}"#, Uuid::nil()),

@@ -1,5 +1,5 @@
-//! The file of a connection: both directions, a message a line, each with its direction, time and number. What could
-//! not be written has a line too, as soon as one can be.
+//! The file of a connection: both directions, one message per line, each with its direction, time and number. Messages
+//! that could not be written are noted by a line of their own.
 
 use std::borrow::Cow;
 use std::io::{BufReader, Read as _};
@@ -15,21 +15,21 @@ use uuid::Uuid;
 use super::direction;
 use crate::spines::{Error, each_line};
 
-/// Something that was said, or that the record says of itself.
+/// A line of the file: a message, or a note of the recorder.
 pub(super) struct SpoolLine<'a> {
     pub(super) time: Timestamp,
-    /// Its number over both directions; of messages that are missing, that of the first.
+    /// Its number over both directions; for missing messages, the number of the first.
     pub(super) ticket: u64,
-    pub(super) said: SpoolContent<'a>,
+    pub(super) content: SpoolContent<'a>,
 }
 
-/// Who said what.
+/// The content of a line.
 pub(super) enum SpoolContent<'a> {
-    /// One of the two sides.
+    /// A message of one side.
     Message { lane: Lane, bytes: Cow<'a, [u8]> },
-    /// The recorder, of messages that it could not write down.
+    /// A note about messages that could not be written.
     Missing(Missing),
-    /// The recorder, of the server's process. Nothing is said behind it.
+    /// A note about the end of the server's process. It is the last line.
     Ended(ServerEnd),
 }
 
@@ -57,21 +57,21 @@ impl ServerEnd {
     }
 }
 
-/// Whose words a line has that neither side said, and what they are called.
+/// The direction of the recorder's notes, and their methods.
 const RECORDER: &str = "recorder";
 const MISSING: &str = "steno/missing";
 const ENDED: &str = "steno/ended";
 
 impl SpoolLine<'_> {
     pub(super) fn missing(time: Timestamp, missing: Missing) -> SpoolLine<'static> {
-        SpoolLine { time, ticket: missing.ticket_first, said: SpoolContent::Missing(missing) }
+        SpoolLine { time, ticket: missing.ticket_first, content: SpoolContent::Missing(missing) }
     }
 
     pub(super) fn ended(time: Timestamp, ticket: u64, end: ServerEnd) -> SpoolLine<'static> {
-        SpoolLine { time, ticket, said: SpoolContent::Ended(end) }
+        SpoolLine { time, ticket, content: SpoolContent::Ended(end) }
     }
 
-    /// Returns the line as it stands in the file.
+    /// Returns the bytes of the line.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.to_json().as_str().as_bytes().to_vec();
         bytes.push(b'\n');
@@ -80,7 +80,7 @@ impl SpoolLine<'_> {
 
     fn to_json(&self) -> RawJson {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
-            let dir = match &self.said {
+            let dir = match &self.content {
                 SpoolContent::Message { lane, .. } => direction(*lane),
                 SpoolContent::Missing(_) | SpoolContent::Ended(_) => RECORDER,
             };
@@ -89,7 +89,7 @@ impl SpoolLine<'_> {
             let seconds = format!("{}.{:03}", unix_ms.div_euclid(1000), unix_ms.rem_euclid(1000));
             object.optional("t", RawJson::parse(&seconds).ok().as_ref(), ObjectWriter::json);
             object.number("ticket", self.ticket);
-            match &self.said {
+            match &self.content {
                 SpoolContent::Message { bytes, .. } => match message(bytes) {
                     Some(message) => object.json("msg", &message),
                     None => object.string("text", &JsonString::from_text(&String::from_utf8_lossy(bytes))),
@@ -109,7 +109,7 @@ fn message(bytes: &[u8]) -> Option<RawJson> {
     RawJson::parse(text).ok().filter(|_| Fields::parse(text).is_ok())
 }
 
-/// Makes what the recorder says.
+/// Builds a note of the recorder.
 fn notice(method: &str, params: &RawJson) -> RawJson {
     RawJson::object(|object| {
         object.word("method", method);
@@ -117,7 +117,7 @@ fn notice(method: &str, params: &RawJson) -> RawJson {
     })
 }
 
-/// Reads what the recorder says.
+/// Parses a note of the recorder.
 fn read_notice(text: &str) -> Option<SpoolContent<'static>> {
     let mut fields = Fields::parse(text).ok()?;
     let method = fields.take_string("method").ok()??.to_text().into_owned();
@@ -134,9 +134,9 @@ pub(super) struct Spool {
     spooled: RecordedConnection,
     path: StorePath,
     file: Arc<dyn DiskFile>,
-    /// How long the file is as far as lines go that are whole.
+    /// The length of the whole lines.
     len: u64,
-    /// Whether something may stand behind them that a failed write has left.
+    /// Whether a failed write may have left bytes after them.
     has_rest: bool,
     _guard: Box<dyn LockGuard>,
 }
@@ -149,14 +149,14 @@ fn dir() -> StorePath {
 /// A connection that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedConnection {
-    /// What it is called.
+    /// Its id.
     pub id: Uuid,
 }
 
 /// Lists the connections of a store, sorted by name.
 ///
 /// # Errors
-/// What the system says.
+/// An I/O error.
 pub fn connections(store: &Store) -> Result<Vec<RecordedConnection>, Error> {
     let names = store.disk().list(&dir()).map_err(failed(&dir()))?;
     let id = |name: &String| Uuid::try_parse(name.strip_suffix(".jsonl")?).ok();
@@ -181,13 +181,13 @@ impl Spool {
         self.spooled
     }
 
-    /// Appends lines, all of them or none, and returns how long the file is then.
+    /// Appends all lines or none; returns the new length of the file.
     ///
     /// # Errors
-    /// What the system says. Another time it may succeed.
+    /// An I/O error. A retry may succeed.
     pub(super) fn append(&mut self, lines: &[SpoolLine<'_>]) -> std::io::Result<u64> {
         let bytes: Vec<u8> = lines.iter().flat_map(SpoolLine::to_bytes).collect();
-        // Half a line would spoil the one behind it.
+        // Half a line would damage the next one.
         if self.has_rest {
             self.file.truncate(self.len)?;
             self.has_rest = false;
@@ -200,7 +200,7 @@ impl Spool {
         Ok(self.len)
     }
 
-    /// Returns where it lies.
+    /// Returns its path.
     pub(super) fn path(&self) -> &StorePath {
         &self.path
     }
@@ -212,16 +212,16 @@ impl Spool {
 }
 
 impl RecordedConnection {
-    /// Returns where its file lies in the store.
+    /// Returns the path of its file in the store.
     #[must_use]
     pub fn path(self) -> StorePath {
         dir().below(format!("{}.jsonl", self.id))
     }
 
-    /// Takes it for as long as the guard lives; `None` while it is being recorded.
+    /// Locks it as long as the guard lives; `None` while it is being recorded.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn lock(self, store: &Store) -> Result<Option<Box<dyn LockGuard>>, Error> {
         let path = self.lock_path();
         store.disk().try_lock(&path).map_err(failed(&path))
@@ -233,7 +233,7 @@ impl RecordedConnection {
         store.disk().is_locked(&path).map_err(failed(&path))
     }
 
-    /// Returns how long its file is.
+    /// Returns the length of its file.
     pub(super) fn size_bytes(self, store: &Store) -> Result<u64, Error> {
         let path = self.path();
         let found = store.disk().identity(&path).map_err(failed(&path))?;
@@ -244,16 +244,16 @@ impl RecordedConnection {
         StorePath::locks().below(format!("connection-{}.lock", self.id))
     }
 
-    /// Takes its file away, which the archive has.
+    /// Removes its file after it was imported.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn remove(self, store: &Store) -> Result<(), Error> {
         let path = self.path();
         store.disk().remove(&path).and_then(|()| store.disk().sync_dir(&dir())).map_err(failed(&path))
     }
 
-    /// Opens what was said.
+    /// Opens its file for reading.
     pub(super) fn read(self, store: &Store) -> Result<SpoolReader, Error> {
         let path = self.path();
         let file = store.disk().open_read(&path).map_err(failed(&path))?;
@@ -262,7 +262,7 @@ impl RecordedConnection {
     }
 }
 
-/// What was said, being read.
+/// Reads the lines of a connection's file.
 pub(super) struct SpoolReader {
     file: Arc<dyn DiskFile>,
     path: StorePath,
@@ -275,7 +275,7 @@ impl SpoolReader {
         Ok(self.file.identity().map_err(failed(&self.path))?.size_bytes)
     }
 
-    /// Hands out the lines up to some byte that have not been handed out, with where each begins and how long it is.
+    /// Passes on the lines up to a byte that were not passed on before, each with its offset and length.
     pub(super) fn each(
         &mut self,
         end: u64,
@@ -304,17 +304,17 @@ fn read(bytes: &[u8]) -> Option<SpoolLine<'_>> {
     let seconds = fields.take("t").ok()??.get().parse().ok()?;
     let time = Timestamp::from_unix_seconds(seconds)?;
     let ticket = fields.take("ticket").ok()??.get().parse().ok()?;
-    let said = match (lane, fields.take("msg").ok()?, fields.take_string("text").ok()?) {
+    let content = match (lane, fields.take("msg").ok()?, fields.take_string("text").ok()?) {
         (Some(lane), Some(message), _) => {
             SpoolContent::Message { lane, bytes: message.get().as_bytes().into() }
         }
         (Some(lane), None, Some(text)) => {
             SpoolContent::Message { lane, bytes: text.to_text().into_owned().into_bytes().into() }
         }
-        (None, Some(said), _) if dir == RECORDER => read_notice(said.get())?,
+        (None, Some(content), _) if dir == RECORDER => read_notice(content.get())?,
         (Some(_) | None, _, _) => return None,
     };
-    Some(SpoolLine { time, ticket, said })
+    Some(SpoolLine { time, ticket, content })
 }
 
 pub(super) fn failed(path: &StorePath) -> impl Fn(std::io::Error) -> Error + use<> {

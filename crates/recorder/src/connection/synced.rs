@@ -1,4 +1,4 @@
-//! How much of a connection's file would survive a power cut, and how far it has been written.
+//! How far a connection's file was written, and how much of it is synced.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use steno_disk::{Disk, DiskFile, StorePath, overwrite_all, read_full, sync_dir, 
 use super::spool::unwritten;
 use crate::spines::Error;
 
-/// How long what nothing depends on may wait, so that one sync serves more of it.
+/// How long unimportant messages may wait, so that one sync covers several.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How much waits at most.
+/// The most unsynced bytes.
 const WAITING_BYTES_MAX: u64 = 1024 * 1024;
-/// How long after a failed sync another one is tried.
+/// The wait before a failed sync is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Tells whoever reads the file how far it is written.
+/// Shares how far the file is written between writer and reader.
 #[derive(Default)]
 pub(super) struct SpoolProgress {
     state: Mutex<ProgressState>,
@@ -25,9 +25,9 @@ pub(super) struct SpoolProgress {
 #[derive(Clone, Copy, Default)]
 struct ProgressState {
     len: u64,
-    /// Up to where something depends on it.
+    /// Up to where messages are important.
     weighty: u64,
-    /// Up to where it would survive a power cut.
+    /// Up to where it is synced.
     safe: u64,
     is_closed: bool,
 }
@@ -37,7 +37,7 @@ impl SpoolProgress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that the file is so long now.
+    /// Sets the length of the file.
     pub(super) fn tell(&self, len: u64, is_weighty: bool) {
         let mut state = self.state();
         state.len = len;
@@ -48,13 +48,13 @@ impl SpoolProgress {
         self.changed.notify_one();
     }
 
-    /// Says that nothing more comes.
+    /// Notes that nothing more is written.
     pub(super) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// Waits until the file is longer than what was done, and returns how long it is, and whether that is all.
+    /// Waits until the file is longer than `done`; returns its length, and whether it is complete.
     pub(super) fn wait(&self, done: u64) -> (u64, bool) {
         let ignore = PoisonError::into_inner;
         let state = self.changed.wait_while(self.state(), |state| !state.is_closed && state.len <= done);
@@ -66,34 +66,34 @@ impl SpoolProgress {
         (state.len, state.is_closed)
     }
 
-    /// Says that the file is safe so far.
+    /// Sets up to where the file is synced.
     pub(super) fn tell_safe(&self, len: u64) {
         self.state().safe = len;
     }
 
-    /// Returns how far the file is safe.
+    /// Returns up to where the file is synced.
     pub(super) fn safe(&self) -> u64 {
         self.state().safe
     }
 
-    /// Waits a while, unless nothing more comes.
+    /// Waits before a retry, unless nothing more is written.
     pub(super) fn pause(&self) {
         drop(self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.is_closed));
     }
 }
 
-/// The part of the file that would survive a power cut.
+/// The synced part of the file.
 pub(super) struct SyncedSpool {
     disk: Arc<dyn Disk>,
     path: StorePath,
     file: Arc<dyn DiskFile>,
     len: u64,
-    /// Whether reading the rest proves nothing: after a failed sync the system may hold what the disk does not.
+    /// Whether the unsynced rest is in doubt: after a failed sync, reads may return data that is not on the disk.
     is_in_doubt: bool,
 }
 
 impl SyncedSpool {
-    /// Begins with a file that this process has made.
+    /// Begins with a file that this process created.
     pub(super) fn begin(disk: Arc<dyn Disk>, path: StorePath, file: Arc<dyn DiskFile>) -> Self {
         Self { disk, path, file, len: 0, is_in_doubt: false }
     }
@@ -109,10 +109,10 @@ impl SyncedSpool {
         self.len
     }
 
-    /// Makes the file safe up to some byte.
+    /// Syncs the file up to a byte.
     ///
     /// # Errors
-    /// What the system says. Another time it may succeed.
+    /// An I/O error. A retry may succeed.
     pub(super) fn reach(&mut self, len: u64) -> Result<(), Error> {
         let synced = self.write_again(len).and_then(|()| sync_file(&*self.file));
         self.is_in_doubt = synced.is_err();
@@ -121,7 +121,7 @@ impl SyncedSpool {
         Ok(())
     }
 
-    /// Writes what is in doubt over itself, so that the next sync gives the disk what reading showed.
+    /// Rewrites the part in doubt with its own content, so that the next sync writes it to the disk.
     fn write_again(&self, len: u64) -> std::io::Result<()> {
         const PIECE_BYTES: usize = 1024 * 1024;
         if !self.is_in_doubt {

@@ -1,4 +1,4 @@
-//! What a collector knows: sessions with their counts, and entries that wait for the name of their prompt.
+//! The state of a collector: sessions with their counts, and entries that wait for the name of their prompt.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,29 +10,29 @@ use super::file::EntryFile;
 use super::numbers::{EntryNumbers, first_words};
 use super::{EntryOptions, TARGET};
 
-/// How many entries of a session wait for its first prompt, and how many bytes of them.
+/// The most entries of a session, and the most bytes, that wait for its first prompt.
 const WAITING_LEN_MAX: usize = 256;
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
-/// An entry without its number.
+/// An entry that has no number yet.
 pub(super) struct PendingEntry {
     pub(super) parts: EntryParts,
-    /// Why its line cannot be read, if it cannot.
+    /// Why its line cannot be read, if so.
     pub(super) unreadable: Option<&'static str>,
-    /// Where its source lies, with the first entry of it.
+    /// The path of its source, for the source's first entry.
     pub(super) path: Option<String>,
 }
 
-/// A session of which something was logged.
+/// A session with logged entries.
 struct LoggedSession {
     prompt_name: JsonString,
-    /// As its provider names it.
+    /// The provider's id for it.
     id: Option<JsonString>,
     summary: TranscriptSummary,
 }
 
 impl LoggedSession {
-    /// Writes whose log records they are.
+    /// Writes the fields that identify the session.
     fn name(&self, object: &mut ObjectWriter<'_>) {
         object.string("prompt_name", &self.prompt_name);
         object.optional("session_id", self.id.as_ref(), ObjectWriter::string);
@@ -48,18 +48,18 @@ struct PendingEntries {
     words: Option<JsonString>,
 }
 
-/// What one collector collects.
+/// The state of one collector.
 pub(super) struct Collection {
     pub(super) options: EntryOptions,
     file: Option<EntryFile>,
     numbers: EntryNumbers,
     sessions: Vec<LoggedSession>,
-    /// The places of sessions, by their names.
+    /// The indexes of sessions, by name.
     places: HashMap<String, usize>,
     waiting: HashMap<String, PendingEntries>,
     /// The sessions that wait, in order.
     order: Vec<String>,
-    /// The files that were told to be found.
+    /// The files that were logged as discovered.
     discovered: HashSet<String>,
 }
 
@@ -81,14 +81,14 @@ impl Collection {
         collection
     }
 
-    /// Looks at an entry that was logged before, for the name of its prompt.
+    /// Takes the prompt's name from an entry that was logged before.
     pub(super) fn look(&mut self, session: &str, entry: &AdapterEntry<'_>) {
         if let Some(name) = prompt_in(entry) {
             self.numbers.set_name(session, name);
         }
     }
 
-    /// Logs an entry, now or when its prompt has a name.
+    /// Logs an entry, now or once its prompt has a name.
     pub(super) fn take(&mut self, session: &str, entry: &AdapterEntry<'_>, seen: PendingEntry) {
         if self.name_of(session).is_none()
             && let Some(name) = prompt_in(entry)
@@ -118,7 +118,8 @@ impl Collection {
         given.or_else(|| self.numbers.name(session).cloned())
     }
 
-    /// Logs what waits for the name of a session's prompt. One that has none is named by what there is.
+    /// Logs the entries that wait for a session's prompt name. Without a prompt, its first words or the session's id
+    /// are the name.
     fn release(&mut self, session: &str) {
         let Some(waiting) = self.waiting.remove(session) else { return };
         self.order.retain(|waits| waits != session);
@@ -145,7 +146,7 @@ impl Collection {
         }
     }
 
-    /// Numbers an entry and logs it; tells whether it is in the log.
+    /// Numbers and logs an entry; returns whether it is in the log.
     fn write(&mut self, place: usize, mut parts: EntryParts) -> bool {
         if let Some(file) = &mut self.file
             && !file.lock(&mut self.numbers)
@@ -168,7 +169,7 @@ impl Collection {
         true
     }
 
-    /// Returns the place of a session; with its first entry it starts.
+    /// Returns the index of a session; its first entry logs the start.
     fn start(&mut self, session: &str, parts: &EntryParts) -> usize {
         if let Some(place) = self.places.get(session) {
             return *place;
@@ -185,7 +186,7 @@ impl Collection {
         place
     }
 
-    /// Logs that a file of a session was found.
+    /// Logs that a file of a session was discovered.
     fn discovered(&mut self, place: usize, path: &str, source: &EntrySource) {
         let context = self.context(place, |object| object.string("path", &path.into()));
         self.logged(|| match source {
@@ -198,12 +199,12 @@ impl Collection {
         });
     }
 
-    /// Logs that something went wrong.
+    /// Logs an error.
     pub(super) fn error(&mut self, context: &RawJson) {
         self.logged(|| tracing::warn!(target: TARGET, event = "transcript.error", context = %context));
     }
 
-    /// Logs a record that has no number.
+    /// Logs a record without a number.
     fn logged(&mut self, log: impl FnOnce()) {
         if let Some(file) = &mut self.file {
             if file.lock(&mut self.numbers) {
@@ -224,7 +225,7 @@ impl Collection {
         })
     }
 
-    /// Logs what waits, and the counts of each session.
+    /// Logs the waiting entries and the counts of each session.
     pub(super) fn stop(&mut self) -> Vec<TranscriptSummary> {
         for session in std::mem::take(&mut self.order) {
             self.release(&session);
@@ -244,7 +245,7 @@ impl Collection {
     }
 }
 
-/// Returns an entry without its detail and its line, which may be very long.
+/// Returns an entry without its detail and raw line, which may be very long.
 fn without_text(parts: &EntryParts) -> EntryParts {
     EntryParts {
         prompt_name: parts.prompt_name.clone(),

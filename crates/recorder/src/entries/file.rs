@@ -1,4 +1,4 @@
-//! A log of entries in a file that others may add to as well: numbers are taken under its lock (R5).
+//! A log file of entries that several processes may append to: numbers are assigned under its lock (R5).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write};
@@ -10,30 +10,30 @@ use std::time::Duration;
 use super::EntryLog;
 use super::numbers::EntryNumbers;
 
-/// How long is waited for another process that adds to the file; it takes no longer than one line.
+/// How long to wait for another process that appends to the file, which takes no longer than one line.
 const LOCK_WAIT: Duration = Duration::from_millis(2);
 const LOCK_TRIES_MAX: u32 = 2500;
 
-/// A file that log records about entries are added to.
+/// A file that log records about entries are appended to.
 pub struct EntryFile {
     path: PathBuf,
     file: Arc<File>,
-    /// Whether it is a file, and not a pipe or a terminal, which nobody can read back.
+    /// Whether it is a regular file. A pipe or a terminal cannot be read back.
     is_regular: bool,
-    /// How far its lines are known.
+    /// Up to where its lines were read.
     read_to: u64,
-    /// How long it was before the line that is being added.
+    /// Its length before the line that is being appended.
     locked_at: Option<u64>,
-    /// Whether nothing more is added.
+    /// Whether nothing more is appended, after an error.
     is_given_up: bool,
     is_warned: bool,
 }
 
 impl EntryFile {
-    /// Opens a file to add to; it is made if it is not there.
+    /// Opens a file for appending; creates it if it does not exist.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn open(path: &Path) -> io::Result<Self> {
         let is_regular = path.metadata().map_or(true, |about| about.is_file());
         let mut options = OpenOptions::new();
@@ -56,14 +56,14 @@ impl EntryFile {
         EntryLog::to_writer(WholeLines { file: Arc::clone(&self.file), line: Vec::new() })
     }
 
-    /// Takes in the numbers that the file has by now.
+    /// Reads the numbers that the file has so far.
     pub(super) fn catch_up(&mut self, numbers: &mut EntryNumbers) {
         if self.lock(numbers) && self.locked_at.take().is_some() {
             self.file.unlock().ok();
         }
     }
 
-    /// Locks the file and takes in what others have added; false when nothing can be added.
+    /// Locks the file and reads what others have appended; false if nothing can be appended.
     pub(super) fn lock(&mut self, numbers: &mut EntryNumbers) -> bool {
         if self.is_given_up {
             return false;
@@ -82,7 +82,7 @@ impl EntryFile {
         !self.is_given_up
     }
 
-    /// Unlocks the file; false when nothing was added to it. Half a line is taken away again.
+    /// Unlocks the file; false if nothing was appended. Removes half a line.
     pub(super) fn unlock(&mut self) -> bool {
         let Some(before) = self.locked_at.take() else { return !self.is_regular };
         let is_added = self.is_line_added(before);
@@ -122,10 +122,10 @@ impl EntryFile {
         Err(io::Error::new(io::ErrorKind::WouldBlock, "another process holds it"))
     }
 
-    /// Reads the lines that were added since; returns how long the file is.
+    /// Reads the lines that were appended since; returns the length of the file.
     fn read_on(&mut self, numbers: &mut EntryNumbers) -> io::Result<u64> {
         let mut end = self.file.metadata()?.len();
-        // Somebody has emptied it, or put another in its place.
+        // It was truncated or replaced.
         if end < self.read_to {
             self.read_to = 0;
         }
@@ -142,7 +142,7 @@ impl EntryFile {
             line.clear();
         }
         if !is_whole {
-            // Whoever wrote it has died. What stands there stays, on a line of its own.
+            // Its writer died. The incomplete text stays, on a separate line.
             file.write_all(b"\n")?;
             end += 1;
         }
@@ -162,7 +162,7 @@ impl EntryFile {
     }
 }
 
-/// Writes each line at once. What could not be written is not tried again.
+/// Writes each line with one call. A failed write is not retried.
 struct WholeLines {
     file: Arc<File>,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Log records about entries as lines of JSON, wherever they should go.
+//! Writes log records about entries as lines of JSON.
 
 use std::fmt;
 use std::io::Write;
@@ -27,13 +27,13 @@ enum LogTarget {
 }
 
 impl EntryLog {
-    /// Keeps the lines.
+    /// Keeps the lines in memory.
     #[must_use]
     pub fn in_memory() -> Self {
         Self { place: LogTarget::Memory(Arc::default()) }
     }
 
-    /// Writes the lines; a line that cannot be written is lost, and nobody is held up by it.
+    /// Writes the lines. A line that cannot be written is dropped.
     #[must_use]
     pub fn to_writer(writer: impl Write + Send + 'static) -> Self {
         Self { place: LogTarget::Writer(Arc::new(Mutex::new(writer))) }
@@ -56,7 +56,7 @@ impl EntryLog {
         let mut fields = LogFields::default();
         event.record(&mut fields);
         let context = fields.context.as_deref().unwrap_or("null");
-        // As 000 spells it.
+        // The spelling of the entry specification (000).
         let is_warning = *event.metadata().level() == tracing::Level::WARN;
         let level = if is_warning { "WARNING" } else { event.metadata().level().as_str() };
         self.write(&LogLine { event: &fields.event, context, level });
@@ -98,7 +98,8 @@ impl tracing::Subscriber for EntryLog {
     fn exit(&self, _span: &span::Id) {}
 }
 
-/// A [`LogRecord`](steno_model::LogRecord) as a line, put together only where it is written: entries may be very long.
+/// A [`LogRecord`](steno_model::LogRecord) as a line. It is formatted only when it is written, because entries may be
+/// very long.
 struct LogLine<'a> {
     event: &'a str,
     /// A JSON value without line breaks.
@@ -123,7 +124,7 @@ struct LogFields {
 impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         match field.name() {
-            // However deep: what is logged was JSON before it came here.
+            // No limit of depth: the context was already valid JSON.
             "context" => {
                 let text = format!("{value:?}");
                 let is_line = !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r'));

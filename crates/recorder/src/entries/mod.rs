@@ -1,4 +1,5 @@
-//! Transcript entries as structured logs (000): numbered, counted, logged through `tracing`, never in the way.
+//! Transcript entries as structured logs (000): numbered, counted and logged through `tracing`. Logging never blocks
+//! recording.
 
 mod collector;
 mod file;
@@ -23,7 +24,7 @@ pub const TARGET: &str = "steno::transcript";
 /// How entries are made (R13, R25).
 #[derive(Clone, Debug)]
 pub struct EntryOptions {
-    /// Whether each carries the line it was made from.
+    /// Whether each has the line it was made from.
     pub emit_raw: bool,
     /// The prompt's name; else the first words of the session's first prompt, or its id.
     pub prompt_name: Option<String>,
@@ -35,55 +36,54 @@ impl Default for EntryOptions {
     }
 }
 
-/// Which time entries have.
+/// The time of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryTime {
     /// The record's own, or that of the record before it.
     Record,
-    /// When they are collected.
+    /// The time of collection.
     Capture,
-    /// When the message was captured, as the recording of a connection says.
+    /// The time when a connection's message was captured.
     Message,
 }
 
 /// Collects the entries of any number of sources in one log.
 ///
-/// Numbers go on over all that one collector collects, and each session has one start and one stop in it, however many
-/// files and connections it is in.
+/// Numbers continue over all sources of a collector. Each session has one start and one stop, however many files and
+/// connections it is in.
 #[derive(Clone)]
 pub struct EntryCollector {
     shared: Arc<Mutex<Collection>>,
 }
 
 impl EntryCollector {
-    /// Begins to collect. Numbers begin with 1.
+    /// Begins to collect. Numbers start at 1.
     #[must_use]
     pub fn new(options: EntryOptions) -> Self {
         Self { shared: Arc::new(Mutex::new(Collection::new(options, None))) }
     }
 
-    /// Begins to collect for a log that goes to a file. Numbers go on from those in the file, also from those that other
-    /// processes write there meanwhile.
+    /// Begins to collect for a log file. Numbers continue from those in the file, including those that other processes
+    /// write meanwhile.
     #[must_use]
     pub fn appending(options: EntryOptions, file: EntryFile) -> Self {
         Self { shared: Arc::new(Mutex::new(Collection::new(options, Some(file)))) }
     }
 
-    /// Begins with a source; `path` is where it lies, if it is a file.
+    /// Begins a source; `path` is its path if it is a file.
     #[must_use]
     pub fn source(&self, path: Option<String>, time: EntryTime) -> EntrySink {
         EntrySink { collector: self.clone(), time, path, is_quiet: false }
     }
 
-    /// Logs that something went wrong; nobody is held up by it (R8).
+    /// Logs an error, without failing the caller (R8).
     pub fn error(&self, error: &str) {
         self.with(|collection| {
             collection.error(&RawJson::object(|object| object.string("error", &error.into())));
         });
     }
 
-    /// Ends the collection: logs for each session how many entries there were, and returns these counts in the order in
-    /// which the sessions began.
+    /// Ends the collection: logs the counts of each session, and returns them in the order in which the sessions began.
     pub fn stop(&self) -> Vec<TranscriptSummary> {
         self.with(Collection::stop)
     }
@@ -97,14 +97,14 @@ impl EntryCollector {
 pub struct EntrySink {
     collector: EntryCollector,
     time: EntryTime,
-    /// Where the source lies, until it is told.
+    /// The path of the source, until its first entry.
     path: Option<String>,
-    /// Whether entries are only looked at for the names of prompts.
+    /// Whether entries are only read for the names of prompts.
     is_quiet: bool,
 }
 
 impl EntrySink {
-    /// Has entries logged no more, or again: those of a source that is read once more were logged before.
+    /// Switches logging off or on: the entries of a source that is read again were logged before.
     pub fn set_quiet(&mut self, is_quiet: bool) {
         self.is_quiet = is_quiet;
     }
@@ -132,14 +132,14 @@ impl Sink for EntrySink {
     }
 
     fn entry(&mut self, entry: AdapterEntry<'_>) {
-        // What belongs to no session is by itself.
+        // Without a session, the run counts as the session.
         let session = entry.session_id.map_or_else(|| entry.run.to_string(), str::to_owned);
         if self.is_quiet {
             return self.collector.with(|collection| collection.look(&session, &entry));
         }
         let emit_raw = self.collector.with(|collection| collection.options.emit_raw);
         let parts = EntryParts {
-            // Both are known when it is logged.
+            // Both are set when it is logged.
             prompt_name: "".into(),
             sequence_number: 0,
             adapter: entry.adapter.into(),
@@ -156,7 +156,7 @@ impl Sink for EntrySink {
 }
 
 fn detail(seen: &AdapterEntry<'_>) -> RawJson {
-    // The record is JSON, but may nest deeper than a line may; then it is in the raw text only.
+    // The record may nest too deep for a line; then it is only in the raw text.
     let record = RawJson::parse(seen.detail).unwrap_or_else(|_| RawJson::null());
     RawJson::object(|object| {
         object.json(seen.detail_name, &record);

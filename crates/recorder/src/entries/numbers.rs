@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 use steno_model::EntrySource;
 use steno_model::json::JsonString;
 
-/// The last numbers that were given, per prompt and source (R5), and the prompts' names by session.
+/// The last numbers per prompt and source (R5), and the prompts' names by session.
 #[derive(Debug, Default)]
 pub(super) struct EntryNumbers {
     last: HashMap<(String, String), u64>,
     names: HashMap<String, JsonString>,
 }
 
-/// A log record about an entry, as far as its number goes.
+/// The fields of a log record that matter for numbers.
 #[derive(Deserialize)]
 struct LoggedEntry<'a> {
     #[serde(borrow)]
@@ -38,12 +38,12 @@ impl EntryNumbers {
         self.last.get(&key(prompt_name, &source.to_json())).copied().unwrap_or(0) + 1
     }
 
-    /// Takes note that a number was given.
+    /// Notes that a number was used.
     pub(super) fn give(&mut self, prompt_name: &JsonString, source: &EntrySource, number: u64) {
         self.last.insert(key(prompt_name, &source.to_json()), number);
     }
 
-    /// Takes note of a line of the log; one that is about no entry says nothing.
+    /// Reads a line of the log. Lines that are not about an entry are ignored.
     pub(super) fn read(&mut self, line: &[u8]) {
         let Ok(LoggedEntry { context }) = serde_json::from_slice(line) else { return };
         let (Some(name), Some(source)) =
@@ -63,7 +63,7 @@ impl EntryNumbers {
         self.names.get(session)
     }
 
-    /// Names a session's prompt, for good.
+    /// Sets the name of a session's prompt, unless it has one.
     pub(super) fn set_name(&mut self, session: &str, name: JsonString) {
         self.names.entry(session.to_owned()).or_insert(name);
     }

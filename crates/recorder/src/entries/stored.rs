@@ -1,23 +1,23 @@
-//! The entries of what is in the vault: a source is read again from its first byte.
+//! Entries of sources in the vault: a source is read again from its first byte.
 
 use steno_adapters::{Sink, Source};
 use steno_vault::{Manifest, Vault};
 
 use crate::sources::{Feed, inferred_time};
 
-/// A source of the archive.
+/// A source in the vault.
 #[derive(Clone, Copy)]
 pub struct StoredSource<'a> {
-    /// Where its bytes are.
+    /// The vault.
     pub vault: &'a Vault,
-    /// Which they are.
+    /// The manifest of the source.
     pub manifest: &'a Manifest,
 }
 
-/// Reads all generations of a source, until `is_enough` says so.
+/// Reads all generations of a source, until `is_enough` returns true.
 ///
 /// # Errors
-/// What the vault says; what comes before has been handed over then.
+/// An error of the vault; what comes before the error has been passed on.
 pub fn read_stored(
     source: StoredSource<'_>,
     sink: &mut dyn Sink,

@@ -1,8 +1,7 @@
-//! Follows everything that events and spine records say they were made from.
+//! Checks the evidence of events and spine records: that the bytes they were made from are there.
 //!
-//! What they say is collected while transcripts and spines are read, and then each source is read once, from its beginning.
-//! When much has been collected, that is done before the end: memory stays bounded, and a source that has more to come is
-//! read once more.
+//! Evidence is collected while transcripts and spines are read; then each source is read once, from its beginning. If
+//! much has been collected, this happens earlier to bound memory, and a source may be read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,12 +15,12 @@ use super::record_time::RecordTime;
 use crate::sources::plain_name;
 use crate::spines::SourceName;
 
-/// How many places are collected before they are looked up.
+/// How many claims are collected before they are checked.
 const CLAIMS_MAX: usize = 256 * 1024;
-/// How many wrong places are told one by one.
+/// How many wrong claims are listed.
 const WRONG_MAX: usize = 100;
 
-/// Who says where it was made from.
+/// The owner of evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvidenceHolder {
     /// Events of a run.
@@ -30,49 +29,49 @@ pub enum EvidenceHolder {
     Spine(ThreadId),
 }
 
-/// Evidence that leads to no record, or to another one.
+/// Evidence that does not lead to its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongEvidence {
-    /// Whose it is.
+    /// Its owner.
     pub holder: EvidenceHolder,
-    /// The number of the event or spine record, of several with the same evidence the first.
+    /// The number of the event or spine record; the first if several have the same evidence.
     pub seq: u64,
-    /// The source, as the vault or the evidence calls it.
+    /// The source, as named by the vault or the evidence.
     pub source: String,
-    /// What the file is called, if the vault has it.
+    /// The path of the file, if the vault has it.
     pub path: Option<std::path::PathBuf>,
-    /// Which generation.
+    /// The generation.
     pub generation: u32,
-    /// Where the record should begin, unpacked.
+    /// The offset of the record in the unpacked bytes.
     pub offset: u64,
-    /// How long it should be.
+    /// The length of the record.
     pub length: u64,
     /// What is wrong.
     pub why: &'static str,
 }
 
-/// What following evidence has come to. Events and spine records are counted alike, each once.
+/// The counts of checked evidence. Each event and each spine record counts once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvidenceReport {
-    /// How many there are.
+    /// All events and spine records.
     pub all: u64,
-    /// How many lead to their record.
+    /// Those whose evidence leads to their record.
     pub found: u64,
-    /// How many say nothing of where they come from.
+    /// Those without evidence.
     pub without: u64,
-    /// How many come from a source that was forgotten.
+    /// Those from a forgotten source.
     pub forgotten: u64,
-    /// How many come from what the vault does not have.
+    /// Those from bytes that the vault does not have.
     pub elsewhere: u64,
-    /// How many come from bytes that cannot be read, as the vault is damaged.
+    /// Those from bytes that cannot be read because the vault is damaged.
     pub unreadable: u64,
-    /// How many lead to no record, or to another one.
+    /// Those whose evidence does not lead to their record.
     pub wrong: u64,
-    /// The first of these.
+    /// The first wrong ones.
     pub findings: Vec<WrongEvidence>,
 }
 
-/// Where something comes from.
+/// The origin of an event or spine record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     Source(SourceId),
@@ -86,11 +85,11 @@ enum Origin {
 pub struct EvidenceCheck {
     vault: Arc<Vault>,
     holders: Vec<EvidenceHolder>,
-    /// The last place in each source that the last holder has named.
+    /// The last position in each source that the current owner has named.
     last: Vec<(JsonString, Position)>,
     claims: BTreeMap<Origin, Vec<Claim>>,
     claims_len: usize,
-    /// The sources by the names of their files, once somebody asks.
+    /// The sources by file name, read on first use.
     by_name: Option<HashMap<String, Vec<SourceId>>>,
     report: EvidenceReport,
 }
@@ -110,7 +109,7 @@ impl EvidenceCheck {
         }
     }
 
-    /// Takes an event. Those of one run come one after the other, in their order.
+    /// Takes an event. Events of one run must come together and in order.
     pub fn event(&mut self, envelope: &Envelope<'_>) {
         self.report.all += 1;
         let evidence = envelope.extra("evidence").and_then(|raw| Evidence::parse(raw.get()));
@@ -125,7 +124,7 @@ impl EvidenceCheck {
         self.take((EvidenceHolder::Run(envelope.run_id), envelope.seq), origin, evidence, time);
     }
 
-    /// Takes a record of a spine. Those of one spine come one after the other, in their order.
+    /// Takes a spine record. Records of one spine must come together and in order.
     pub fn spine_record(&mut self, record: &SpineRecord) {
         self.report.all += 1;
         let Some(evidence) = record.extra.get("evidence").and_then(Evidence::read) else {
@@ -178,7 +177,7 @@ impl EvidenceCheck {
         let holder = u32::try_from(self.holders.len() - 1).unwrap_or(u32::MAX);
         let Position { generation, offset, part: _ } = position;
         let seq = seq.get();
-        // Spines of connections were written with the length of another line where records had waited for their thread.
+        // Spines of connections have the length of another line for records that had to wait for their thread.
         let is_length_open = matches!(origin, Origin::Connection(_));
         let claim = Claim {
             generation,
@@ -203,18 +202,18 @@ impl EvidenceCheck {
         }
     }
 
-    /// Looks up what was collected, if that is much.
+    /// Checks the collected claims if there are many.
     ///
     /// # Errors
-    /// What the system says. What is wrong with the vault is counted.
+    /// I/O errors. Damage of the vault is counted instead.
     pub fn look_up_some(&mut self) -> Result<(), Error> {
         if self.claims_len < CLAIMS_MAX { Ok(()) } else { self.look_up() }
     }
 
-    /// Looks up what was collected, and returns what all came to.
+    /// Checks the collected claims and returns the report.
     ///
     /// # Errors
-    /// What the system says. What is wrong with the vault is counted.
+    /// I/O errors. Damage of the vault is counted instead.
     pub fn finish(mut self) -> Result<EvidenceReport, Error> {
         self.look_up()?;
         Ok(self.report)
@@ -267,7 +266,7 @@ impl EvidenceCheck {
         Ok(())
     }
 
-    /// Looks up records of a file that is known by its name. Which generation has them is not said: any will do.
+    /// Checks claims on a file that is known by name. They do not name a generation, so any may match.
     fn look_up_named(&mut self, name: &str, mut claims: Vec<Claim>) -> Result<(), Error> {
         let mut had_bytes = vec![false; claims.len()];
         let mut first = None;
@@ -289,7 +288,7 @@ impl EvidenceCheck {
             first.get_or_insert(manifest);
         }
         for (claim, had_bytes) in claims.iter().zip(had_bytes) {
-            // What was recorded from a file may not be in the vault yet.
+            // The file may not be in the vault yet.
             if had_bytes {
                 let wrong = ClaimVerdict::Wrong("no generation of the file has this record there");
                 self.conclude(claim, wrong, name, first.as_ref());
@@ -304,7 +303,7 @@ impl EvidenceCheck {
         if self.by_name.is_none() {
             let mut by_name = HashMap::<String, Vec<SourceId>>::new();
             for source in self.vault.sources()? {
-                // One that is damaged is told of the vault.
+                // Damage is reported by the check of the vault.
                 let Ok(Some(manifest)) = self.vault.manifest(source) else { continue };
                 let name = plain_name(&manifest.info.path.0).file_name().unwrap_or_default();
                 by_name.entry(name.to_string_lossy().into_owned()).or_default().push(source);

@@ -1,4 +1,4 @@
-//! Finds the records that evidence names in one generation, in one pass over its bytes.
+//! Checks claims on one generation, in one pass over its bytes.
 
 use std::ops::ControlFlow;
 
@@ -8,43 +8,43 @@ use steno_vault::{Manifest, Vault};
 use super::record_time::RecordTime;
 use super::unpacked::{EvidenceError, read_unpacked};
 
-/// What somebody says about a record of a source.
+/// A claim that a source has a record at a position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Claim {
     pub(super) generation: u32,
     pub(super) offset: u64,
     pub(super) length: u64,
     pub(super) time: RecordTime,
-    /// Who says it, as a number.
+    /// The index of its owner.
     pub(super) holder: u32,
-    /// The first event or spine record that says it, and how many do.
+    /// The first event or spine record with this claim, and how many have it.
     pub(super) seq: u64,
     pub(super) count: u64,
-    /// Whether one that came before it names a later place.
+    /// Whether an earlier claim names a later position.
     pub(super) is_out_of_order: bool,
-    /// Whether only where the record begins can be relied on.
+    /// Whether only the offset can be relied on, not the length.
     pub(super) is_length_open: bool,
 }
 
-/// What became of a claim.
+/// The result of checking a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClaimVerdict {
     /// The record is there.
     Good,
-    /// It is not, and why.
+    /// It is not there, and why.
     Wrong(&'static str),
     /// The generation has no bytes there.
     Beyond,
-    /// The vault is damaged there, which is told of the vault.
+    /// The vault is damaged there; its own check reports this.
     Unreadable,
     /// The source was forgotten meanwhile.
     Forgotten,
 }
 
-/// Judges claims on one generation, given in the order of their offsets.
+/// Checks claims on one generation, sorted by offset.
 ///
 /// # Errors
-/// What the system says.
+/// An I/O error.
 pub(super) fn judge(
     vault: &Vault,
     manifest: &Manifest,
@@ -90,7 +90,7 @@ impl<'a> ClaimCheck<'a> {
     fn line(&mut self, line: &SourceLine<'_>) {
         while let Some(claim) = self.next().filter(|claim| claim.offset <= line.end()) {
             self.verdicts.push(match line.record(claim.offset, claim.length) {
-                // What was said at the end of a source was made from no record.
+                // Events at the end of a source were made from no record.
                 _ if claim.length == 0 => ClaimVerdict::Good,
                 RecordAt::Record(record) if !claim.time.fits(record) => {
                     ClaimVerdict::Wrong("the record there has another time")

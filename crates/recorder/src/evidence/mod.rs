@@ -1,4 +1,4 @@
-//! From an event back to the bytes it was made from: read one by one, or checked for all of a store.
+//! From an event back to the bytes it was made from: reads single records, or checks a whole store.
 
 mod check;
 mod find;

@@ -1,17 +1,17 @@
-//! Whether a record can be the one that an event was made from, by its time.
+//! Checks by time whether an event can have been made from a record.
 
 use memchr::memmem;
 use steno_model::Timestamp;
 use steno_model::json::{Fields, text_of};
 
-/// What is known of the time of a record.
+/// The expected time of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RecordTime {
-    /// The record has it: it is not inferred.
+    /// The record has this time; it was not inferred.
     Own(Box<str>),
-    /// The record has it, if it has any.
+    /// The record has this time, or none.
     OwnIfAny(Box<str>),
-    /// Nothing.
+    /// Not known.
     Unknown,
 }
 
@@ -26,7 +26,7 @@ impl RecordTime {
     }
 }
 
-/// Tells whether a time stands anywhere in a record: as it is, as milliseconds, or with another offset from UTC.
+/// Tells whether a record contains a time: as text, as milliseconds, or with another offset from UTC.
 fn has_time(record: &[u8], time: &str) -> bool {
     if memmem::find(record, time.as_bytes()).is_some() {
         return true;
@@ -36,7 +36,7 @@ fn has_time(record: &[u8], time: &str) -> bool {
     memmem::find(record, unix_ms.as_bytes()).is_some() || time_of(record).is_some_and(|time| time == instant)
 }
 
-/// Returns the time that a record names itself.
+/// Returns the timestamp field of a record.
 fn time_of(record: &[u8]) -> Option<jiff::Timestamp> {
     let record = String::from_utf8_lossy(record);
     let mut fields = Fields::parse(&record).ok()?;

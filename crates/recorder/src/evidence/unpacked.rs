@@ -1,4 +1,4 @@
-//! The bytes of a generation as their agent wrote them, which is how evidence counts them.
+//! The unpacked bytes of a generation, which the offsets of evidence refer to.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,16 +16,16 @@ pub enum EvidenceError {
     /// The vault does not have it whole.
     #[error(transparent)]
     Vault(#[from] steno_vault::Error),
-    /// What it has cannot be unpacked.
+    /// The bytes cannot be unpacked.
     #[error("cannot unpack it")]
     Packing(#[source] io::Error),
 }
 
-/// Hands over the bytes of a generation from its beginning, unpacked if they are packed, until there are no more or `each`
-/// says so. Bytes that came late are not among them: no record was read from them. Returns how it is packed.
+/// Passes the bytes of a generation to `each` from the beginning, unpacked, until `each` breaks. Late bytes are left
+/// out, because no record was read from them. Returns the packing.
 ///
 /// # Errors
-/// [`EvidenceError`]; what comes before has been handed over then.
+/// [`EvidenceError`]; what comes before the error has been passed on.
 pub fn read_unpacked(
     vault: &Vault,
     manifest: &Manifest,
@@ -66,14 +66,14 @@ impl EvidenceReader {
         Self { vault, manifests: HashMap::new(), packed: HashMap::new() }
     }
 
-    /// Returns the record that evidence names; `None` where the vault does not have all of it.
+    /// Returns the record that evidence names; `None` if the vault does not have all of it.
     pub fn record(&mut self, evidence: &Evidence) -> Option<Vec<u8>> {
         let source = SourceId::parse(&evidence.source.to_text())?;
         let vault = &self.vault;
         let manifest = self.manifests.entry(source).or_insert_with(|| vault.manifest(source).ok().flatten());
         let manifest = manifest.as_ref()?;
         let (generation, offset) = (evidence.position.generation, evidence.position.offset);
-        // Older versions did not say in the event that a generation is packed: its first bytes do.
+        // Older versions did not record in the event that a generation is packed; its first bytes show it.
         let is_packed = match self.packed.entry((source, generation)) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => *unknown.insert(is_packed(vault, manifest, generation)?),

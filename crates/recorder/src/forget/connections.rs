@@ -1,7 +1,7 @@
-//! What connections have of threads that are to be forgotten.
+//! The messages of threads to forget on connections.
 //!
-//! A connection goes with a thread when it has nothing else: no other thread, subagents of this one aside. One that has more
-//! stays without what was said on the thread.
+//! A connection is deleted with a thread if it has no other threads, except the thread's subagents. Otherwise it stays,
+//! without the thread's messages.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use steno_vault::Manifest;
 
 use super::{ForgetError, connection_in, connection_of, sources_of};
 
-/// What connections have of threads.
+/// The connections of some threads.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionSelection {
-    /// The connections that have nothing else, as files of the vault.
+    /// The connections without other threads, as files of the vault.
     pub going: Vec<Manifest>,
-    /// What stands on connections that have more.
+    /// The connections with other threads.
     pub shared: Vec<SharedConnection>,
 }
 
@@ -27,16 +27,16 @@ pub struct ConnectionSelection {
 pub struct SharedConnection {
     /// The connection, as a file of the vault.
     pub manifest: Manifest,
-    /// The runs of the threads that go.
+    /// The runs of the forgotten threads.
     pub runs: Vec<RunId>,
-    /// What these threads are called on it.
+    /// The names of these threads on it.
     pub threads: BTreeSet<String>,
 }
 
-/// Finds the connections that threads were on, among files of the vault.
+/// Finds the connections of threads among files of the vault.
 ///
 /// # Errors
-/// What the system says.
+/// An I/O error.
 pub fn connections_of(
     library: &Library,
     manifests: &[Manifest],
@@ -58,7 +58,7 @@ pub fn connections_of(
         }
         let is_there = |run: &&String| RunId::parse(run).is_ok_and(|run| store.has(run).unwrap_or(true));
         let adapted = manifest.adapted.iter().flat_map(|adapted| &adapted.runs).filter(is_there);
-        // A run that cannot be read is nobody's, and counts as another's.
+        // A run that cannot be read counts as another thread's.
         let runs: BTreeSet<String> =
             adapted.cloned().chain(heard.iter().map(|heard| heard.run.to_string())).collect();
         let shown = own.iter().filter_map(|heard| heard.session).collect();
@@ -74,7 +74,7 @@ pub fn connections_of(
     Ok(said)
 }
 
-/// Returns the runs of a connection that show sessions, and those below them.
+/// Returns the runs of a connection that belong to the sessions, and their subagents.
 fn with_subagents<'a>(heard: &[&'a RunHead], sessions: &BTreeSet<RunId>) -> Vec<&'a RunHead> {
     let mut own: Vec<&RunHead> = Vec::new();
     let mut known = BTreeSet::new();
@@ -90,7 +90,7 @@ fn with_subagents<'a>(heard: &[&'a RunHead], sessions: &BTreeSet<RunId>) -> Vec<
     }
 }
 
-/// Tells whether a connection has said something on a thread that none of its runs shows.
+/// Tells whether a connection has messages of a thread that has no run.
 fn has_other_spines(
     store: &Store,
     manifest: &Manifest,

@@ -1,7 +1,9 @@
-//! Having sessions forgotten: their files in the vault, their runs, the spines of their threads, and what connections left.
+//! Forgets sessions: their files in the vault, their runs, the spines of their threads, and their messages on
+//! connections.
 //!
-//! One file of tombstones is put in place first. Behind that everything is gone, whoever dies: the next one who opens the
-//! archive, or has anything forgotten, deletes what is left. Spines are deleted here, since the vault does not know them.
+//! The tombstones are written first. From then on everything counts as forgotten, even after a crash: the next process
+//! that opens the store for recording, or forgets anything, deletes what is left. Spines are deleted here, because the
+//! vault does not know them.
 
 mod connections;
 mod plan;
@@ -32,7 +34,7 @@ pub use session_files::{PieceFilter, SessionFiles, SharedFile, belongings, files
 /// Why something could not be forgotten.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
-    /// Somebody writes to a spine. Nothing was forgotten.
+    /// A spine is being written. Nothing was forgotten.
     #[error("the spine of thread {thread} is being written")]
     SpineHeld {
         /// The thread.
@@ -44,28 +46,28 @@ pub enum ForgetError {
         /// The connection.
         id: Uuid,
     },
-    /// The file of a connection cannot be taken away.
+    /// The file of a connection cannot be removed.
     #[error("cannot take connection {id} away")]
     Connection {
         /// The connection.
         id: Uuid,
-        /// What the system says.
+        /// An I/O error.
         #[source]
         source: Box<spines::Error>,
     },
-    /// What the library says.
+    /// An error of the library.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// What the journal says.
+    /// An error of the journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What the vault says.
+    /// An error of the vault.
     #[error(transparent)]
     Vault(#[from] VaultError),
 }
 
 impl ForgetError {
-    /// Tells whether another process has something that is to go.
+    /// Tells whether another process holds something that has to be deleted.
     #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(
@@ -79,48 +81,48 @@ impl ForgetError {
     }
 }
 
-/// What is to go.
+/// Everything that has to be deleted.
 #[derive(Clone, Debug, Default)]
 pub struct ForgetTargets {
     /// Files in the vault.
     pub sources: Vec<SourceId>,
     /// Runs.
     pub runs: Vec<RunId>,
-    /// Threads whose spines go.
+    /// Threads whose spines are deleted.
     pub threads: Vec<ThreadId>,
-    /// ForgottenConnections whose files may still lie beside the vault.
+    /// ForgottenConnections whose files may not be imported yet.
     pub connections: Vec<RecordedConnection>,
-    /// What is not to be recorded again: sessions, and pieces of files that they share.
+    /// The hashes of what is not recorded again: sessions, and pieces of shared files.
     pub names: Vec<NameHash>,
-    /// Files that lose pieces.
+    /// Shared files that lose pieces.
     pub shared: Vec<SharedFile>,
-    /// Which pieces these are.
+    /// Which pieces they lose.
     pub pieces: PieceFilter,
-    /// ForgottenConnections that lose what was said on threads that go.
+    /// ForgottenConnections that lose the messages of forgotten threads.
     pub shared_connections: Vec<SharedConnection>,
 }
 
 impl ForgetTargets {
-    /// Tells whether something is taken out of files that stay.
+    /// Tells whether files that stay lose pieces.
     #[must_use]
     pub fn pieces_go(&self) -> bool {
         !self.shared.is_empty() || !self.shared_connections.is_empty()
     }
 }
 
-/// The spines that go with files of the vault, and those that have something of them and stay.
+/// The spines that are deleted with files of the vault, and those that stay although they have records of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpineSelection {
-    /// The threads whose spines go.
+    /// The threads whose spines are deleted.
     pub going: Vec<ThreadId>,
-    /// Threads whose spines have records of a connection that goes, and of others that do not.
+    /// Threads whose spines have records of a forgotten connection and of others that stay.
     pub staying: Vec<ThreadId>,
 }
 
-/// Returns the runs that were taken away when their source was derived anew, and are kept, each with its source.
+/// Returns the runs that were withdrawn when their source was derived again, each with its source.
 ///
 /// # Errors
-/// What the system says.
+/// An I/O error.
 pub fn withdrawn_runs(store: &Store) -> Result<Vec<(RunId, SourceId)>, ForgetError> {
     let mut found = Vec::new();
     for run in store.withdrawn_runs()? {
@@ -141,11 +143,11 @@ pub fn withdrawn_runs(store: &Store) -> Result<Vec<(RunId, SourceId)>, ForgetErr
     Ok(found)
 }
 
-/// Finds the spines that go with files of the vault: those of the threads whose session files they are, and those that were
-/// made from nothing but connections among them, and from such as were forgotten before.
+/// Finds the spines that are deleted with files of the vault: the spines of threads whose session files these are, and
+/// spines that were made only from connections that are among these files or were forgotten before.
 ///
 /// # Errors
-/// What the system says.
+/// An I/O error.
 pub fn spines_to_forget(
     store: &Store,
     vault: &Vault,
@@ -173,7 +175,7 @@ pub fn spines_to_forget(
     Ok(found)
 }
 
-/// ForgottenConnections that go, and where the files of connections lie.
+/// ForgottenConnections to forget, and the directory of connections' files.
 struct ForgottenConnections<'a> {
     vault: &'a Vault,
     dir: &'a Path,
@@ -181,7 +183,7 @@ struct ForgottenConnections<'a> {
 }
 
 impl<'a> ForgottenConnections<'a> {
-    /// Finds the connections among files of the vault; `None` when there is none.
+    /// Finds the connections among files of the vault; `None` if there are none.
     fn among(vault: &'a Vault, manifests: &'a [Manifest]) -> Option<Self> {
         let is_connection = |manifest: &&Manifest| connection_of(manifest).is_some();
         let dir = manifests.iter().find(is_connection)?.info.path.0.parent()?;
@@ -199,25 +201,25 @@ impl<'a> ForgottenConnections<'a> {
     }
 }
 
-/// Returns the connection that a name in `evidence` means.
+/// Returns the id of the connection that a source name in `evidence` refers to.
 fn connection_in(source: &str) -> Option<&str> {
     let (kind, id) = SourceName::parse(source)?;
     (kind == SpineSource::AppServer.name()).then_some(id)
 }
 
-/// Tells whether a file of the vault is a thread's own.
+/// Tells whether a file of the vault is a thread's session file.
 fn is_session_of(manifest: &Manifest, thread: &ThreadId) -> bool {
     session_in(manifest) == Some(thread.as_str())
 }
 
-/// Returns the thread whose session file a file of the vault is. Of a stream of Codex that lies in no home it is the id of
-/// its run, which is no thread's.
+/// Returns the thread whose session file a file of the vault is. For a Codex stream outside of a home it is the id of
+/// its run, which is not a thread.
 fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
     ThreadId::parse(session_in(manifest)?).ok()
 }
 
-/// Returns what a session file of Codex says its thread is: where it lies in a home its name, else its events. The run of
-/// such a file has the id of its thread; what was recorded elsewhere has another, which is no thread's.
+/// Returns the thread id of a Codex session file: from its name if it is in a home, else from its first run. The run of
+/// a session file has the id of its thread; other recordings have an id that is not a thread.
 fn session_in(manifest: &Manifest) -> Option<&str> {
     let info = &manifest.info;
     if info.provider.as_deref() != Some("codex") || info.role != Role::Transcript {
@@ -229,13 +231,13 @@ fn session_in(manifest: &Manifest) -> Option<&str> {
     }
 }
 
-/// Returns the connection that a file of the vault is.
+/// Returns the connection whose file a file of the vault is.
 #[must_use]
 pub fn connection_of(manifest: &Manifest) -> Option<RecordedConnection> {
     connection_id(manifest).map(|id| RecordedConnection { id })
 }
 
-/// Returns the names of all that a spine was made from, as far as it can be read.
+/// Returns the names of all sources of a spine, as far as it can be read.
 fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, ForgetError> {
     let mut reader = SpineReader::new(Arc::clone(store.disk()), StorePath::spine_of(thread));
     let mut sources = BTreeSet::new();
@@ -243,7 +245,7 @@ fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, Forg
         match reader.read_next() {
             Ok(Some(record)) => {
                 let evidence = record.extra.get("evidence").and_then(Evidence::read);
-                // What others wrote into the store has no evidence, and goes with nothing.
+                // Records of other programs have no evidence, and are not deleted with any source.
                 sources
                     .insert(evidence.map_or_else(String::new, |found| found.source.to_text().into_owned()));
             }
@@ -255,11 +257,12 @@ fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, Forg
     }
 }
 
-/// Has all of it forgotten, or nothing: behind the tombstones it is gone, also if deleting it is cut short.
+/// Forgets everything or nothing: once the tombstones are written it counts as forgotten, even if deleting is
+/// interrupted.
 ///
 /// # Errors
-/// When somebody holds any of it ([`ForgetError::is_held`]) or a source is not there, nothing is forgotten. After any other
-/// error what has a tombstone is, and the next one who comes deletes the rest.
+/// If any of it is held ([`ForgetError::is_held`]) or a source does not exist, nothing is forgotten. After any other
+/// error everything with a tombstone is forgotten, and the next process deletes the rest.
 pub fn forget(
     store: &Store,
     vault: &Arc<Vault>,
@@ -279,8 +282,8 @@ pub fn forget(
     let connections = doomed.connections.iter().map(|spooled| hold_connection(store, *spooled));
     let _connections = connections.collect::<Result<Vec<_>, _>>()?;
     let time = steno_model::Timestamp::from_instant(now).to_string();
-    // Before sources have tombstones: should this be cut short, the session is not forgotten, its lines are archived again, and
-    // asking again completes it.
+    // Before sources have tombstones: if this is interrupted, the session is not forgotten, its lines are recorded
+    // again, and a second attempt completes it.
     session_files::rewrite_shared(vault, &doomed.shared, &doomed.pieces, (why, &time))?;
     blank_connections(store, vault, &doomed.shared_connections, &time)?;
     let runs: Vec<NameHash> = doomed.runs.iter().map(|run| NameHash::of_session(&run.to_string())).collect();
@@ -296,7 +299,7 @@ pub fn forget(
         let threads = doomed.threads.iter().map(|thread| NameHash::of_session(thread.as_str()));
         vault.spines_swept(&threads.collect::<Vec<_>>())?;
     }
-    // Not before: nobody begins one anew that counts as not yet deleted.
+    // Not earlier: a spine must not begin again while it counts as not yet deleted.
     drop(spines);
     for spooled in &doomed.connections {
         let failed = |source| ForgetError::Connection { id: spooled.id, source: Box::new(source) };
@@ -311,7 +314,7 @@ pub fn forget(
     Ok(forgotten)
 }
 
-/// Takes what was said on threads out of connections that have others too.
+/// Removes the messages of threads from connections that have other threads too.
 fn blank_connections(
     store: &Store,
     vault: &Arc<Vault>,
@@ -341,17 +344,17 @@ fn hold_connection(store: &Store, spooled: RecordedConnection) -> Result<Box<dyn
     guard.ok_or(ForgetError::ConnectionHeld { id })
 }
 
-/// Deletes what is left of spines that were forgotten; returns their threads. Those that somebody else is deleting are not
-/// among them.
+/// Deletes what is left of forgotten runs and spines; returns the threads of the spines. Spines that another process is
+/// deleting are not included.
 ///
 /// # Errors
-/// What the system says.
+/// An I/O error.
 pub fn finish(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<Vec<ThreadId>, ForgetError> {
     finish_runs(store, vault, now)?;
     finish_with(store, vault, None, now)
 }
 
-/// Deletes runs that were forgotten and are still there. One that somebody writes is left for the next time.
+/// Deletes forgotten runs that still exist. A run that is being written is left for the next time.
 fn finish_runs(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<(), ForgetError> {
     let due = match vault.runs_due() {
         Err(VaultError::Damaged { .. }) => return Ok(()),
@@ -376,7 +379,7 @@ fn finish_runs(store: &Store, vault: &Vault, now: jiff::Timestamp) -> Result<(),
     Ok(vault.runs_gone(&gone)?)
 }
 
-/// Deletes what is left of the spine of one thread, if it was forgotten.
+/// Deletes what is left of one thread's spine, if it was forgotten.
 ///
 /// # Errors
 /// As [`finish`].
@@ -393,8 +396,8 @@ pub(crate) fn finish_one(
     if finished.contains(thread) { Ok(()) } else { Err(ForgetError::SpineHeld { thread: thread.clone() }) }
 }
 
-/// Deletes what is left of spines that were forgotten. A tombstone does not say which thread it is of: those that have a
-/// directory are known by that, and `named` is known to whoever asks.
+/// Deletes what is left of forgotten spines. A tombstone has only the hash of its thread: threads are known by their
+/// directories, and `named` is known to the caller.
 fn finish_with(
     store: &Store,
     vault: &Vault,
@@ -414,7 +417,7 @@ fn finish_with(
             spine => held.push(spine?),
         }
     }
-    // Asked again: whoever had one of them before us may have deleted it, and somebody begun it anew.
+    // Read again: the previous holder may have deleted a spine, and it may have begun again.
     let left = unswept(vault)?;
     held.retain(|spine| left.iter().any(|tombstone| tombstone.is_of(spine.thread())));
     let is_gone = |tombstone: &&SpineTombstone| !threads.iter().any(|thread| tombstone.is_of(thread));
@@ -430,10 +433,10 @@ fn finish_with(
     Ok(threads)
 }
 
-/// Lists the tombstones of spines of which something may be left.
+/// Lists the tombstones of spines that may not be fully deleted.
 fn unswept(vault: &Vault) -> Result<Vec<SpineTombstone>, ForgetError> {
     let mut tombstones = match vault.spine_tombstones() {
-        // A damaged line must not keep anything from being recorded. `steno verify` tells of it.
+        // A damaged line must not stop recording. `steno verify` reports it.
         Err(VaultError::Damaged { .. }) => return Ok(Vec::new()),
         read => read?,
     };
@@ -441,7 +444,7 @@ fn unswept(vault: &Vault) -> Result<Vec<SpineTombstone>, ForgetError> {
     Ok(tombstones)
 }
 
-/// Tells whether a thread was forgotten: its spine, or its session file, unless the archive has that again.
+/// Tells whether a thread was forgotten: its session, or its spine unless its session file was recorded again.
 pub(crate) fn is_forgotten(vault: &Vault, thread: &ThreadId) -> Result<bool, ForgetError> {
     let is_spine = vault.spine_tombstones()?.iter().any(|tombstone| tombstone.is_of(thread));
     let is_session = vault.leaves_out(NameHash::of_session(thread.as_str()))?;
@@ -450,7 +453,7 @@ pub(crate) fn is_forgotten(vault: &Vault, thread: &ThreadId) -> Result<bool, For
 
 fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, ForgetError> {
     for id in vault.sources()? {
-        // A crash may have left the manifest of what was forgotten.
+        // A crash may have left the manifest of a forgotten source.
         if vault.is_forgotten(id)? {
             continue;
         }
@@ -463,10 +466,10 @@ fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, ForgetError> {
     Ok(false)
 }
 
-/// Tells whether what was said on a connection was forgotten. `store_dir` is where the store lies, as the archive names it.
+/// Tells whether a connection was forgotten. `store_dir` is the path of the store as recorded in the vault.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub fn is_connection_forgotten(
     vault: &Vault,
     store_dir: &Path,

@@ -1,4 +1,4 @@
-//! What goes with sessions that somebody wants forgotten: made without changing anything, to be shown before it is done.
+//! The plan of what is deleted with sessions to forget. Making it changes nothing, so it can be shown first.
 
 use std::collections::BTreeSet;
 
@@ -15,17 +15,17 @@ use super::{
 };
 use crate::sources::{is_in_project, last_written};
 
-/// What somebody wants forgotten.
+/// What the user wants to forget.
 #[derive(Clone, Debug)]
 pub struct ForgetSelection {
-    /// Files of the sessions that are named.
+    /// Files of the named sessions.
     seeds: Vec<Manifest>,
-    /// A run that was not made from a file, or whose file was forgotten before.
+    /// A run without a source file, or whose file was forgotten before.
     run: Option<RunId>,
-    /// Threads of whose sessions the archive has no file.
+    /// Threads without a session file in the store.
     threads: Vec<ThreadId>,
     why: Reason,
-    /// Pieces of shared files that are named by themselves.
+    /// Pieces of shared files that are selected directly.
     pieces: PieceFilter,
 }
 
@@ -34,10 +34,10 @@ impl ForgetSelection {
         Self { seeds, run: None, threads: Vec::new(), why, pieces: PieceFilter::default() }
     }
 
-    /// Takes the session that a text names.
+    /// Selects the session that a text names.
     ///
     /// # Errors
-    /// When it names nothing, or several.
+    /// If it names nothing, or several things.
     pub fn session(library: &Library, text: &str) -> Result<Self, LibraryError> {
         let none = Self::of(Vec::new(), Reason::Session);
         Ok(match library.resolve_sources(text)? {
@@ -47,10 +47,10 @@ impl ForgetSelection {
         })
     }
 
-    /// Takes the sessions of a project, by its directory, or as its agent names it.
+    /// Selects the sessions of a project, by its directory or by the agent's name for it.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn project(library: &Library, project: &str) -> Result<Self, ForgetError> {
         let seeds = files_of_project(library.vault()?, library.manifests()?, project)?;
         let in_project = library
@@ -64,42 +64,42 @@ impl ForgetSelection {
         Ok(Self { threads, pieces, ..Self::of(seeds, Reason::Project) })
     }
 
-    /// Takes the sessions none of whose files was written to since.
+    /// Selects the sessions none of whose files was written to since a time.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn older_than(library: &Library, before: Timestamp) -> Result<Self, ForgetError> {
         let pieces = PieceFilter { before_ms: Some(millis(before)), ..PieceFilter::default() };
         Ok(Self { pieces, ..Self::of(older_than(library.manifests()?, before), Reason::Age) })
     }
 }
 
-/// What goes, and what stays though it has something of it.
+/// What is deleted, and what stays although it has records of it.
 #[derive(Clone, Debug)]
 pub struct ForgetPlan {
     /// Files in the vault, in the order of their paths.
     pub manifests: Vec<Manifest>,
     /// Runs.
     pub runs: Vec<RunId>,
-    /// Spines that go, and those that stay.
+    /// Spines that are deleted, and those that stay.
     pub spines: SpineSelection,
-    /// ForgottenConnections that lose what was said on threads that go.
+    /// ForgottenConnections that lose the messages of forgotten threads.
     pub connections: Vec<SharedConnection>,
-    /// Files of several sessions that lose pieces.
+    /// Shared files that lose pieces.
     pub shared: Vec<SharedFile>,
-    /// Why it goes.
+    /// The reason for the tombstones.
     pub why: Reason,
-    /// What is not recorded again.
+    /// The hashes of what is not recorded again.
     names: Vec<NameHash>,
-    /// Which pieces of shared files go.
+    /// Which pieces of shared files are forgotten.
     pieces: PieceFilter,
 }
 
 impl ForgetPlan {
-    /// Finds everything that goes with what somebody wants forgotten.
+    /// Finds everything that belongs to the selection.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn make(library: &Library, wanted: ForgetSelection) -> Result<Self, ForgetError> {
         let (vault, all) = (library.vault()?, library.manifests()?);
         let ForgetSelection { seeds, run, threads: named_threads, why, mut pieces } = wanted;
@@ -130,7 +130,7 @@ impl ForgetPlan {
         Ok(Self { manifests, runs, spines, connections: on_shared, shared, why, names, pieces })
     }
 
-    /// Tells whether nothing goes.
+    /// Tells whether there is nothing to delete.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.manifests.is_empty()
@@ -139,7 +139,7 @@ impl ForgetPlan {
             && self.shared.is_empty()
     }
 
-    /// Returns it as it is carried out.
+    /// Returns the plan as input for `forget`.
     #[must_use]
     pub fn doomed(&self) -> ForgetTargets {
         ForgetTargets {
@@ -155,7 +155,7 @@ impl ForgetPlan {
     }
 }
 
-/// Returns the runs that were made from files that go, and those of threads on connections that stay.
+/// Returns the runs of files that are deleted, and of forgotten threads on connections that stay.
 fn runs_going(
     library: &Library,
     run: Option<RunId>,
@@ -164,7 +164,7 @@ fn runs_going(
 ) -> Result<Vec<RunId>, ForgetError> {
     let mut runs: Vec<RunId> = run.into_iter().collect();
     let made = library.heads()?.iter().filter_map(|head| Some((head.run, head.source?)));
-    // A run that deriving anew has taken away is kept as it was.
+    // Withdrawn runs are still stored.
     for (run, source) in made.chain(super::withdrawn_runs(library.store()?)?) {
         if (going.contains(&source) || library.vault()?.is_forgotten(source)?) && !runs.contains(&run) {
             runs.push(run);
@@ -175,7 +175,7 @@ fn runs_going(
             runs.push(*run);
         }
     }
-    // What was recorded of these sessions without a file goes with them.
+    // Runs of these sessions without a source file are deleted too.
     let relations = library.relations()?;
     let sessions: BTreeSet<RunId> = runs.iter().map(|run| relations.owner(*run)).collect();
     let is_of_them =
@@ -188,14 +188,13 @@ fn runs_going(
     Ok(runs)
 }
 
-/// Finds lines of old histories, which do not say in which session something was typed: by the words and the directory, or
-/// by the directory and the time.
+/// Selects lines of old histories, which do not name a session: by text and directory, or by directory and time.
 fn find_typed(library: &Library, runs: &[RunId], pieces: &mut PieceFilter) -> Result<(), ForgetError> {
     const SLACK_MS: f64 = 5_000.0;
     for run in runs.iter().filter(|run| library.has(**run).unwrap_or(false)) {
         let mut reader = Reader::open(library.store()?, *run)?.until_now()?;
         let (mut dir, mut span) = (None, None::<(f64, f64)>);
-        // What a damaged transcript says behind the damage is not known.
+        // A damaged transcript is read up to the damage.
         while let Ok(Some(recorded)) = reader.read_next() {
             let event = recorded.event;
             dir = dir.or_else(|| dir_of(event.payload.as_str()));
@@ -240,7 +239,7 @@ fn spines_going(
     library: &Library,
 ) -> Result<SpineSelection, ForgetError> {
     let mut spines = spines_to_forget(library.store()?, library.vault()?, manifests)?;
-    // A run of Codex is called what its thread is.
+    // A Codex run has the id of its thread.
     let is_its =
         |of: &ThreadId| run.is_some_and(|run| run.to_string() == of.as_str()) || threads.contains(of);
     spines.going.extend(library.spines()?.into_iter().filter(is_its));
@@ -250,7 +249,7 @@ fn spines_going(
     Ok(spines)
 }
 
-/// Returns the files of sessions none of which was written to since.
+/// Returns the files of sessions none of which was written to since a time.
 fn older_than(manifests: &[Manifest], before: Timestamp) -> Vec<Manifest> {
     let key = |manifest: &Manifest| {
         let session = manifest.info.session.as_deref();
@@ -258,7 +257,7 @@ fn older_than(manifests: &[Manifest], before: Timestamp) -> Vec<Manifest> {
     };
     let is_young = |manifest: &&Manifest| last_written(manifest).is_none_or(|written| written >= before);
     let young: BTreeSet<_> = manifests.iter().filter(is_young).map(key).collect();
-    // What belongs to no session is nobody's to judge by age.
+    // Files without a session are not selected by age.
     let is_old = |manifest: &&Manifest| {
         let is_of_a_session = manifest.info.role != Role::Shared || manifest.info.session.is_some();
         is_of_a_session && !young.contains(&key(manifest))

@@ -1,5 +1,5 @@
-//! Everything that belongs to sessions which are to be forgotten: copies of their files wherever they lie, what agents keep
-//! apart from them, and pieces of files that sessions share.
+//! Everything that belongs to sessions to forget: copies of their files at any path, files that agents keep elsewhere,
+//! and pieces of shared files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -13,22 +13,22 @@ use crate::sources::{
     is_project, plan_hash, plan_slug, session_hashes,
 };
 
-/// How much of a file is looked at to know which session it is of.
+/// How many bytes of a file are read to find its session.
 const HEAD_BYTES_MAX: usize = 256 * 1024;
 
-/// What belongs to sessions.
+/// The files of sessions.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFiles {
-    /// Their files in the vault.
+    /// The files in the vault.
     pub manifests: Vec<Manifest>,
-    /// What they are known by.
+    /// The hashes of the sessions' names.
     pub names: Vec<NameHash>,
 }
 
-/// Finds what belongs to the sessions of some files: all of their files, among those that the vault has.
+/// Finds all files in the vault that belong to the same sessions as the given files.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result<SessionFiles, ForgetError> {
     let mut names = BTreeSet::new();
     let mut slugs = BTreeSet::new();
@@ -55,14 +55,15 @@ pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result
     Ok(found)
 }
 
-/// Tells whether a file is what was typed in Copilot, which former versions kept: nobody can take a session out of it.
+/// Tells whether a file is Copilot's command history, which earlier versions recorded: a single session cannot be
+/// removed from it.
 fn is_typed_in_copilot(manifest: &Manifest) -> bool {
     let names = manifest.info.path.0.iter().map(|name| name.to_string_lossy().into_owned());
     manifest.info.provider.as_deref() == Some("copilot")
         && names.into_iter().any(|name| name.starts_with("command-history-state"))
 }
 
-/// Returns what the sessions are known by that a file has something of. A file of several sessions is of none of them.
+/// Returns the hashes of the sessions that a file belongs to. A shared file belongs to none.
 fn names_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<NameHash>, ForgetError> {
     if SharedFileFormat::of(&manifest.info).is_some() || connection_of(manifest).is_some() {
         return Ok(Vec::new());
@@ -74,7 +75,7 @@ fn head_of_transcript(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, For
     if manifest.info.role == Role::Transcript { head_in_vault(vault, manifest) } else { Ok(Vec::new()) }
 }
 
-/// Reads the beginning of what a file holds now, unpacked. One that is damaged has none.
+/// Reads the beginning of a file's last generation, unpacked. A damaged file gives what can be read.
 fn head_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, ForgetError> {
     let (mut head, mut unpacker) = (Vec::new(), Unpacker::default());
     let Some(last) = manifest.generation_last() else { return Ok(head) };
@@ -88,10 +89,10 @@ fn head_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>, ForgetEr
     }
 }
 
-/// Finds the files of a project, by its directory, with all that is below it, or as its agent names it.
+/// Finds the files of a project, by its directory with everything below it, or by the agent's name for it.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub fn files_of_project(
     vault: &Vault,
     all: &[Manifest],
@@ -99,9 +100,9 @@ pub fn files_of_project(
 ) -> Result<Vec<Manifest>, ForgetError> {
     let gemini = gemini_dirs(vault, all)?;
     let mut named = BTreeSet::new();
-    // What an agent keeps for a project and not for a session goes if nothing else of the project stays.
+    // Files of a project as a whole are forgotten only if no transcript of the project stays.
     let mut staying = BTreeSet::new();
-    // What was said over a connection is found by its threads.
+    // Connections are found by their threads.
     for manifest in all.iter().filter(|manifest| connection_of(manifest).is_none()) {
         let info = &manifest.info;
         let dir = match (info.provider.as_deref(), project_key(manifest)) {
@@ -128,7 +129,7 @@ pub fn files_of_project(
     Ok(all.iter().filter(is_its).cloned().collect())
 }
 
-/// What an agent calls a project, in one of its homes.
+/// The provider, home and name of a project.
 type ProjectKey = (Option<String>, Option<PathBuf>, String);
 
 fn project_key(manifest: &Manifest) -> Option<ProjectKey> {
@@ -137,7 +138,7 @@ fn project_key(manifest: &Manifest) -> Option<ProjectKey> {
     Some((info.provider.clone(), info.home.clone().map(|home| home.0), name))
 }
 
-/// Finds the directories of Gemini's projects, by the files in which the agent has written them down.
+/// Finds the directories of Gemini's projects in the files where the agent records them.
 fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<ProjectKey, String>, ForgetError> {
     #[derive(serde::Deserialize)]
     struct Projects {
@@ -165,23 +166,23 @@ fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<ProjectKey, S
     Ok(dirs)
 }
 
-/// Which pieces of shared files go.
+/// Which pieces of shared files are forgotten.
 #[derive(Clone, Debug, Default)]
 pub struct PieceFilter {
-    /// Those of these sessions.
+    /// Pieces of these sessions.
     pub names: HashSet<NameHash>,
-    /// Those of this project.
+    /// Pieces of this project.
     pub project: Option<String>,
-    /// Those that name no session, and say what was typed in one in this directory.
+    /// Pieces without a session that have the directory and text of a prompt.
     pub prompts: HashSet<(String, String)>,
-    /// Those that name no session, and were typed in this directory while one went on, in milliseconds since 1970.
+    /// Pieces without a session that have this directory and a time in this range, in milliseconds since 1970.
     pub spans: Vec<(String, f64, f64)>,
-    /// Those that name no session, from before this time, in milliseconds since 1970.
+    /// Pieces without a session from before this time, in milliseconds since 1970.
     pub before_ms: Option<f64>,
 }
 
 impl PieceFilter {
-    /// Tells whether a piece goes, and whether it is known by itself alone: it names no session.
+    /// Returns whether a piece is forgotten, and whether its own hash has to be recorded because it names no session.
     fn judge(&self, piece: &SharedFilePiece<'_>) -> (bool, bool) {
         let name = piece.session.as_ref().map(|session| NameHash::of_session(session));
         if name.is_some_and(|name| self.names.contains(&name)) {
@@ -203,21 +204,21 @@ impl PieceFilter {
     }
 }
 
-/// A file of several sessions that loses pieces.
+/// A shared file that loses pieces.
 #[derive(Clone, Debug)]
 pub struct SharedFile {
     /// The file.
     pub manifest: Manifest,
-    /// How many pieces of it go, in all its generations.
+    /// How many pieces it loses, over all generations.
     pub pieces: u64,
-    /// What those are known by that name no session.
+    /// The hashes of the pieces that name no session.
     pub names: Vec<NameHash>,
 }
 
-/// Finds the files that lose pieces, among those that the vault has.
+/// Finds the shared files in the vault that lose pieces.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub fn shared_files(
     vault: &Vault,
     all: &[Manifest],
@@ -244,7 +245,7 @@ pub fn shared_files(
     Ok(found)
 }
 
-/// Takes pieces out of a generation. One that cannot be read as what it is goes as a whole, if something else does.
+/// Removes pieces from a generation. A generation without the expected form is removed as a whole.
 fn take_out(mixed: SharedFileFormat, bytes: Vec<u8>, pieces: &PieceFilter, file: &mut SharedFile) -> Vec<u8> {
     let (mut count, mut names) = (0, Vec::new());
     let mut keep = |piece: &SharedFilePiece<'_>| {
@@ -263,10 +264,10 @@ fn take_out(mixed: SharedFileFormat, bytes: Vec<u8>, pieces: &PieceFilter, file:
     }
 }
 
-/// Takes the pieces out of files of the vault. What stood there is gone with the next sweep.
+/// Removes pieces from files of the vault. The next sweep deletes the old bytes.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub(super) fn rewrite_shared(
     vault: &std::sync::Arc<Vault>,
     files: &[SharedFile],
@@ -277,7 +278,7 @@ pub(super) fn rewrite_shared(
         return Ok(());
     }
     vault.sweep_later(now)?;
-    // Before they go: whoever is cut short here, and asked again, does not find them any more.
+    // Before they are removed: a second attempt after an interruption would not find them.
     let names: Vec<NameHash> = files.iter().flat_map(|file| file.names.iter().copied()).collect();
     vault.leave_out(&names, why, now)?;
     for file in files {

@@ -15,24 +15,24 @@ use super::cursors;
 use super::error::SourceError;
 use super::source::runs_named;
 
-/// A name that more files have than these tells nothing of any of them.
+/// A file name that more files share than this does not identify any of them.
 const NAMESAKES_MAX: usize = 4;
 
-/// What is known of a source that nobody writes at the moment.
+/// What is known about a source that no process is writing.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownSource {
     pub(crate) id: SourceId,
     /// Where it was last.
     pub(crate) path: PathBuf,
-    /// Whose it is, as far as that was found out.
+    /// Its provider, if known.
     pub(crate) provider: Option<String>,
-    /// How far it was read, if its owner came to its end.
+    /// How far it was read, if its last owner reached the end.
     pub(crate) cursor: Option<Cursor>,
-    /// Whether all that was read was made into events, as far as they are wanted.
+    /// Whether everything that was read has become events, where events are wanted.
     pub(crate) is_done: bool,
-    /// Whether an older adapter has derived its runs.
+    /// Whether an older adapter derived its runs.
     pub(crate) is_older: bool,
-    /// The runs that have to be there.
+    /// The runs that have to exist.
     runs: Vec<RunId>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Reads all manifests. One that is damaged is told and takes nothing from the others.
+    /// Reads all manifests. A damaged one is logged and skipped.
     pub(crate) fn load(vault: &Vault) -> Result<Self, SourceError> {
         let mut catalog = Self::default();
         for id in vault.sources().map_err(SourceError::Catalog)? {
@@ -62,9 +62,8 @@ impl Catalog {
         self.known.get(plain_name(path))
     }
 
-    /// Returns the sources that a file may be, which was elsewhere when it was last seen and is not there any more: by
-    /// its number, which may have been given to another file since, and by its name, as nobody writes numbers down who is
-    /// killed.
+    /// Returns the sources that a moved file may belong to: those whose last path is gone and that have the same inode
+    /// or the same file name. The inode may have been reused, and a process that was killed did not save it.
     pub(crate) fn may_be(&self, path: &Path, file: FileId) -> Vec<KnownSource> {
         let name = plain_name(path).file_name();
         let named = name.and_then(|name| self.by_name.get(name)).filter(|named| named.len() <= NAMESAKES_MAX);
@@ -93,7 +92,7 @@ impl Catalog {
         self.known.insert(key, known);
     }
 
-    /// Forgets where a source was that is elsewhere now.
+    /// Removes the former path of a source that has moved.
     pub(crate) fn moved_from(&mut self, path: &Path) {
         let key = plain_name(path);
         self.known.remove(key);
@@ -107,12 +106,12 @@ impl Catalog {
         }
     }
 
-    /// Tells whether an older adapter has derived the runs of any source but those that are left as they are.
+    /// Tells whether an older adapter derived the runs of any source that is not given up.
     pub(crate) fn has_older(&self, is_given_up: impl Fn(SourceId) -> bool) -> bool {
         self.known.values().any(|known| known.is_older && !is_given_up(known.id))
     }
 
-    /// Tells whether a run may be missing that a source was made into, but those that are left as they are.
+    /// Tells whether a run of any source that is not given up may be missing.
     pub(crate) fn has_missing(&self, store: &Store, is_given_up: impl Fn(SourceId) -> bool) -> bool {
         let Ok(there) = store.runs() else { return false };
         let there: HashSet<RunId> = there.into_iter().collect();
@@ -120,7 +119,7 @@ impl Catalog {
         self.known.values().any(|known| is_missing(known) && !is_given_up(known.id))
     }
 
-    /// Returns where all of them were last.
+    /// Returns the last paths of all sources.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.known.values().map(|known| &known.path)
     }
@@ -130,7 +129,7 @@ impl Catalog {
     }
 }
 
-/// Returns when a source's file was last written to, as far as its owner has seen.
+/// Returns when a source's file was last written to, as far as recorded.
 #[must_use]
 pub fn last_written(manifest: &Manifest) -> Option<jiff::Timestamp> {
     let cursor = manifest.cursor.as_deref().and_then(cursors::read)?;
@@ -156,19 +155,19 @@ impl KnownSource {
     }
 }
 
-/// Tells whether an older adapter was the last to derive the runs of a source.
+/// Tells whether the runs of a source were last derived by an older adapter.
 pub(crate) fn is_older(manifest: &Manifest) -> bool {
     manifest.adapted.as_ref().is_some_and(|adapted| adapter_age(&adapted.adapter) == AdapterAge::Older)
 }
 
-/// Returns the runs that have to be there, because a source was made into them: none where something was taken out of it, or
-/// where a newer `steno` has done it, which alone can do it again.
+/// Returns the runs that must exist because a source was made into them. A filtered source has none, nor one that a
+/// newer `steno` derived: only that version can derive it again.
 pub(crate) fn runs_expected(manifest: &Manifest) -> Vec<RunId> {
     let age = manifest.adapted.as_ref().map_or(AdapterAge::Unknown, |adapted| adapter_age(&adapted.adapter));
     if manifest.info.is_filtered || age == AdapterAge::Newer { Vec::new() } else { runs_named(manifest) }
 }
 
-/// Returns the ids that sources which were first seen at a path can have, in turn.
+/// Returns the possible ids of sources that were first seen at a path, in order.
 pub(crate) fn ids_at(path: &Path) -> impl Iterator<Item = SourceId> {
     (0..).map(|turn| SourceId::derive(plain_name(path), turn))
 }
@@ -178,8 +177,8 @@ pub(crate) fn first_id_at(path: &Path) -> SourceId {
     SourceId::derive(plain_name(path), 0)
 }
 
-/// Tells whether two paths have one name that no other file has, as it has a UUID in it: whatever has become of its
-/// content, it is one session's.
+/// Tells whether two paths have the same file name with a UUID in it. They belong to the same session, even if the
+/// content differs.
 pub(crate) fn is_named_alone(path: &Path, other: &Path) -> bool {
     const UUID_LEN: usize = uuid::fmt::Hyphenated::LENGTH;
     let name = |path| plain_name(path).file_name().map(OsStr::as_bytes);
@@ -187,8 +186,8 @@ pub(crate) fn is_named_alone(path: &Path, other: &Path) -> bool {
     name(path) == name(other) && name(path).is_some_and(|name| name.windows(UUID_LEN).any(is_uuid))
 }
 
-/// Returns the path that a file has when it is not compressed. Codex compresses a session's file and unpacks it again
-/// before it goes on: under both names it is one source.
+/// Returns the path of a file when it is not compressed. Codex compresses a session's file and unpacks it before it
+/// continues: both names are one source.
 pub(crate) fn plain_name(path: &Path) -> &Path {
     let bytes = path.as_os_str().as_bytes();
     match bytes.strip_suffix(b".zst").filter(|plain| plain.ends_with(b".jsonl")) {
@@ -197,7 +196,7 @@ pub(crate) fn plain_name(path: &Path) -> &Path {
     }
 }
 
-/// Returns the path that a file has when it is compressed; `None` for those that never are.
+/// Returns the path of a file when it is compressed; `None` for files that are never compressed.
 pub(crate) fn packed_name(path: &Path) -> Option<PathBuf> {
     let bytes = path.as_os_str().as_bytes();
     bytes.ends_with(b".jsonl").then(|| PathBuf::from(OsString::from_vec([bytes, b".zst"].concat())))

@@ -1,4 +1,4 @@
-//! How much of agents' files the archive has, without changing anything.
+//! How much of agents' files is recorded. Changes nothing.
 
 use std::collections::HashSet;
 
@@ -7,23 +7,23 @@ use steno_vault::{SourceId, Vault};
 use super::catalog::{Catalog, ids_at};
 use super::{SourceError, SourceFile, is_left_out};
 
-/// Whether the archive has a file.
+/// Whether a file is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// It has nothing of it.
+    /// Nothing of it is recorded.
     New,
-    /// The file has changed since, or is being recorded.
+    /// The file has changed since it was recorded, or is being recorded.
     Behind,
-    /// It has all of it.
+    /// All of it is recorded.
     Current,
-    /// It was forgotten, and is left alone.
+    /// It was forgotten, and is not recorded.
     Forgotten,
 }
 
-/// Tells of each file whether the archive has it.
+/// Returns for each file whether it is recorded.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub fn coverage(vault: &Vault, files: &[SourceFile]) -> Result<Vec<Coverage>, SourceError> {
     let catalog = Catalog::load(vault)?;
     let forgotten = vault.tombstones().map_err(SourceError::Catalog)?;
@@ -35,7 +35,7 @@ pub fn coverage(vault: &Vault, files: &[SourceFile]) -> Result<Vec<Coverage>, So
     let of = |file: &SourceFile| match catalog.at(file.path()) {
         None if is_forgotten(file) => Coverage::Forgotten,
         None => Coverage::New,
-        // By its length alone: a file that was touched or given back since is told apart when it is recorded.
+        // Compares only the length. Recording also detects a file that was rewritten with the same length.
         Some(known) if known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes) => {
             Coverage::Current
         }

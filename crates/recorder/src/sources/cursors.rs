@@ -1,38 +1,38 @@
-//! How far a file was read, as it stands in a manifest.
+//! How far a file was read, as stored in a manifest.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use steno_capture::tail::{Cursor, FileId, MARK_BYTES_MAX, Mark, Stamp};
 
-/// A cursor in words that outlive the process. Every source has one, so what goes without saying is left out.
+/// A cursor as it is stored. Every source has one, so fields with the usual value are left out.
 #[derive(Serialize, Deserialize)]
 struct StoredCursor {
     generation: u32,
     offset: u64,
     whole: String,
-    /// As long as a head can be, if it is not said.
+    /// The maximum length of a head if absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     head_bytes: Option<u64>,
     head: String,
     device: u64,
     inode: u64,
-    /// Up to the offset, if it is not said.
+    /// Equal to the offset if absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     size_bytes: Option<u64>,
     modified_ns: i64,
-    /// When it was modified, if it is not said.
+    /// Equal to `modified_ns` if absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     changed_ns: Option<i64>,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     settled: bool,
 }
 
-/// Says a value where it is not the usual one.
+/// Returns the value unless it is the usual one.
 fn unusual<T: PartialEq>(value: T, usual: &T) -> Option<T> {
     Some(value).filter(|value| value != usual)
 }
 
-/// Writes a cursor down.
+/// Encodes a cursor.
 pub(crate) fn write(cursor: &Cursor) -> Box<RawValue> {
     let Cursor { generation, head, whole, stamp } = cursor;
     let written = StoredCursor {
@@ -51,7 +51,7 @@ pub(crate) fn write(cursor: &Cursor) -> Box<RawValue> {
     serde_json::value::to_raw_value(&written).expect("our own records are strings and numbers")
 }
 
-/// Reads a cursor; `None` when it is none of ours.
+/// Decodes a cursor; `None` if it does not have our form.
 pub(crate) fn read(raw: &RawValue) -> Option<Cursor> {
     let written: StoredCursor = serde_json::from_str(raw.get()).ok()?;
     Some(Cursor {
@@ -76,8 +76,8 @@ fn mark(len_bytes: u64, hex: &str) -> Option<Mark> {
     Some(Mark { len_bytes, hash: *blake3::Hash::from_hex(hex).ok()?.as_bytes() })
 }
 
-/// Makes the cursor of bytes that are in the vault and whose file has not been looked at: whoever goes on from it
-/// compares all of them.
+/// Builds the cursor for bytes of the vault without looking at their file. Resuming from it compares all bytes with the
+/// file.
 pub(crate) struct CursorBuilder {
     generation: u32,
     head: Vec<u8>,
@@ -86,7 +86,7 @@ pub(crate) struct CursorBuilder {
 }
 
 impl CursorBuilder {
-    /// Begins with no byte of a generation.
+    /// Begins a generation with no bytes.
     pub(crate) fn new(generation: u32) -> Self {
         Self { generation, head: Vec::new(), whole: blake3::Hasher::new(), len: 0 }
     }

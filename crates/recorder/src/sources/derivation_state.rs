@@ -1,4 +1,4 @@
-//! What a store was derived with, written down so that nobody has to look at every run again.
+//! The adapters that a store was derived with, saved so that not every run has to be checked again.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use steno_adapters::adapter_versions;
 use steno_disk::{Disk, StorePath, read_full, replace_file};
 use steno_vault::SourceId;
 
-/// How much of the file is read.
+/// The most bytes that are read of the file.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 /// The content of `derived.json`.
@@ -15,13 +15,13 @@ const FILE_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) struct DerivationState {
     /// The adapters that the whole store was derived with.
     adapters: Vec<String>,
-    /// Sources of which something could not be derived: the evidence or a transcript is damaged.
+    /// Sources that are given up: the evidence or a transcript is damaged.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     left: BTreeSet<String>,
 }
 
 impl DerivationState {
-    /// Reads what a store says. One that says nothing, or of other adapters, says nothing of ours.
+    /// Reads the state of a store. Without a state, or with one of other adapters, it is empty.
     pub(crate) fn read(disk: &dyn Disk) -> Self {
         let Ok(Some(file)) = disk.open_read(&path()) else { return Self::default() };
         let mut text = vec![0; FILE_BYTES_MAX];
@@ -35,12 +35,12 @@ impl DerivationState {
         self.adapters == adapter_versions()
     }
 
-    /// Tells whether something of a source could not be derived.
+    /// Tells whether a source is given up.
     pub(crate) fn is_given_up(&self, source: SourceId) -> bool {
         !self.left.is_empty() && self.left.contains(&source.to_string())
     }
 
-    /// Takes in whether something of a source could not be derived.
+    /// Sets whether a source is given up.
     pub(crate) fn set_given_up(&mut self, source: SourceId, is_given_up: bool) {
         if is_given_up {
             self.left.insert(source.to_string());
@@ -49,7 +49,7 @@ impl DerivationState {
         }
     }
 
-    /// Writes down that the whole store was derived with the adapters of this program.
+    /// Saves that the whole store was derived with the adapters of this program.
     pub(crate) fn write(&mut self, disk: &dyn Disk) -> std::io::Result<()> {
         self.adapters = adapter_versions().map(str::to_owned).to_vec();
         let text = serde_json::to_string(self).expect("our own records are strings and numbers");

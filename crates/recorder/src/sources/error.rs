@@ -1,4 +1,4 @@
-//! What can keep a source from being recorded.
+//! Why a source could not be recorded.
 
 use std::error::Error as StdError;
 use std::io;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use steno_model::RunId;
 
-/// What systems say when a process, or all of them together, has too many files open: `EMFILE` and `ENFILE`.
+/// The error codes for too many open files, of a process or of the system: `EMFILE` and `ENFILE`.
 const TOO_MANY_FILES: [i32; 2] = [24, 23];
 
-/// Why a source was not recorded. Nothing is lost by it: the source is taken up again where it was left.
+/// Why a source was not recorded. No data is lost: recording continues later where it stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// Its bytes could not be kept.
-    #[error("cannot keep `{}`", path.display())]
+    /// Its bytes could not be stored in the vault.
+    #[error("cannot store `{}`", path.display())]
     Vault {
         /// The file.
         path: PathBuf,
-        /// What the vault says.
+        /// An error of the vault.
         #[source]
         source: steno_vault::Error,
     },
@@ -27,26 +27,26 @@ pub enum SourceError {
     Journal {
         /// The file.
         path: PathBuf,
-        /// What the journal says.
+        /// An error of the journal.
         #[source]
         source: steno_journal::Error,
     },
-    /// Its runs were derived by an older adapter, and have to be derived anew first.
-    #[error("the runs of `{}` have to be derived anew first", path.display())]
+    /// Its runs were derived by an older adapter, and have to be derived again first.
+    #[error("the runs of `{}` have to be derived again first", path.display())]
     OlderAdapter {
         /// The file.
         path: PathBuf,
     },
-    /// A run is damaged, and cannot be made again.
-    #[error("run {run} is damaged, and the archive does not have the file that it was made from: {why}")]
+    /// A run is damaged and cannot be derived again.
+    #[error("run {run} is damaged, and the store does not have the file that it was made from: {why}")]
     NoEvidence {
         /// The run.
         run: RunId,
         /// What is wrong with it.
         why: String,
     },
-    /// The runs of the store could not be looked at.
-    #[error("cannot look at the runs")]
+    /// The runs of the store could not be read.
+    #[error("cannot read the runs")]
     Runs(#[source] steno_journal::Error),
     /// It could not be read.
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub enum SourceError {
     /// A pause could not be ended.
     #[error("cannot end the pause")]
     Pause(#[source] io::Error),
-    /// What the vault knows of its sources could not be read.
+    /// The manifests of the vault could not be read.
     #[error("cannot read the vault")]
     Catalog(#[source] steno_vault::Error),
 }
@@ -65,7 +65,7 @@ impl SourceError {
         move |source| Self::Vault { path, source }
     }
 
-    /// Tells whether another process has the source or one of its runs.
+    /// Tells whether another process holds the source or one of its runs.
     #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(
@@ -75,13 +75,13 @@ impl SourceError {
         )
     }
 
-    /// Tells whether the source was forgotten, and is not to be recorded again.
+    /// Tells whether the source was forgotten and must not be recorded again.
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
         matches!(self, Self::Vault { source: steno_vault::Error::Forgotten { .. }, .. })
     }
 
-    /// Tells whether what the vault has of the source is damaged.
+    /// Tells whether the source is damaged in the vault.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Vault { source, .. } if source.is_damage())
@@ -102,7 +102,7 @@ impl SourceError {
     pub fn is_too_many_files(&self) -> bool {
         let mut cause: Option<&dyn StdError> = Some(self);
         while let Some(error) = cause {
-            // The journal shares its errors between those who wait for one sync.
+            // The journal shares one error among all that wait for the same sync.
             let shared = error.downcast_ref::<Arc<io::Error>>().map(Arc::as_ref);
             let code = shared.or_else(|| error.downcast_ref()).and_then(io::Error::raw_os_error);
             if code.is_some_and(|code| TOO_MANY_FILES.contains(&code)) {

@@ -1,4 +1,4 @@
-//! What is left alone: projects and paths that somebody excluded.
+//! Projects and paths that the user excluded from recording.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -10,28 +10,28 @@ use steno_vault::SourceInfo;
 use super::SourceFile;
 use super::project_lookup::{Project, ProjectLookup};
 
-/// What is left alone: projects by name or directory, paths with all that is below them. `*` stands for anything.
+/// What is not recorded: projects by name or directory, and paths with everything below them. `*` matches any text.
 #[derive(Clone, Debug, Default)]
 pub struct Exclusions {
-    /// Projects, as their agent names them, or by a directory, with all that is below it.
+    /// Projects, by the agent's name for them or by a directory, with everything below it.
     pub projects: Vec<String>,
     /// Files or directories.
     pub paths: Vec<String>,
 }
 
-/// Whether a file is archived.
+/// Whether a file is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is.
+    /// It is recorded.
     Included,
     /// It is excluded.
     Excluded,
-    /// Projects are excluded, and it is not known to which project it belongs: it is left alone.
+    /// Projects are excluded and its project is unknown, so it is not recorded.
     Unknown,
 }
 
 impl Exclusions {
-    /// Takes patterns as somebody wrote them. A directory counts also under the name that it has without links.
+    /// Takes the user's patterns. A directory also matches by its path without symbolic links.
     #[must_use]
     pub fn new(projects: &[String], paths: &[String]) -> Self {
         let both = |pattern: &String| {
@@ -46,7 +46,7 @@ impl Exclusions {
         }
     }
 
-    /// Tells whether a file is archived.
+    /// Decides whether a file is recorded.
     pub(crate) fn judge(&self, file: &SourceFile, membership: &ProjectLookup) -> Verdict {
         if self.names_path(file.path()) {
             return Verdict::Excluded;
@@ -57,7 +57,7 @@ impl Exclusions {
         self.judge_project(&membership.of(&file.info))
     }
 
-    /// Tells whether the sessions in a directory are archived.
+    /// Decides whether the sessions in a directory are recorded.
     #[must_use]
     pub fn judge_dir(&self, dir: Option<&str>) -> Verdict {
         if self.projects.is_empty() { Verdict::Included } else { self.judge_names(None, dir) }
@@ -65,7 +65,7 @@ impl Exclusions {
 
     pub(crate) fn judge_project(&self, project: &Project) -> Verdict {
         match project {
-            // Each piece of it is judged by itself.
+            // Each piece of it is judged separately.
             Project::Several => Verdict::Included,
             Project::Unknown => Verdict::Unknown,
             Project::One { name, dir } => self.judge_names(name.as_deref(), dir.as_deref()),
@@ -73,7 +73,7 @@ impl Exclusions {
     }
 
     fn judge_names(&self, name: Option<&str>, dir: Option<&str>) -> Verdict {
-        // A directory is exact, and Claude's name for it is not; but the name counts where the two do not fit.
+        // A directory is exact and Claude's name for it is not, but the name counts if the two do not match.
         let fits = dir.zip(name).is_some_and(|(dir, name)| claude_name(plain(dir)) == name);
         let is_named = |pattern: &String| {
             let by_name = |name| names_project(pattern, name) || may_name_below(pattern, name);
@@ -84,14 +84,14 @@ impl Exclusions {
         if self.projects.iter().any(is_named) {
             return Verdict::Excluded;
         }
-        // A name of a project does not say which directory it is, unless the name is all that was asked for.
+        // A project's name does not give its directory; it is enough only if no pattern is a directory.
         let is_known = dir.is_some()
             || name.is_some_and(is_claude_name)
             || !self.projects.iter().any(|pattern| is_dir(pattern));
         if is_known && (dir.is_some() || name.is_some()) { Verdict::Included } else { Verdict::Unknown }
     }
 
-    /// Tells whether a path is excluded, or lies below one that is.
+    /// Tells whether a path is excluded, or is below an excluded path.
     #[must_use]
     pub fn names_path(&self, path: &Path) -> bool {
         let path = path.to_string_lossy();
@@ -99,8 +99,7 @@ impl Exclusions {
     }
 }
 
-/// Tells whether a project is the one that somebody means, by the agent's name for it or by a directory at or below
-/// the one that was named.
+/// Tells whether a project matches a pattern: by the agent's name for it, or by a directory at or below the pattern.
 #[must_use]
 pub fn is_project(pattern: &str, info: &SourceInfo, dir: Option<&str>) -> bool {
     let is_named = |pattern: &str| {
@@ -112,7 +111,7 @@ pub fn is_project(pattern: &str, info: &SourceInfo, dir: Option<&str>) -> bool {
     is_named(pattern) || std::fs::canonicalize(pattern).is_ok_and(|real| is_named(&real.to_string_lossy()))
 }
 
-/// Tells whether a directory is that of a project that somebody means, or lies below it.
+/// Tells whether a directory is at or below a project's directory.
 #[must_use]
 pub fn is_in_project(pattern: &str, dir: &str) -> bool {
     names_dir(pattern, dir)
@@ -129,7 +128,7 @@ fn plain(pattern: &str) -> &str {
     if trimmed.is_empty() { pattern } else { trimmed }
 }
 
-/// Returns a path without what means nothing in it: `//`, `/./`, `/../` and slashes at its end.
+/// Returns a path without `//`, `/./`, `/../` and trailing slashes.
 fn normal(path: &str) -> Cow<'_, str> {
     if !path.contains("//") && !path.contains("/.") {
         return plain(path).into();
@@ -146,7 +145,7 @@ fn normal(path: &str) -> Cow<'_, str> {
     format!("{root}{}", parts.join("/")).into()
 }
 
-/// Tells whether a directory is what a pattern names, or lies below it, under its own name or without links.
+/// Tells whether a directory matches a pattern or is below it, as given or without symbolic links.
 pub(crate) fn names_dir(pattern: &str, dir: &str) -> bool {
     let pattern = &*normal(pattern);
     if !pattern.starts_with(['/', '*']) {
@@ -157,7 +156,7 @@ pub(crate) fn names_dir(pattern: &str, dir: &str) -> bool {
     is_named(dir) || std::fs::canonicalize(dir).is_ok_and(|real| is_named(&real.to_string_lossy()))
 }
 
-/// Tells whether a project has the name that a pattern says, or that its agent would give to the directory.
+/// Tells whether a project's name matches a pattern, or is the agent's name for the pattern's directory.
 fn names_project(pattern: &str, name: &str) -> bool {
     let pattern = plain(pattern);
     let is_hash = || {
@@ -166,7 +165,7 @@ fn names_project(pattern: &str, name: &str) -> bool {
     matches(pattern, name) || is_dir(pattern) && matches(&claude_name(pattern), name) || is_hash()
 }
 
-/// Tells whether the name that Claude Code gives to a project may be that of a directory below the one that is named.
+/// Tells whether Claude Code's name for a project may be that of a directory below the pattern.
 fn may_name_below(pattern: &str, name: &str) -> bool {
     is_dir(pattern) && matches(&format!("{}-*", claude_name(plain(pattern))), name)
 }
@@ -190,13 +189,13 @@ fn is_at_or_below(pattern: &str, path: &str) -> bool {
     matches(pattern, path) || matches(&format!("{pattern}/*"), path)
 }
 
-/// Tells whether a text is what a pattern says, in which `*` stands for anything.
+/// Tells whether a text matches a pattern in which `*` matches any text.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let mut last = None;
     for part in parts {
-        // All but the last part may stand at the first place where they are found.
+        // All parts but the last can match at their first occurrence.
         if let Some(middle) = last.replace(part) {
             let Some((_, after)) = rest.split_once(middle) else { return false };
             rest = after;
@@ -240,7 +239,7 @@ mod tests {
             check(pattern, None, Some("/src/secret/deep/er"), Excluded);
             check(pattern, None, Some("/src/other"), Included);
             check(pattern, Some("-src-secret"), None, Excluded);
-            // It may be `/src/secret/plans`, and nothing says that it is not.
+            // It may be `/src/secret/plans`.
             check(pattern, Some("-src-secret-plans"), None, Excluded);
             check(pattern, None, None, Unknown);
             check(pattern, Some("shop"), None, Unknown);

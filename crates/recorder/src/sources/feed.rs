@@ -1,4 +1,4 @@
-//! From a source's bytes to its adapter: unpacked where they are compressed, and recognised by content.
+//! Passes a source's bytes to its adapter: unpacks compressed ones and recognises the adapter by content.
 
 use serde::de::IgnoredAny;
 use steno_adapters::{Adapter, HEAD_BYTES_MAX, Sink, Source, Surface, open, sniff};
@@ -8,28 +8,28 @@ use steno_model::{Frame, Lane, Packing, Timestamp};
 /// The bytes of one source on their way to its adapter.
 pub(crate) struct Feed {
     source: Source,
-    /// Whether they are to be understood, and not only counted.
+    /// Whether the bytes go to an adapter at all.
     is_wanted: bool,
     stage: Stage,
     unpacker: Unpacker,
     /// How the generation is packed.
     packing: Option<Packing>,
     generation: u32,
-    /// How many unpacked bytes of the generation have come.
+    /// How many unpacked bytes of the generation were fed.
     offset: u64,
 }
 
 enum Stage {
-    /// It is not known yet whose they are.
+    /// The adapter is not known yet.
     Waiting {
-        /// What has come so far.
+        /// The bytes so far.
         head: Vec<u8>,
-        /// From how many bytes on it is worth to look again.
+        /// The number of bytes at which to sniff again.
         look_at: usize,
     },
     /// Their adapter reads them.
     Reading { adapter: Box<Adapter>, surface: Surface },
-    /// They are nobody's that an adapter reads.
+    /// No adapter reads them.
     Unread,
 }
 
@@ -40,7 +40,7 @@ impl Stage {
 }
 
 impl Feed {
-    /// Begins with a source's first generation. One that is not to be understood is only counted.
+    /// Begins with a source's first generation.
     pub(crate) fn new(source: Source, is_wanted: bool) -> Self {
         let stage = if is_wanted { Stage::begin() } else { Stage::Unread };
         Self {
@@ -62,7 +62,7 @@ impl Feed {
         }
     }
 
-    /// Returns whose the source is, once it is known.
+    /// Returns the source's provider, once it is known.
     pub(crate) fn provider(&self) -> Option<&'static str> {
         match &self.stage {
             Stage::Reading { surface, .. } => Some(surface.provider()),
@@ -70,12 +70,12 @@ impl Feed {
         }
     }
 
-    /// Tells whether more bytes are needed to know whose the source is.
+    /// Tells whether more bytes are needed to recognise the source.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Waiting { .. })
     }
 
-    /// Makes nothing more of the source.
+    /// Stops passing the source to an adapter.
     pub(crate) fn give_up(&mut self) {
         self.stage = Stage::Unread;
     }
@@ -96,7 +96,7 @@ impl Feed {
         }
         let mut unpacker = std::mem::take(&mut self.unpacker);
         self.packing = unpacker.packing(bytes);
-        // What cannot be unpacked any further is kept as it is, and nothing more is made of it.
+        // Bytes that cannot be unpacked stay in the vault, and give no events.
         unpacker.unpack(bytes, &mut |plain| self.take_plain(plain, captured, sink)).ok();
         self.unpacker = unpacker;
     }
@@ -106,7 +106,7 @@ impl Feed {
         self.offset = 0;
         self.unpacker = Unpacker::default();
         match &self.stage {
-            // What is in the file's place now may be somebody's.
+            // The new generation may be recognised even if the last one was not.
             Stage::Waiting { .. } | Stage::Unread if self.is_wanted => self.stage = Stage::begin(),
             Stage::Waiting { .. } | Stage::Unread | Stage::Reading { .. } => {}
         }
@@ -128,7 +128,7 @@ impl Feed {
             }
             Stage::Waiting { head, look_at } => {
                 head.extend_from_slice(plain);
-                // Whole lines alone: the beginning of one may look like another agent's.
+                // Only whole lines: the beginning of one may look like another agent's.
                 let whole = whole_lines(head);
                 if whole >= *look_at {
                     *look_at = 2 * whole;
@@ -140,7 +140,7 @@ impl Feed {
         }
     }
 
-    /// Looks at the first `len` bytes that came; once they tell whose they are, all that came is read.
+    /// Sniffs the first `len` bytes; once they are recognised, feeds everything so far.
     fn recognise(&mut self, len: usize, captured: Option<&Timestamp>, sink: &mut dyn Sink) {
         let Stage::Waiting { head, .. } = &mut self.stage else { return };
         let Some(sniffed) = sniff(&head[..len]) else { return };
@@ -164,7 +164,7 @@ impl Feed {
         }
     }
 
-    /// Reads what stands at the end without a newline, if it is whole. The source may go on.
+    /// Reads the last line even without a newline, if it is whole. The source may continue.
     pub(crate) fn pause(&mut self, captured: Option<&Timestamp>, sink: &mut dyn Sink) {
         if let Stage::Waiting { head, .. } = &self.stage {
             let whole = whole_lines(head);
@@ -177,7 +177,7 @@ impl Feed {
         }
     }
 
-    /// Ends the source, if it is a stream that was recorded: such a file does not go on. A session's own file may.
+    /// Ends the source if it is a recorded stream, which does not continue. A session's own file may continue.
     pub(crate) fn finish(&mut self, captured: Option<&Timestamp>, sink: &mut dyn Sink) {
         self.pause(captured, sink);
         let Stage::Reading { adapter, surface } = &mut self.stage else { return };
@@ -189,7 +189,7 @@ impl Feed {
         }
     }
 
-    /// Ends the source, whatever it is: nothing more is read of it.
+    /// Ends the source, of any kind.
     pub(crate) fn end(&mut self, captured: Option<&Timestamp>, sink: &mut dyn Sink) {
         self.pause(captured, sink);
         if let Stage::Reading { adapter, .. } = &mut self.stage {
@@ -206,7 +206,7 @@ impl Feed {
     }
 }
 
-/// Returns how many bytes the lines have that are whole.
+/// Returns the length of the whole lines in bytes.
 fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

@@ -1,7 +1,7 @@
-//! Follows files as they grow, until it is told to stop.
+//! Follows files as they grow, until asked to stop.
 //!
-//! A source that has something new is taken up, and let go again when it has been quiet for a while: a process holds few
-//! files open however many there are, and another process can take over what this one leaves.
+//! A source is opened when it has new bytes, and closed when it has been quiet for a while. So a process holds few
+//! files open, and another process can continue with the others.
 
 mod pause;
 
@@ -24,45 +24,43 @@ use super::retries::{HELD_WAIT, Retries};
 use super::source::{OPEN_FILES_MAX, OpenSource, Pace, ReadOutcome};
 use super::{RecordingCounts, SourceError, SourceFile, SourceRecorder, is_unchanged};
 
-/// After how long without news a source is let go.
+/// A source without new bytes is closed after this time.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
-/// How many sources are held at a time, unless fewer are to be. When more are busy at once they take turns, each taken up
-/// again from the vault.
+/// The most sources that are open at a time. If more grow at once they take turns, each reopened from the vault.
 const HELD_MAX: usize = 64;
-/// How many files are open beside those of the sources that are held: what watches, the pack, and what is opened for a
-/// moment.
+/// How many files are open besides those of open sources: the watch, the pack, and files that are opened briefly.
 const OPEN_FILES_BESIDE: usize = 20;
-/// How many looks one source has before it is another's turn.
+/// How many reads one source gets before the next source.
 const LOOKS_PER_TURN: usize = 32;
-/// After how long without news the pack is closed, so that others can rely on it.
+/// The pack is closed after this time without new bytes, so that others can rely on it.
 const SETTLE_AFTER: Duration = Duration::from_secs(5);
-/// How long to wait at most before looking after those that are quiet, and for new homes.
+/// The longest wait before checking for quiet sources and new homes.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long is looked for what is new after somebody said stop, unless another time is set.
+/// How long the last round may take after a stop, unless another time is set.
 const LAST_ROUND_MAX: Duration = Duration::from_secs(5);
 
-/// Hears how following goes on, and says when to stop.
+/// Receives the events of following, and says when to stop.
 pub trait FollowObserver {
     /// Tells whether to stop.
     fn is_stopped(&self) -> bool;
 
-    /// Tells whether recording is paused: files are left alone until it is not.
+    /// Tells whether recording is paused: no file is read meanwhile.
     fn is_paused(&self) -> bool {
         false
     }
 
-    /// Returns the agents' homes that are there now. One that is new is followed from then on.
+    /// Returns the agents' homes that exist now. A new one is followed from then on.
     fn homes(&self) -> Vec<Home> {
         Vec::new()
     }
 
-    /// Another process follows into the store too: what it records is left to it.
+    /// Another process follows into the same store: its sources are left to it.
     fn other_follower(&mut self, _other: FollowerProcess) {}
 
-    /// The other process has ended, and what it recorded is taken over.
+    /// The other process has ended, and its sources are taken over.
     fn taken_over(&mut self) {}
 
-    /// Everything that was there when following began is recorded, and what comes is waited for.
+    /// Everything that existed when following began is recorded; now it waits for changes.
     fn ready(&mut self) {}
 
     /// Events of a file were recorded.
@@ -72,7 +70,7 @@ pub trait FollowObserver {
     fn failed(&mut self, path: &Path, error: &SourceError);
 }
 
-/// A source that is held.
+/// An open source.
 struct FollowedSource {
     source: OpenSource,
     news: Instant,
@@ -80,7 +78,7 @@ struct FollowedSource {
 }
 
 impl FollowedSource {
-    /// Tells of the events that are new.
+    /// Reports new events.
     fn tell(&mut self, watcher: &mut dyn FollowObserver) {
         let (events, _) = self.source.events();
         if events > self.events {
@@ -90,19 +88,19 @@ impl FollowedSource {
     }
 }
 
-/// Follows what is in some places.
+/// Follows the files of some locations.
 pub struct SourceFollower<'a> {
-    archive: &'a mut SourceRecorder,
+    recorder: &'a mut SourceRecorder,
     places: SourceLocations,
     watch: Watch,
     held: HashMap<PathBuf, FollowedSource>,
-    /// What has to be looked at.
+    /// Files to read now.
     due: BTreeSet<PathBuf>,
-    /// What has to be looked at later.
+    /// Files to read later.
     later: Retries,
-    /// Whether everything has to be listed again.
+    /// Whether all files have to be listed again.
     is_blind: bool,
-    /// When homes were last looked for.
+    /// When homes were last listed.
     homes_looked_for: Instant,
     presence: FollowerLock,
     news: Instant,
@@ -111,16 +109,16 @@ pub struct SourceFollower<'a> {
     open_files_max: usize,
     files: FileTally,
     health: RecordingCounts,
-    /// The pause that is on, if what is written meanwhile is to be left out.
+    /// The current pause, if what is written during it is to be skipped.
     skipping: Option<Pause>,
 }
 
 impl<'a> SourceFollower<'a> {
     /// Begins to watch. Nothing is recorded before [`SourceFollower::run`].
-    pub fn new(archive: &'a mut SourceRecorder, places: SourceLocations, options: TailOptions) -> Self {
-        let presence = FollowerLock::new(Arc::clone(archive.disk()));
+    pub fn new(recorder: &'a mut SourceRecorder, places: SourceLocations, options: TailOptions) -> Self {
+        let presence = FollowerLock::new(Arc::clone(recorder.disk()));
         Self {
-            archive,
+            recorder,
             places,
             watch: Watch::new(options),
             held: HashMap::new(),
@@ -139,43 +137,43 @@ impl<'a> SourceFollower<'a> {
         }
     }
 
-    /// Sets how long is looked for what is new after somebody said stop.
+    /// Sets how long the last round may take after a stop.
     #[must_use]
     pub fn with_last_round(self, last_round_max: Duration) -> Self {
         Self { last_round_max, ..self }
     }
 
-    /// Sets how many files may be open. The fewer, the fewer sources are held at a time; one is in any case.
+    /// Sets how many files may be open. This limits the number of open sources; one is always possible.
     #[must_use]
     pub fn with_open_files(self, open_files_max: usize) -> Self {
         Self { open_files_max, ..self }
     }
 
-    /// Returns a handle that ends the waiting, for whoever wants to stop it.
+    /// Returns a handle that ends the wait, to stop following.
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.watch.waker()
     }
 
-    /// Returns how the watching is done.
+    /// Returns how files are watched.
     #[must_use]
     pub fn watching(&self) -> steno_capture::tail::Health {
         self.watch.health()
     }
 
-    /// Follows until the watcher says stop; then records what is there, lets go of everything, and returns what was done.
+    /// Follows until the observer says stop; then records what is there, closes everything, and returns the counts.
     ///
     /// # Errors
-    /// What the vault says when it is left in order.
+    /// An error of the vault when the pack is closed.
     pub fn run(mut self, watcher: &mut dyn FollowObserver) -> Result<RecordingCounts, SourceError> {
         let mut is_ready = false;
-        // A pause begins with a file there.
-        if let Some(store) = self.archive.disk().host_path(&StorePath::root()) {
+        // A pause begins with a file in this directory.
+        if let Some(store) = self.recorder.disk().host_path(&StorePath::root()) {
             self.watch.add_dir(&store);
         }
         while !watcher.is_stopped() {
             if self.is_paused(watcher) {
-                // What happens meanwhile is not kept in mind, but looked for afterwards.
+                // Changes during the pause are not collected; everything is listed afterwards.
                 self.let_go_of_all(watcher);
                 self.settle(watcher);
                 (self.due, self.is_blind) = (BTreeSet::new(), true);
@@ -187,14 +185,14 @@ impl<'a> SourceFollower<'a> {
                 }
             }
             let changes = self.watch.wait(self.patience());
-            self.hear(changes);
+            self.take_changes(changes);
         }
-        // Who stops before all that was there is recorded does not want to wait for it.
+        // If stopped before everything that existed is recorded, do not wait for the rest.
         if is_ready && !watcher.is_paused() {
             self.last_round(watcher);
         }
         self.let_go_of_all(watcher);
-        self.archive.settle()?;
+        self.recorder.settle()?;
         self.files.count(&mut self.health);
         if !watcher.is_paused() {
             self.health.files_unread = self.unread(is_ready);
@@ -202,7 +200,7 @@ impl<'a> SourceFollower<'a> {
         Ok(self.health)
     }
 
-    /// Looks at everything that is due, once: what has more is due again, after others had their turn.
+    /// Reads all due files once. A file with more bytes is due again after the others.
     fn round(&mut self, watcher: &mut dyn FollowObserver) {
         match self.presence.show() {
             FollowerChange::AsBefore => {}
@@ -214,7 +212,7 @@ impl<'a> SourceFollower<'a> {
         self.let_go_of_quiet(watcher);
     }
 
-    /// Looks at everything that is due, once, as long as it is not enough.
+    /// Reads all due files once, until `is_enough`.
     fn look_at_due(
         &mut self,
         watcher: &mut dyn FollowObserver,
@@ -229,7 +227,7 @@ impl<'a> SourceFollower<'a> {
         self.due.append(&mut due);
     }
 
-    /// Looks everywhere once more: agents write their last files while they end, and may have been stopped together
+    /// Lists everything once more: agents write their last files while they end, and may have been stopped together
     /// with us.
     fn last_round(&mut self, watcher: &mut dyn FollowObserver) {
         let begun = Instant::now();
@@ -242,7 +240,7 @@ impl<'a> SourceFollower<'a> {
         }
     }
 
-    /// Counts the files that have bytes which were not read. Who was never ready has not seen all of them.
+    /// Counts the files with unread bytes. If following was never ready, it has not seen all files.
     fn unread(&self, is_ready: bool) -> u64 {
         let listed = if is_ready { Vec::new() } else { self.places.list().files };
         let mut files: HashMap<PathBuf, SourceFile> =
@@ -250,11 +248,11 @@ impl<'a> SourceFollower<'a> {
         for path in self.due.iter().chain(self.later.paths()) {
             files.extend(self.places.at(path).map(|file| (path.clone(), file)));
         }
-        let is_left = |file: &&SourceFile| !self.files.is_held(file.path()) && self.archive.is_unread(file);
+        let is_left = |file: &&SourceFile| !self.files.is_held(file.path()) && self.recorder.is_unread(file);
         files.values().filter(is_left).count() as u64
     }
 
-    /// Finds out what is due.
+    /// Collects the due files.
     fn gather(&mut self, watcher: &dyn FollowObserver) {
         self.look_for_homes(watcher);
         if std::mem::take(&mut self.is_blind) {
@@ -263,7 +261,7 @@ impl<'a> SourceFollower<'a> {
         self.due.extend(self.later.take_due(Instant::now()));
     }
 
-    /// Takes in homes that were not there before: an agent makes its own when it runs for the first time.
+    /// Adds new homes: an agent creates its home when it runs for the first time.
     fn look_for_homes(&mut self, watcher: &dyn FollowObserver) {
         if !self.is_blind && self.homes_looked_for.elapsed() < WAIT_MAX {
             return;
@@ -278,7 +276,7 @@ impl<'a> SourceFollower<'a> {
         }
     }
 
-    fn hear(&mut self, changes: Changes) {
+    fn take_changes(&mut self, changes: Changes) {
         self.is_blind |= changes.overflow;
         for dir in changes.dirs {
             self.take_all(|places| places.list_below(&dir));
@@ -286,13 +284,13 @@ impl<'a> SourceFollower<'a> {
         self.due.extend(changes.paths);
     }
 
-    /// Takes in what is listed. Where that has directories that were not watched yet, it is listed once more: what was
-    /// made in them before the watch was set is told of by nobody.
+    /// Takes a listing. If it has directories that were not watched yet, lists once more: the watch does not report
+    /// files that were created before it was set.
     fn take_all(&mut self, list: impl Fn(&SourceLocations) -> SourceListing) {
         while self.take(list(&self.places)) {}
     }
 
-    /// Watches what was found, and has it looked at unless nothing is new; says whether directories are new.
+    /// Watches the listed files and makes changed ones due; returns whether directories are new.
     fn take(&mut self, found: SourceListing) -> bool {
         let mut has_new = false;
         for dir in &found.dirs {
@@ -301,7 +299,8 @@ impl<'a> SourceFollower<'a> {
         for file in found.files {
             self.watch.add_file(file.path());
             self.files.take(file.path(), FileOutcome::Listed);
-            let is_old = self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, &file));
+            let is_old =
+                self.recorder.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, &file));
             if !is_old {
                 self.due.insert(file.path().to_owned());
             }
@@ -312,7 +311,7 @@ impl<'a> SourceFollower<'a> {
     fn look_at(&mut self, path: &Path, watcher: &mut dyn FollowObserver) {
         let mut outcome = self.try_to_look_at(path, watcher);
         if outcome.as_ref().is_err_and(SourceError::is_too_many_files) && !self.held.is_empty() {
-            // Those that are held have had their turn.
+            // The open sources have had their turn.
             self.let_go_of_all(watcher);
             outcome = self.try_to_look_at(path, watcher);
         }
@@ -342,13 +341,13 @@ impl<'a> SourceFollower<'a> {
     }
 
     fn begin(&mut self, file: &SourceFile, watcher: &mut dyn FollowObserver) -> Result<(), SourceError> {
-        if self.archive.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
+        if self.recorder.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
             return Ok(());
         }
-        let Some(recording) = self.archive.enter(file.path())? else { return Ok(()) };
+        let Some(recording) = self.recorder.enter(file.path())? else { return Ok(()) };
         self.make_way(file, watcher);
-        if let Some(mixed) = self.archive.mixed(file) {
-            let look = self.archive.record_mixed(file, mixed)?;
+        if let Some(mixed) = self.recorder.mixed(file) {
+            let look = self.recorder.record_mixed(file, mixed)?;
             self.health.add_mixed(look);
             self.later.succeeded(file.path());
             self.files.take(file.path(), if look.added > 0 { FileOutcome::New } else { FileOutcome::Quiet });
@@ -356,12 +355,12 @@ impl<'a> SourceFollower<'a> {
             return Ok(());
         }
         self.make_room(watcher);
-        let source = self.archive.take_up(file, Pace::Live)?;
+        let source = self.recorder.take_up(file, Pace::Live)?;
         drop(recording);
         self.read_on(FollowedSource { source, news: Instant::now(), events: 0 }, watcher)
     }
 
-    /// Reads what is new, and holds on to the source.
+    /// Reads new bytes and keeps the source open.
     fn read_on(
         &mut self,
         mut held: FollowedSource,
@@ -370,7 +369,7 @@ impl<'a> SourceFollower<'a> {
         let before = held.source.read;
         let mut turn = ReadOutcome::More;
         for _ in 0..LOOKS_PER_TURN {
-            turn = held.source.turn(&self.archive.now())?;
+            turn = held.source.turn(&self.recorder.now())?;
             if turn != ReadOutcome::More {
                 break;
             }
@@ -391,19 +390,19 @@ impl<'a> SourceFollower<'a> {
         let is_shared = held.source.is_shared();
         self.held.insert(path.clone(), held);
         if is_shared && turn != ReadOutcome::More {
-            // Every session adds to it: whoever has one of them forgotten needs it.
+            // Every session adds to this file, so `steno forget` needs it.
             self.let_go(&path, watcher);
         }
         Ok(())
     }
 
-    /// Has the compressed form of a file looked at that is not there: nobody told of it while both were.
+    /// Makes the compressed form of a missing file due: it was not reported while both existed.
     fn look_for_packed(&mut self, path: &Path) {
         let packed = packed_name(path).filter(|packed| packed.exists() && !self.held.contains_key(packed));
         self.due.extend(packed);
     }
 
-    /// Lets go of what may be a file under the name that it had before, so that it can be taken up under this one.
+    /// Closes open sources that may be this file under a former name, so that it can be opened under this one.
     fn make_way(&mut self, file: &SourceFile, watcher: &mut dyn FollowObserver) {
         let may_be = |(path, held): &(&PathBuf, &FollowedSource)| {
             let is_named = plain_name(path).file_name() == plain_name(file.path()).file_name();
@@ -416,7 +415,7 @@ impl<'a> SourceFollower<'a> {
         }
     }
 
-    /// Lets go of the sources that have been quiet for longest, when there are many, or another could open too many files.
+    /// Closes the sources that have been quiet for longest, if there are many or another one could open too many files.
     fn make_room(&mut self, watcher: &mut dyn FollowObserver) {
         let room = self.open_files_max.saturating_sub(OPEN_FILES_BESIDE + OPEN_FILES_MAX);
         let open = |held: &HashMap<PathBuf, FollowedSource>| {
@@ -436,8 +435,8 @@ impl<'a> SourceFollower<'a> {
         for path in &paths {
             self.let_go(path, watcher);
         }
-        // What was forgotten cannot go as long as it stands in a pack that is open.
-        let is_waited_for = || self.archive.vault().is_sweep_due().unwrap_or(false);
+        // Forgotten data cannot be deleted as long as it is in an open pack.
+        let is_waited_for = || self.recorder.vault().is_sweep_due().unwrap_or(false);
         if self.news.elapsed() >= SETTLE_AFTER || !self.is_settled && is_waited_for() {
             self.settle(watcher);
         }
@@ -448,7 +447,7 @@ impl<'a> SourceFollower<'a> {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
         }
-        if let Err(error) = self.archive.settle() {
+        if let Err(error) = self.recorder.settle() {
             watcher.failed(Path::new(""), &error);
         }
     }
@@ -463,10 +462,10 @@ impl<'a> SourceFollower<'a> {
 
     fn let_go(&mut self, path: &Path, watcher: &mut dyn FollowObserver) {
         let Some(mut held) = self.held.remove(path) else { return };
-        let is_sure = if watcher.is_paused() { Ok(()) } else { held.source.make_sure(&self.archive.now()) };
+        let is_sure = if watcher.is_paused() { Ok(()) } else { held.source.make_sure(&self.recorder.now()) };
         held.tell(watcher);
         count(&held.source, &mut self.health);
-        if let Err(error) = is_sure.and_then(|()| self.archive.let_go(held.source)) {
+        if let Err(error) = is_sure.and_then(|()| self.recorder.let_go(held.source)) {
             self.fail(path, &error, watcher);
         }
     }
@@ -477,12 +476,12 @@ impl<'a> SourceFollower<'a> {
         watcher.failed(path, error);
     }
 
-    /// Returns how long to wait for news.
+    /// Returns how long to wait for changes.
     fn patience(&self) -> Duration {
         if !self.due.is_empty() {
             return Duration::ZERO;
         }
-        // Who waits for another to end takes over soon.
+        // While another process follows, check often whether it has ended.
         let most = if self.presence.has_other() { HELD_WAIT } else { WAIT_MAX };
         self.later.wait(Instant::now()).unwrap_or(most).min(most)
     }

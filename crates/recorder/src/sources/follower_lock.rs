@@ -17,22 +17,23 @@ pub struct FollowerProcess {
     pub program_written_at: Option<u64>,
 }
 
-/// How we stand with others who follow into the same store.
+/// A change of who follows into the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FollowerChange {
-    /// Nothing has changed, or nothing is known.
+    /// No change, or not known.
     AsBefore,
-    /// Another one follows, which was not known.
+    /// Another process follows; this was not known.
     Follows(FollowerProcess),
-    /// The one that followed has ended.
+    /// The other process has ended.
     Ended,
 }
 
-/// Held while somebody follows. A second one who follows beside waits for it, so that it is free only when nobody does.
+/// The lock of the process that follows. A second process that follows waits for it, so it is free only if no process
+/// follows.
 pub(crate) struct FollowerLock {
     disk: Arc<dyn Disk>,
     guard: Option<Box<dyn LockGuard>>,
-    /// The one that followed when we last looked.
+    /// The process that followed at the last check.
     other: Option<FollowerProcess>,
     /// Asked at the start, as an upgrade replaces the file of a running program.
     program_written_at: Option<u64>,
@@ -43,24 +44,24 @@ impl FollowerLock {
         Self { disk, guard: None, other: None, program_written_at: program_written_at() }
     }
 
-    /// Tells whether another one followed when we last looked.
+    /// Tells whether another process followed at the last check.
     pub(crate) fn has_other(&self) -> bool {
         self.other.is_some()
     }
 
-    /// Takes the lock if it is free; tells what is new about others. Nothing depends on it but what is told to people.
+    /// Takes the lock if it is free; returns what has changed. It only affects messages.
     pub(crate) fn show(&mut self) -> FollowerChange {
         if self.guard.is_some() {
             return FollowerChange::AsBefore;
         }
         self.guard = self.disk.try_lock(&path()).ok().flatten();
         if let Some(guard) = &self.guard {
-            // Whoever cannot read it says less.
+            // If this fails, messages have no process id.
             let written_at = self.program_written_at.map(|seconds| seconds.to_string()).unwrap_or_default();
             guard.write(&format!("{}\n{written_at}\n", std::process::id())).ok();
             return self.other.take().map_or(FollowerChange::AsBefore, |_| FollowerChange::Ended);
         }
-        // Whoever only asks for the lock has it for a moment too, and is nobody who follows.
+        // A process that only checks the lock holds it for a moment, and does not follow.
         match follower(&*self.disk) {
             Some(other) if self.other != Some(other) => {
                 self.other = Some(other);
@@ -71,7 +72,7 @@ impl FollowerLock {
     }
 }
 
-/// Returns who follows agents into a store, if anybody does.
+/// Returns the process that follows agents into a store, if there is one.
 #[must_use]
 pub fn follower(disk: &dyn Disk) -> Option<FollowerProcess> {
     disk.is_locked(&path()).unwrap_or(false).then(|| {
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!((second.show(), second.show()), (FollowerChange::Follows(own), FollowerChange::AsBefore));
         drop(first);
         assert_eq!((second.show(), second.show()), (FollowerChange::Ended, FollowerChange::AsBefore));
-        // Whoever asks at the same moment shares the lock, and follows nothing.
+        // A process that checks at the same moment shares the lock and does not follow.
         drop(second);
         let asking = disk.try_share(&path()).unwrap();
         let mut third = FollowerLock::new(Arc::clone(&disk));

@@ -1,4 +1,4 @@
-//! What is not recorded again: sessions that were forgotten or skipped, wherever a file of theirs lies.
+//! Sessions that were forgotten or skipped, which are not recorded again from any of their files.
 
 use steno_vault::{NameHash, SourceInfo, Vault};
 
@@ -7,8 +7,9 @@ use super::identity::{SessionIdentity, head_of, parents_in, plan_slug, session_f
 use super::shared_file::SharedFileFormat;
 use super::{SourceError, SourceFile, SourceRecorder};
 
-/// Returns the hashes that a session is known by from one of its files: what the file's path calls it, or else its records.
-/// `head` is the beginning of the records. Gemini's files have the beginning of the id in their names, and all of it inside.
+/// Returns the hashes of a session's names from one of its files: the id in the file's path, else the id in its
+/// records. `head` is the beginning of the records. Gemini's file names have the beginning of the id, and the records
+/// all of it.
 #[must_use]
 pub fn session_hashes(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
     let is_told_by_records = info.session.is_none() || info.provider.as_deref() == Some("gemini");
@@ -16,8 +17,8 @@ pub fn session_hashes(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
     info.session.iter().chain(&by_records).map(|session| NameHash::of_session(session)).collect()
 }
 
-/// Returns the hashes of the sessions that a file belongs to: those of [`session_hashes`], those that records say in a file under
-/// another name, and those that a subagent works for. A fork is a session of its own.
+/// Returns the hashes of the sessions that a file belongs to: those of [`session_hashes`], those in its records if they
+/// differ, and the parents of a subagent. A fork is a separate session.
 #[must_use]
 pub fn all_session_hashes(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
     let mut names = session_hashes(info, head);
@@ -31,16 +32,16 @@ pub fn all_session_hashes(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
     names
 }
 
-/// Returns the hash that plans of a session are known by.
+/// Returns the hash of a plan's slug.
 #[must_use]
 pub fn plan_hash(slug: &str) -> NameHash {
     NameHash::of_session(&format!("plan/{slug}"))
 }
 
-/// Tells whether a file is not recorded, because it, or its session, was forgotten or skipped.
+/// Tells whether a file is not recorded because it or its session was forgotten or skipped.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub fn is_left_out(vault: &Vault, file: &SourceFile) -> Result<bool, SourceError> {
     is_info_left_out(vault, &file.whole_info())
 }
@@ -60,9 +61,9 @@ fn is_info_left_out(vault: &Vault, info: &SourceInfo) -> Result<bool, SourceErro
 }
 
 impl SourceRecorder {
-    /// Refuses a file that is left out, unless files are to be archived that were: then it is not left out any longer.
+    /// Refuses a file that was forgotten or skipped. With the option `again` it is allowed from now on instead.
     pub(super) fn check_left_out(&self, file: &SourceFile, info: &SourceInfo) -> Result<(), SourceError> {
-        // A damaged file of tombstones must not keep everything from being recorded; `steno verify` tells of it.
+        // Damaged tombstones must not stop all recording; `steno verify` reports them.
         let leaves_out = match is_info_left_out(&self.vault, info) {
             Err(SourceError::Catalog(error)) if error.is_damage() => false,
             told => told?,

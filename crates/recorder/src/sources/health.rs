@@ -1,4 +1,4 @@
-//! What recording has done so far, and what it could not do.
+//! Counts of what was recorded, and of what could not be.
 
 use std::collections::HashSet;
 use std::ops::AddAssign;
@@ -6,32 +6,32 @@ use std::path::{Path, PathBuf};
 
 use super::shared_source::SharedFileCounts;
 
-/// Counts of one pass, or since recording began.
+/// Counts of one pass, or since following began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingCounts {
-    /// Files that were looked at.
+    /// Files that were examined.
     pub files: u64,
-    /// Files that had something new.
+    /// Files with new bytes.
     pub files_new: u64,
-    /// Bytes that were read and kept.
+    /// Bytes that were read and stored.
     pub bytes_read: u64,
     /// Events that were written.
     pub events: u64,
-    /// Events that could not be written because a line would be too long, or their transcript is damaged.
+    /// Events that could not be written, because a line would be too long or the transcript is damaged.
     pub events_refused: u64,
-    /// Records of types that no adapter knows.
+    /// Records of unknown types.
     pub records_unknown: u64,
-    /// Pieces of files that cannot be read as records.
+    /// Parts of files that cannot be read as records.
     pub records_unreadable: u64,
     /// Files that another process records.
     pub files_held: u64,
-    /// Files that were forgotten, and are left alone.
+    /// Files that were forgotten, and are not recorded.
     pub files_forgotten: u64,
     /// Files that could not be recorded; they are tried again.
     pub files_failed: u64,
-    /// Files with bytes that were not read yet when following ended, and that nobody else records.
+    /// Files with unread bytes when following ended that no other process records.
     pub files_unread: u64,
-    /// Pieces of files that several sessions share, left out because they are of what is excluded or was forgotten.
+    /// Pieces of shared files that were left out because they are excluded or were forgotten.
     pub pieces_left_out: u64,
 }
 
@@ -67,14 +67,14 @@ impl AddAssign for RecordingCounts {
 }
 
 impl RecordingCounts {
-    /// Adds what a look at a file of several sessions has brought.
+    /// Adds the counts of a shared file.
     pub(super) fn add_mixed(&mut self, look: SharedFileCounts) {
         self.bytes_read += look.added;
         self.pieces_left_out += look.left_out;
     }
 }
 
-/// The files that a figure counts: each once, however often it was looked at.
+/// The files behind each count. Each file counts once, however often it was read.
 #[derive(Default)]
 pub(super) struct FileTally {
     seen: HashSet<PathBuf>,
@@ -84,25 +84,25 @@ pub(super) struct FileTally {
     failed: HashSet<PathBuf>,
 }
 
-/// What came of a look at a file.
+/// The outcome of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileOutcome {
-    /// It is there, and was not opened.
+    /// It exists and was not opened.
     Listed,
-    /// It was opened, and had nothing new.
+    /// It was opened and had no new bytes.
     Quiet,
-    /// It had something new.
+    /// It had new bytes.
     New,
     /// Another process records it.
     Held,
-    /// It was forgotten, and is left alone.
+    /// It was forgotten, and is not recorded.
     Forgotten,
     /// It could not be recorded.
     Failed,
 }
 
 impl FileTally {
-    /// Takes in what came of a look at a file. That it was held or failed is over when it could be opened.
+    /// Adds the outcome of reading a file. Once a file could be opened it no longer counts as held or failed.
     pub(super) fn take(&mut self, path: &Path, sighting: FileOutcome) {
         self.seen.insert(path.to_owned());
         if sighting != FileOutcome::Listed {
@@ -118,12 +118,12 @@ impl FileTally {
         };
     }
 
-    /// Tells whether another process recorded a file when it was last looked at.
+    /// Tells whether another process held a file when it was last tried.
     pub(super) fn is_held(&self, path: &Path) -> bool {
         self.held.contains(path)
     }
 
-    /// Writes down how many there are.
+    /// Stores the numbers of files in the counts.
     pub(super) fn count(&self, health: &mut RecordingCounts) {
         let Self { seen, new, held, forgotten, failed } = self;
         health.files = seen.len() as u64;

@@ -1,5 +1,5 @@
-//! Which session a file belongs to, and in which directory that was started, where the file's path does not say: the
-//! session's own files tell it.
+//! Which session a file belongs to and in which directory the session was started, read from the session's files where
+//! the path does not tell.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -11,26 +11,26 @@ use steno_capture::packing::Unpacked;
 use steno_disk::{Links, open_regular};
 use steno_vault::{Role, SourceInfo};
 
-/// How much of a file is looked at.
+/// The most bytes that are read of a file.
 const HEAD_BYTES_MAX: u64 = 256 * 1024;
 
-/// What the beginning of a file says of its session.
+/// Session and directory, as the beginning of a file gives them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionIdentity {
-    /// What the agent calls the session.
+    /// The agent's id for the session.
     pub session: Option<String>,
     /// The directory that it was started in.
     pub dir: Option<String>,
 }
 
 impl SessionIdentity {
-    /// Looks at the beginning of a file, compressed or not. Whatever is not a regular file says nothing.
+    /// Reads the beginning of a file, compressed or not. Anything but a regular file gives nothing.
     #[must_use]
     pub fn of_file(path: &Path) -> Self {
         head_of(path).map(|head| Self::of_head(&head)).unwrap_or_default()
     }
 
-    /// Looks at the first bytes of a session's records.
+    /// Reads the first bytes of a session's records.
     #[must_use]
     pub fn of_head(head: &[u8]) -> Self {
         if let Some(identity) = Self::of_first_line(head) {
@@ -45,14 +45,14 @@ impl SessionIdentity {
 }
 
 impl SessionIdentity {
-    /// Looks at the first record, which says everything of a session of Codex.
+    /// Reads the first record, which has everything for a Codex session.
     fn of_first_line(head: &[u8]) -> Option<Self> {
         let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         serde_json::from_slice(first).ok().and_then(of_codex)
     }
 }
 
-/// Returns the sessions that the records at the beginning of a file are of: several, where they were copied.
+/// Returns the sessions of the records at the beginning of a file. There are several if records were copied.
 pub(crate) fn sessions_in(head: &[u8]) -> BTreeSet<String> {
     const KEYS: [&str; 3] = ["sessionId", "session_id", "thread_id"];
     match SessionIdentity::of_first_line(head) {
@@ -67,7 +67,7 @@ pub(crate) fn parents_in(head: &[u8]) -> Vec<String> {
     strings_at(first, "parent_thread_id")
 }
 
-/// Returns the file that has the records of a file's session: the file itself, or that beside which it lies.
+/// Returns the transcript of a file's session: the file itself, or the transcript next to it.
 pub(crate) fn session_file(info: &SourceInfo) -> Option<PathBuf> {
     let path = &info.path.0;
     if info.role == Role::Transcript {
@@ -82,7 +82,7 @@ pub(crate) fn session_file(info: &SourceInfo) -> Option<PathBuf> {
     }
 }
 
-/// Returns what a plan of Claude Code is named after, which its session has too.
+/// Returns the slug in the name of a Claude Code plan, which its session records too.
 pub(crate) fn plan_slug(info: &SourceInfo) -> Option<String> {
     let path = &info.path.0;
     let is_plan = path.parent().and_then(Path::file_name).is_some_and(|dir| dir == "plans");
@@ -127,7 +127,7 @@ pub(crate) fn copilot_dir(home: &Path, path: &Path) -> Option<String> {
     let (state, session) = (below.next()?, below.next()?);
     let dir = home.join(state).join(session);
     let events = if dir.is_dir() { dir.join("events.jsonl") } else { path.to_owned() };
-    // Where it began, if it says so; the description is rewritten when it goes elsewhere.
+    // The events give the first directory; the description is rewritten when the session changes directory.
     if let Some(begun) = SessionIdentity::of_file(&events).dir {
         return Some(begun);
     }
@@ -136,7 +136,7 @@ pub(crate) fn copilot_dir(home: &Path, path: &Path) -> Option<String> {
         let value = text.lines().find_map(|line| line.strip_prefix("cwd:"))?;
         Some(value.trim().trim_matches(['"', '\'']).to_owned())
     });
-    // Anything but a plain path is not understood here.
+    // Only plain paths are understood here.
     described.filter(|dir| dir.starts_with('/') && !dir.contains('\\'))
 }
 
@@ -146,17 +146,17 @@ pub(crate) fn claude_slugs(head: &[u8]) -> BTreeSet<String> {
     lines.filter_map(|line| string_at(line, "slug")).collect()
 }
 
-/// Finds the first string with a key in JSON of which the end may be missing.
+/// Finds the first string with a key in JSON that may be cut off.
 pub(crate) fn string_at(head: &[u8], key: &str) -> Option<String> {
     strings(head, key, 1).pop()
 }
 
-/// Finds all strings with a key in JSON, at whatever depth.
+/// Finds all strings with a key in JSON, at any depth.
 pub(crate) fn strings_at(text: &[u8], key: &str) -> Vec<String> {
     strings(text, key, usize::MAX)
 }
 
-/// Finds strings by their key. A key inside of a text has its quotes escaped.
+/// Finds strings by their key. Inside a string, the quotes of a key are escaped and do not match.
 fn strings(head: &[u8], key: &str, most: usize) -> Vec<String> {
     let quoted = format!("\"{key}\"");
     let (mut found, mut from) = (Vec::new(), 0);
@@ -176,11 +176,11 @@ fn strings(head: &[u8], key: &str, most: usize) -> Vec<String> {
     found
 }
 
-/// Reads the beginning of a file, without waiting for anything that is none.
+/// Reads the beginning of a regular file. Never blocks on a pipe or device.
 pub(crate) fn head_of(path: &Path) -> Option<Vec<u8>> {
     let file = open_regular(path, Links::Followed).ok()?;
     let mut head = Vec::new();
-    // A compressed file may be cut, and its head tells all the same.
+    // A compressed file may be cut; its beginning is still useful.
     Unpacked::new(file).take(HEAD_BYTES_MAX).read_to_end(&mut head).ok();
     Some(head)
 }
@@ -239,7 +239,7 @@ mod tests {
         std::fs::write(session.join("workspace.yaml"), "id: s\ncwd: /srv/shop\nbranch: main\n").unwrap();
         assert_eq!(copilot_dir(dir.path(), &session.join("files/a")).as_deref(), Some("/srv/shop"));
         assert_eq!(copilot_dir(dir.path(), dir.path()), None);
-        // A pipe in its place holds nobody up, and the events say it too.
+        // A pipe in its place does not block, and the events have the directory too.
         std::fs::remove_file(session.join("workspace.yaml")).unwrap();
         steno_testkit::places::make_pipe(session.join("workspace.yaml"));
         assert_eq!(copilot_dir(dir.path(), &session.join("files/a")), None);

@@ -1,26 +1,26 @@
-//! One pass over files: what is new in them is recorded, and nothing is left open.
+//! One pass over files: records what is new, and leaves nothing open.
 
 use std::path::Path;
 
 use super::source::{OpenSource, Pace, ReadOutcome};
 use super::{RecordingCounts, SourceError, SourceFile, SourceRecorder, is_unchanged};
 
-/// What became of a file.
+/// The outcome of importing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// There was nothing new.
+    /// It had no new bytes.
     Unchanged,
-    /// What was new is recorded.
+    /// New bytes were recorded.
     Recorded,
     /// Another process records it.
     Held,
-    /// It was forgotten, and is left alone.
+    /// It was forgotten, and is not recorded.
     Forgotten,
-    /// It could not be recorded, for a reason that was told.
+    /// It could not be recorded; the error was reported.
     Failed,
 }
 
-/// Hears how a pass goes on.
+/// Receives the progress of a pass.
 pub trait ImportProgress {
     /// Some bytes of a file were recorded.
     fn bytes(&mut self, path: &Path, count: u64);
@@ -31,14 +31,14 @@ pub trait ImportProgress {
     /// A file could not be recorded.
     fn failed(&mut self, file: &SourceFile, error: &SourceError);
 
-    /// Tells whether the pass is to end. What was read of a file until then is recorded.
+    /// Tells whether to end the pass. What was read so far is recorded.
     fn is_enough(&self) -> bool {
         false
     }
 }
 
 impl SourceRecorder {
-    /// Records what is new in each file. One that cannot be recorded takes nothing from the others.
+    /// Records what is new in each file. A failure of one file does not affect the others.
     pub fn import(&mut self, files: &[SourceFile], progress: &mut dyn ImportProgress) -> RecordingCounts {
         let mut health = RecordingCounts::default();
         for file in files {
@@ -76,7 +76,7 @@ impl SourceRecorder {
         if self.catalog.at(file.path()).is_some_and(|known| is_unchanged(known, file)) {
             return Ok(ImportOutcome::Unchanged);
         }
-        // What is begun says what the file is called.
+        // The guard of the recording names the file.
         let Some(recording) = self.enter(file.path())? else { return Ok(ImportOutcome::Unchanged) };
         if let Some(mixed) = self.mixed(file) {
             let look = self.record_mixed(file, mixed)?;
@@ -114,7 +114,7 @@ impl SourceRecorder {
     }
 }
 
-/// Adds what a source has brought.
+/// Adds the counts of a source.
 pub(super) fn count(source: &OpenSource, health: &mut RecordingCounts) {
     let (events, refused) = source.events();
     health.bytes_read += source.read;

@@ -1,4 +1,4 @@
-//! Where files to archive come from: agents' homes, and what somebody names; without what is excluded.
+//! Where files to record are: agents' homes and paths that the user named, without what is excluded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,31 +15,31 @@ use super::exclusions::{Exclusions, Verdict};
 use super::project_lookup::ProjectLookup;
 use super::shared_file::{PieceRules, SharedFileFormat};
 
-/// Where to look, and what to leave alone.
+/// Where to look for files, and what to exclude.
 #[derive(Clone, Debug, Default)]
 pub struct SourceLocations {
     /// Agents' homes.
     pub homes: Vec<Home>,
-    /// Files and directories that somebody named.
+    /// Files and directories that the user named.
     pub given: Vec<PathBuf>,
-    /// What is left alone.
+    /// What is excluded.
     pub exclusions: Exclusions,
-    /// Which project files belong to, as far as that was found out.
+    /// Finds the projects of files.
     pub membership: Arc<ProjectLookup>,
 }
 
-/// What was found in places.
+/// The files that were found.
 #[derive(Debug, Default)]
 pub struct SourceListing {
-    /// The files to archive.
+    /// The files to record.
     pub files: Vec<SourceFile>,
-    /// How many more there are that are excluded.
+    /// How many files are excluded.
     pub excluded: u64,
-    /// How many more there are of which nobody knows whether they are: their project is not known.
+    /// How many files are not recorded because their project is unknown.
     pub of_unknown_projects: u64,
-    /// The directories where more may appear.
+    /// The directories where new files may appear.
     pub dirs: Vec<PathBuf>,
-    /// What could not be looked at.
+    /// What could not be read.
     pub problems: Vec<Problem>,
 }
 
@@ -83,7 +83,7 @@ impl SourceLocations {
         found
     }
 
-    /// Looks at one path; `None` unless a file to archive stands there.
+    /// Looks at one path; `None` unless there is a file to record.
     #[must_use]
     pub fn at(&self, path: &Path) -> Option<SourceFile> {
         let in_home = self.homes.iter().find_map(|home| file_at(home, path));
@@ -98,13 +98,13 @@ impl SourceLocations {
         (!is_passed_over(path) && self.judge(&file) == Verdict::Included).then(|| self.with_rules(file))
     }
 
-    /// Tells whether a file is archived.
+    /// Decides whether a file is recorded.
     #[must_use]
     pub fn judge(&self, file: &SourceFile) -> Verdict {
         self.exclusions.judge(file, &self.membership)
     }
 
-    /// Has a file that several projects share archived without what is excluded of it.
+    /// Adds the exclusions to a shared file, so that excluded pieces are left out.
     fn with_rules(&self, mut file: SourceFile) -> SourceFile {
         let is_mixed = SharedFileFormat::of(&file.info).is_some_and(SharedFileFormat::is_of_several_projects);
         if is_mixed && !self.exclusions.projects.is_empty() {
@@ -132,8 +132,7 @@ impl SourceLocations {
     }
 }
 
-/// Tells whether a file is none of its own: one that is being restored, or the compressed form of another that is there
-/// too, which is the one that is written to.
+/// Tells whether to skip a file: one that is being restored, or the compressed form of a file that still exists.
 fn is_passed_over(path: &Path) -> bool {
     let plain = plain_name(path);
     is_being_restored(path) || (plain != path && plain.exists())

@@ -1,6 +1,7 @@
-//! Agents' files, archived and followed: each goes into the vault byte for byte, and its records into the journal.
+//! Records agents' files, once or as they grow: the bytes go into the vault, and the events of their records into the
+//! journal.
 //!
-//! One way for both: a file that is imported and a file that is followed pass the same stages. What differs is the pace.
+//! Importing and following use the same stages. They differ only in how often a file is read.
 
 mod catalog;
 mod coverage;
@@ -73,16 +74,16 @@ pub use skip::SkipReport;
 pub use source_file::SourceFile;
 pub use unrecorded::{UnrecordedFile, unrecorded_files};
 
-/// Settings of the archive.
+/// Settings of a source recorder.
 #[derive(Clone)]
 pub struct SourceRecorderOptions {
-    /// How many bytes are taken from a growing file at a time.
+    /// How many bytes of a growing file are read at a time.
     pub max_read_bytes: usize,
-    /// Where the time comes from.
+    /// The clock.
     pub clock: fn() -> jiff::Timestamp,
-    /// Whether files that were forgotten are archived again, as if they were new.
+    /// Whether forgotten files are recorded again, as if they were new.
     pub again: bool,
-    /// Who collects entries beside the events, if anybody does.
+    /// Collects entries in addition to events, if set.
     pub entries: Option<EntryCollector>,
 }
 
@@ -92,28 +93,31 @@ impl Default for SourceRecorderOptions {
     }
 }
 
-/// The archive of a store, to write.
+/// Records sources into a store.
 pub struct SourceRecorder {
     vault: Arc<Vault>,
     journal: Journal,
     catalog: Catalog,
     options: SourceRecorderOptions,
-    /// What the store was derived with.
+    /// The adapters that the store was derived with.
     derived: DerivationState,
-    /// What was derived anew before it was gone on with.
+    /// Counts of sources that had to be derived again before they could continue.
     derived_first: RederiveReport,
 }
 
 impl SourceRecorder {
-    /// Opens the archive.
+    /// Opens a store for recording sources.
     ///
     /// # Errors
-    /// What the vault says.
+    /// An error of the vault.
     pub fn open(journal: Journal, options: SourceRecorderOptions) -> Result<Self, SourceError> {
         let vault = Vault::create(Arc::clone(journal.store().disk())).map_err(SourceError::Catalog)?;
         if let Err(error) = forget::finish(journal.store(), &vault, (options.clock)()) {
-            // It is tried again the next time, and keeps nothing from being recorded.
-            tracing::warn!("what was forgotten is not all deleted: {}", steno_model::with_causes(&error));
+            // It is tried again at the next opening, and does not prevent recording.
+            tracing::warn!(
+                "cannot delete everything that was forgotten: {}",
+                steno_model::with_causes(&error)
+            );
         }
         let catalog = Catalog::load(&vault)?;
         let derived = DerivationState::read(&**journal.store().disk());
@@ -126,7 +130,7 @@ impl SourceRecorder {
         &self.vault
     }
 
-    /// Returns the disk that the store lies on.
+    /// Returns the disk of the store.
     #[must_use]
     pub fn disk(&self) -> &Arc<dyn Disk> {
         self.journal.store().disk()
@@ -144,7 +148,7 @@ impl SourceRecorder {
         &self.journal
     }
 
-    /// Returns how many sources the archive has.
+    /// Returns how many sources the store has.
     #[must_use]
     pub fn sources(&self) -> usize {
         self.catalog.len()
@@ -163,7 +167,7 @@ impl SourceRecorder {
         }
     }
 
-    /// Takes a file up where it was left.
+    /// Opens a file's source where it was left.
     fn take_up(&mut self, file: &SourceFile, pace: Pace) -> Result<OpenSource, SourceError> {
         let mut info = file.whole_info();
         self.check_left_out(file, &info)?;
@@ -176,7 +180,7 @@ impl SourceRecorder {
             older = OlderRuns::Refuse;
         }
         let source = match self.open_source(file, (id, &info), pace, older) {
-            // A process that was killed has left runs that no manifest names, or a transcript is missing.
+            // A killed process left runs that no manifest names, or a transcript is missing.
             Err(SourceError::OlderAdapter { .. }) => {
                 self.derive_first(id)?;
                 self.open_source(file, (id, &info), pace, OlderRuns::Refuse)?
@@ -186,18 +190,18 @@ impl SourceRecorder {
         if let Some(known) = known {
             self.catalog.moved_from(&known.path);
         }
-        // Before it is let go, as it may never be: whoever fails with it finds it again under the name that it has now.
+        // Already here, and not only when it is closed: after a failure it must be found under its new name.
         self.catalog.put(source.known());
         Ok(source)
     }
 
-    /// Derives a source anew that is about to be gone on with. If what the vault has of it is damaged, its runs stay as they
-    /// are, and its bytes are kept all the same.
+    /// Derives a source again before it continues. If it is damaged in the vault, its runs stay as they are, and its
+    /// new bytes are stored all the same.
     fn derive_first(&mut self, id: SourceId) -> Result<(), SourceError> {
         let Some(manifest) = self.manifest(id)? else { return Ok(()) };
         match self.rederive_known(&manifest) {
             Err(error) if error.is_damage() => {
-                tracing::warn!("{}; its runs are not derived anew", steno_model::with_causes(&error));
+                tracing::warn!("{}; its runs are not derived again", steno_model::with_causes(&error));
                 Ok(())
             }
             done => done,
@@ -226,8 +230,8 @@ impl SourceRecorder {
         })
     }
 
-    /// Finds the source that a file goes on with, or names a new one. The vault is asked, as another process may have
-    /// recorded the file, or have seen it moved, since the catalog was read.
+    /// Finds the source that a file continues, or the id of a new one. Reads the vault, because another process may
+    /// have recorded or moved the file since the catalog was read.
     fn source_of(&self, file: &SourceFile) -> Result<(SourceId, Option<KnownSource>), SourceError> {
         let known = self.catalog.at(file.path()).map_or(Ok(None), |known| self.manifest(known.id))?;
         if let Some(here) = known.filter(|manifest| is_at(manifest, file)) {
@@ -247,9 +251,9 @@ impl SourceRecorder {
         Ok((id_new, None))
     }
 
-    /// Reads a manifest; `None` when there is none that anything could go on with.
+    /// Reads a manifest; `None` if there is none that can be continued.
     ///
-    /// What the system fails to read may be there all the same: who took that for nothing would begin a source twice.
+    /// An I/O error is returned as such: the manifest may exist, and a source must not begin twice.
     fn manifest(&self, id: SourceId) -> Result<Option<Manifest>, SourceError> {
         match self.vault.manifest(id) {
             Err(steno_vault::Error::Damaged { .. } | steno_vault::Error::TooNew { .. }) => Ok(None),
@@ -257,9 +261,9 @@ impl SourceRecorder {
         }
     }
 
-    /// Finds the source that was first seen where a file is, and still is there; else names the one that it would be.
+    /// Finds the source that was first seen at a file's path and is still there, or else the id that a new one gets.
     ///
-    /// What was forgotten keeps its id. Whoever wants it again begins another, and everybody goes on with that.
+    /// A forgotten source keeps its id. Recording it again begins another id, which is then continued.
     fn first_seen_here(&self, file: &SourceFile) -> Result<Result<Manifest, SourceId>, SourceError> {
         let mut forgotten = None;
         for id in catalog::ids_at(file.path()) {
@@ -276,7 +280,7 @@ impl SourceRecorder {
         unreachable!("there are more numbers than sources")
     }
 
-    /// Tells whether a file goes on with a source that was elsewhere.
+    /// Tells whether a file continues a source that was at another path.
     fn goes_on(&self, manifest: &Manifest, file: &SourceFile) -> bool {
         let path = &manifest.info.path.0;
         is_at(manifest, file)
@@ -285,8 +289,8 @@ impl SourceRecorder {
                     || source::begins_with_all_of(&self.vault, manifest, file.path()))
     }
 
-    /// Tells whether a file is a copy of another that the archive has and that is there still: as evidence it is kept too,
-    /// but everything in it happened once.
+    /// Tells whether a file is a copy of a recorded file that still exists. Copies are kept as evidence but give no
+    /// events.
     fn is_copy(&self, file: &SourceFile) -> bool {
         let has_same_bytes = |known: &&KnownSource| {
             let is_as_long = known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes);
@@ -300,7 +304,7 @@ impl SourceRecorder {
         self.catalog.namesakes(file.path()).iter().any(has_same_bytes)
     }
 
-    /// Begins to log the entries of a file, if anybody wants them.
+    /// Begins to log the entries of a file, if entries are collected.
     fn entry_sink(&self, file: &SourceFile, pace: Pace) -> Option<EntrySink> {
         let collector = self.options.entries.as_ref().filter(|_| file.is_wanted())?;
         let time = match pace {
@@ -317,21 +321,21 @@ impl SourceRecorder {
         Ok(())
     }
 
-    /// Makes what this process wrote ready for others. What it writes later is made ready when it does this again.
+    /// Makes everything that this process has written so far available to others.
     ///
     /// # Errors
-    /// What the vault says.
+    /// An error of the vault.
     pub fn settle(&self) -> Result<(), SourceError> {
         self.vault.close_pack().map_err(SourceError::Catalog)
     }
 }
 
-/// Tells whether a source is where a file is, whatever form that has.
+/// Tells whether a source and a file have the same path, compressed or not.
 fn is_at(manifest: &Manifest, file: &SourceFile) -> bool {
     plain_name(&manifest.info.path.0) == plain_name(file.path())
 }
 
-/// Tells whether there is nothing to do about a file.
+/// Tells whether a file is unchanged and fully recorded.
 fn is_unchanged(known: &KnownSource, file: &SourceFile) -> bool {
     let is_here = known.path == *file.path();
     is_here

@@ -1,4 +1,4 @@
-//! Which project files and sessions belong to, as agents' homes say it.
+//! Which project files and sessions belong to, according to the agents' homes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use super::exclusions::claude_name;
 use super::identity::{SessionIdentity, copilot_dir, head_of, session_file, string_at};
 use super::shared_file::SharedFileFormat;
 
-/// How many sessions of a project are asked for its directory.
+/// How many sessions of a project are read to find its directory.
 const SESSIONS_ASKED_MAX: usize = 16;
-/// After how long all sessions of a home are looked at again, when one is not known.
+/// How long to wait before reading all sessions of a home again for an unknown one.
 const LEARN_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// The project of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Project {
-    /// The file is of one project: the agent's name for it, its directory, or both.
+    /// One project: the agent's name for it, its directory, or both.
     One { name: Option<String>, dir: Option<String> },
-    /// The file is of several projects.
+    /// The file has data of several projects.
     Several,
-    /// Nothing says which project it is of.
+    /// The project is unknown.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ impl Project {
     }
 }
 
-/// What was found out about the projects of homes. What was not found is looked for again.
+/// Finds the projects of files and sessions, and caches what it finds.
 #[derive(Debug, Default)]
 pub struct ProjectLookup {
     known: Mutex<ProjectCache>,
@@ -47,7 +47,7 @@ struct ProjectCache {
     projects: HashMap<(PathBuf, String), String>,
     /// The projects of sessions.
     sessions: HashMap<(PathBuf, String), Project>,
-    /// When all sessions of a home of Codex were looked at.
+    /// When all sessions of a Codex home were last read.
     codex_learned: HashMap<PathBuf, Instant>,
 }
 
@@ -122,8 +122,8 @@ impl ProjectLookup {
         Some(dir)
     }
 
-    /// Finds the directories of all sessions of Codex in a home; returns the project of one of them. What is not there is
-    /// not looked for again at once, as histories are full of sessions that are gone.
+    /// Finds the directories of all Codex sessions in a home; returns the project of one of them. An unknown session is
+    /// not looked up again at once, because histories have many deleted sessions.
     fn learn_codex(&self, home: &Path, key: &(PathBuf, String)) -> Project {
         let now = Instant::now();
         let is_fresh = |learned: &Instant| now.duration_since(*learned) < LEARN_AGAIN_AFTER;
@@ -150,7 +150,7 @@ impl ProjectLookup {
         self.project_dir(home, project, || claude_dir(home, project))
     }
 
-    /// Finds the project of the session that a plan was made in, by the name that both have.
+    /// Finds the project of a plan's session, by the slug that both have.
     fn of_plan(&self, home: &Path, path: &Path) -> Project {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let plan = stem.split("-agent-").next().unwrap_or_default();
@@ -165,10 +165,10 @@ impl ProjectLookup {
     }
 }
 
-/// Finds the project of a file that lies anywhere, by its records.
+/// Finds the project of a file outside agents' homes, by its records.
 fn of_loose(path: &Path) -> Project {
     let head = head_of(path).unwrap_or_default();
-    // The first releases of Gemini CLI say a hash of the directory.
+    // The first releases of Gemini CLI record a hash of the directory.
     Project::new(string_at(&head, "projectHash"), SessionIdentity::of_head(&head).dir)
 }
 
@@ -191,8 +191,8 @@ fn claude_project_of(home: &Path, id: &str) -> Option<String> {
     Some(project.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Finds the directory of a project of Claude Code, by the records of its sessions. A session may have been in other
-/// directories too: the one that the project is named after counts.
+/// Finds the directory of a Claude Code project in the records of its sessions. Prefers the directory that the project
+/// is named after, as a session may use others too.
 fn claude_dir(home: &Path, project: &str) -> Option<String> {
     let sessions = entries(&home.join("projects").join(project));
     let sessions = sessions.into_iter().filter(|path| path.is_file()).take(SESSIONS_ASKED_MAX);
@@ -200,7 +200,7 @@ fn claude_dir(home: &Path, project: &str) -> Option<String> {
     dirs.iter().find(|dir| claude_name(dir) == project).or_else(|| dirs.first()).cloned()
 }
 
-/// Finds the directory of a project of Gemini CLI, which the agent has written down.
+/// Finds the directory of a Gemini CLI project, which the agent records.
 fn gemini_dir(home: &Path, project: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Projects {

@@ -1,4 +1,4 @@
-//! Derives runs anew from the vault, after a newer adapter has come.
+//! Derives runs again from the vault, after an adapter has become newer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,36 +13,36 @@ use super::runs::OlderRuns;
 use super::source::{OpenSource, Pace, SourceParts, runs_named};
 use super::{SourceError, SourceRecorder};
 
-/// What deriving anew has done.
+/// Counts of what was derived again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RederiveReport {
-    /// Sources that were derived anew.
+    /// Sources that were derived again.
     pub sources: u64,
-    /// Runs whose transcript another took the place of.
+    /// Runs whose transcript was replaced.
     pub runs: u64,
-    /// Runs that are new, or were not there any more.
+    /// Runs that are new, or were missing.
     pub runs_new: u64,
-    /// Runs whose transcript was damaged, and another took its place because somebody asked for it.
+    /// Runs whose damaged transcript was replaced on request.
     pub runs_mended: u64,
-    /// Runs that were taken away, as the newer adapter does not give them.
+    /// Runs that were withdrawn because the newer adapter does not give them.
     pub runs_withdrawn: u64,
-    /// Runs that stay as they are: damaged, or with events of others that nothing can take the place of.
+    /// Runs that stay as they are: damaged, or with events of others that cannot be carried over.
     pub runs_kept: u64,
-    /// Runs that stay as they are, because the vault does not have what they were derived from.
+    /// Runs that stay as they are because the vault does not have their source.
     pub runs_without_evidence: u64,
     /// Events that were written.
     pub events: u64,
     /// Events of others that were carried over.
     pub events_carried: u64,
-    /// Sources that another process holds, and that were left alone.
+    /// Sources that were skipped because another process holds them.
     pub sources_held: u64,
-    /// Sources that could not be derived anew; they are tried again.
+    /// Sources that could not be derived again; they are retried.
     pub sources_failed: u64,
-    /// Sources that were left when somebody said stop.
+    /// Sources that remained when the operation was stopped.
     pub sources_left: u64,
 }
 
-/// Hears how deriving anew goes on.
+/// Receives the progress of deriving again.
 pub trait RederiveProgress {
     /// It begins.
     fn begin(&mut self, _awaiting: &RederivePlan) {}
@@ -50,10 +50,10 @@ pub trait RederiveProgress {
     /// A source is next.
     fn next(&mut self, _source: &SourceToRederive) {}
 
-    /// A source is done, or was left alone.
+    /// A source is done, or was skipped.
     fn done(&mut self, _source: &SourceToRederive) {}
 
-    /// A source could not be derived anew.
+    /// A source could not be derived again.
     fn failed(&mut self, source: &SourceToRederive, error: &SourceError);
 
     /// Tells whether to stop before the next source.
@@ -63,7 +63,7 @@ pub trait RederiveProgress {
 }
 
 impl SourceRecorder {
-    /// Tells whether something may have to be derived anew. No transcript is read for that.
+    /// Tells whether something may have to be derived again. Reads no transcript.
     #[must_use]
     pub fn may_need_rederive(&self) -> bool {
         let is_given_up = |id| self.derived.is_given_up(id);
@@ -72,15 +72,15 @@ impl SourceRecorder {
             || self.catalog.has_missing(self.store(), is_given_up)
     }
 
-    /// Finds what is to be derived anew.
+    /// Finds what has to be derived again.
     ///
     /// # Errors
-    /// What journal and vault say.
+    /// An error of the journal or the vault.
     pub fn rederive_plan(&self) -> Result<RederivePlan, SourceError> {
         plan_rederive(self.store(), &self.vault)
     }
 
-    /// Finds what is to be derived anew of runs that somebody has named, damaged ones too.
+    /// Finds what has to be derived again for named runs, including damaged ones.
     ///
     /// # Errors
     /// As [`plan_rederive_runs`].
@@ -88,7 +88,7 @@ impl SourceRecorder {
         plan_rederive_runs(self.store(), &self.vault, runs)
     }
 
-    /// Derives sources anew, one after the other. One that cannot be takes nothing from the others.
+    /// Derives sources again, one after the other. A failure of one does not affect the others.
     pub fn rederive(&mut self, plan: &RederivePlan, progress: &mut dyn RederiveProgress) -> RederiveReport {
         let mut all =
             RederiveReport { runs_without_evidence: plan.runs_without_evidence, ..RederiveReport::default() };
@@ -110,7 +110,7 @@ impl SourceRecorder {
                     progress.failed(source, &error);
                 }
                 Err(error) if error.is_held() => all.sources_held += 1,
-                // It went meanwhile.
+                // It was forgotten meanwhile.
                 Err(error) if error.is_forgotten() => {}
                 Err(error) => {
                     all.sources_failed += 1;
@@ -122,16 +122,16 @@ impl SourceRecorder {
         all
     }
 
-    /// Writes down that the whole store was derived with the adapters of this program, so that nobody looks again.
+    /// Saves that the whole store was derived with the adapters of this program, so that it is not checked again.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn note_derived(&mut self) -> std::io::Result<()> {
         let disk = Arc::clone(self.disk());
         self.derived.write(&*disk)
     }
 
-    /// Derives the runs of one source anew, before it is gone on with.
+    /// Derives the runs of one source again before it continues.
     pub(super) fn rederive_known(&mut self, manifest: &Manifest) -> Result<(), SourceError> {
         let runs = runs_named(manifest);
         let (id, path) = (manifest.id, manifest.info.path.0.clone());
@@ -143,7 +143,7 @@ impl SourceRecorder {
         Ok(())
     }
 
-    /// Returns what was derived anew since this was last asked, because its source was gone on with.
+    /// Returns what was derived again since the last call because its source continued.
     pub fn take_derived_first(&mut self) -> RederiveReport {
         std::mem::take(&mut self.derived_first)
     }
@@ -190,7 +190,7 @@ impl SourceRecorder {
         Ok(done)
     }
 
-    /// Takes a run away that the newer adapter does not give, unless somebody else has recorded into it.
+    /// Withdraws a run that the newer adapter does not give, unless it has events of others.
     fn withdraw(&self, source: SourceId, run: RunId, path: &Path) -> Result<bool, SourceError> {
         let failed = |source| SourceError::Journal { path: path.to_owned(), source };
         let is_whole = match has_others(self.store(), run, source) {
@@ -201,14 +201,14 @@ impl SourceRecorder {
         if is_whole {
             self.store().withdraw(run, (self.options.clock)()).map_err(failed)?;
         } else {
-            tracing::warn!(%run, "a newer adapter does not give this run; it stays, as somebody else has recorded into it");
+            tracing::warn!(%run, "the newer adapter does not give this run; it stays because it has events of another program");
         }
         Ok(is_whole)
     }
 }
 
 impl RederiveReport {
-    /// Adds what else was done.
+    /// Adds other counts.
     pub fn add(&mut self, more: Self) {
         let Self { sources, runs, runs_new, runs_withdrawn, runs_kept, runs_without_evidence, .. } = more;
         self.sources += sources;
@@ -225,7 +225,7 @@ impl RederiveReport {
         self.sources_left += more.sources_left;
     }
 
-    /// Tells whether everything was derived that can be.
+    /// Tells whether no source remains.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.sources_held + self.sources_failed + self.sources_left == 0

@@ -1,4 +1,4 @@
-//! Which sources of the vault are to be derived anew: a newer adapter reads them, or their runs are not there.
+//! Which sources of the vault have to be derived again: a newer adapter reads them, or their runs are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use super::feed::Feed;
 use super::run_head::RunHead;
 use super::source::runs_named;
 
-/// A source that is to be derived anew.
+/// A source that has to be derived again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceToRederive {
     /// The source.
@@ -25,39 +25,39 @@ pub struct SourceToRederive {
     pub path: PathBuf,
     /// How many bytes of it the vault has, all generations together.
     pub bytes: u64,
-    /// The runs that await it: those of an older adapter, and those that are not there.
+    /// The runs concerned: those of an older adapter, and missing ones.
     pub runs: Vec<RunId>,
-    /// Whether this program has tried before, and found the evidence or a transcript damaged.
+    /// Whether an earlier attempt of this version found the evidence or a transcript damaged.
     pub is_given_up: bool,
-    /// The runs of the source that are there and that an older adapter has derived.
+    /// The existing runs of the source that an older adapter derived.
     pub(super) older: Vec<RunId>,
-    /// The runs whose transcripts are missing, or damaged and asked for by name.
+    /// The runs whose transcripts are missing, or damaged and named by the user.
     pub(super) flawed: Vec<RunId>,
 }
 
-/// What is to be derived anew in a store.
+/// What has to be derived again in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RederivePlan {
     /// The sources, in the order of their paths.
     pub sources: Vec<SourceToRederive>,
-    /// How many runs of an older adapter stay as they are, because the vault does not have what they were derived from.
+    /// How many runs of an older adapter stay as they are, because the vault does not have their source.
     pub runs_without_evidence: u64,
 }
 
 impl RederivePlan {
-    /// Returns how many runs await it. A source without a run counts as one.
+    /// Returns how many runs have to be derived again. A source without a run counts as one.
     #[must_use]
     pub fn runs(&self) -> u64 {
         let waiting = self.sources.iter().filter(|source| !source.is_given_up);
         waiting.map(|source| source.runs.len().max(1) as u64).sum()
     }
 
-    /// Leaves out the sources that this program has tried in vain.
+    /// Removes the sources that an earlier attempt gave up.
     pub fn skip_given_up(&mut self) {
         self.sources.retain(|source| !source.is_given_up);
     }
 
-    /// Keeps the sources of some runs.
+    /// Keeps only the sources of these runs.
     fn retain_runs(&mut self, runs: &[RunId]) {
         self.sources.retain(|source| source.runs.iter().any(|run| runs.contains(run)));
         self.runs_without_evidence = 0;
@@ -90,11 +90,11 @@ impl SourceToRederive {
     }
 }
 
-/// Finds what is to be derived anew of some runs that somebody has named. Only then a damaged transcript is among it: a new
-/// one in its place would hide the damage from whoever did not ask.
+/// Finds what has to be derived again for runs that the user named. Damaged transcripts are included only here:
+/// replacing one without being asked would hide the damage.
 ///
 /// # Errors
-/// [`SourceError::NoEvidence`] for a run that is damaged, and whose source the vault does not have; what journal and vault say.
+/// [`SourceError::NoEvidence`] for a damaged run whose source is not in the vault; errors of the journal and the vault.
 pub fn plan_rederive_runs(store: &Store, vault: &Vault, runs: &[RunId]) -> Result<RederivePlan, SourceError> {
     let mut found = plan_rederive(store, vault)?;
     found.retain_runs(runs);
@@ -108,15 +108,15 @@ pub fn plan_rederive_runs(store: &Store, vault: &Vault, runs: &[RunId]) -> Resul
     Ok(found)
 }
 
-/// Tells whether the vault has the source of a run that is damaged or missing, so that it can be made again.
+/// Tells whether the vault has the source of a damaged or missing run, so that the run can be derived again.
 ///
 /// # Errors
-/// What journal and vault say.
+/// An error of the journal or the vault.
 pub fn has_evidence(store: &Store, vault: &Vault, run: RunId) -> Result<bool, SourceError> {
     Ok(source_of_damaged(store, vault, run)?.is_some())
 }
 
-/// Finds the source of a damaged run: the one that its manifest names the run of, or else that its events name.
+/// Finds the source of a damaged run: the one whose manifest names the run, else the one that its events name.
 fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<Manifest>, SourceError> {
     let manifests = read_manifests(vault)?;
     if let Some(manifest) = manifests.iter().find(|manifest| runs_named(manifest).contains(&run)) {
@@ -128,11 +128,11 @@ fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<
     Ok(manifests.into_iter().find(|manifest| Some(manifest.id) == source))
 }
 
-/// Returns the runs that the vault can make again: those that sources were made into. What was forgotten is not among them,
-/// nor the runs of sources that something was taken out of.
+/// Returns the runs that can be derived again from the vault. Forgotten runs, and the runs of sources that were
+/// filtered, are not included.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, SourceError> {
     let mut runs = BTreeSet::new();
     for manifest in read_manifests(vault)?.iter().filter(|manifest| !manifest.info.is_filtered) {
@@ -146,15 +146,15 @@ pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, SourceError>
     Ok(runs)
 }
 
-/// Finds what is to be derived anew, without changing anything. The first event of every run is read.
+/// Finds what has to be derived again, without changing anything. Reads the first event of every run.
 ///
 /// # Errors
-/// What journal and vault say.
+/// An error of the journal or the vault.
 pub fn plan_rederive(store: &Store, vault: &Vault) -> Result<RederivePlan, SourceError> {
     let mut heads: BTreeMap<SourceId, Vec<(RunId, AdapterAge)>> = BTreeMap::new();
     for run in store.runs().map_err(SourceError::Runs)? {
         let head = match RunHead::read(store, run) {
-            // Somebody has it forgotten just now.
+            // It is being forgotten.
             Err(JournalError::NoSuchRun { .. }) => None,
             head => head.map_err(SourceError::Runs)?,
         };
@@ -178,7 +178,7 @@ pub fn plan_rederive(store: &Store, vault: &Vault) -> Result<RederivePlan, Sourc
     Ok(found)
 }
 
-/// Reads the manifests of all sources that were not forgotten. One that cannot be read takes nothing from the others.
+/// Reads the manifests of all sources that were not forgotten. Unreadable ones are skipped.
 fn read_manifests(vault: &Vault) -> Result<Vec<Manifest>, SourceError> {
     let mut manifests = Vec::new();
     for id in vault.sources().map_err(SourceError::Catalog)? {
@@ -189,7 +189,7 @@ fn read_manifests(vault: &Vault) -> Result<Vec<Manifest>, SourceError> {
     Ok(manifests)
 }
 
-/// Tells whether a source is to be derived anew, given the runs of it that are there.
+/// Decides whether a source has to be derived again, given its existing runs.
 fn judge(
     store: &Store,
     vault: &Vault,
@@ -212,8 +212,7 @@ fn judge(
     }))
 }
 
-/// Returns the runs that a source was made into and that are not there. What was taken out of a source on purpose, or was
-/// forgotten, is not missed.
+/// Returns the missing runs of a source. What was filtered out of the source or forgotten does not count as missing.
 pub(super) fn missing_runs(
     store: &Store,
     vault: &Vault,
@@ -231,14 +230,14 @@ pub(super) fn missing_runs(
     Ok(missing)
 }
 
-/// Takes nothing.
+/// A sink that drops everything.
 struct Nowhere;
 
 impl Sink for Nowhere {
     fn draft(&mut self, _run: RunId, _draft: Draft) {}
 }
 
-/// Tells whether an adapter reads a source, by the beginning of its generations.
+/// Tells whether an adapter recognises a source by the beginning of one of its generations.
 fn has_adapter(vault: &Vault, manifest: &Manifest) -> Result<bool, SourceError> {
     let name = manifest.info.path.0.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut feed = Feed::new(Source { id: manifest.id.to_string().as_str().into(), file_name: name }, true);
@@ -258,8 +257,7 @@ fn has_adapter(vault: &Vault, manifest: &Manifest) -> Result<bool, SourceError> 
     Ok(false)
 }
 
-/// Tells whether a source is a copy of another that has runs: as evidence it is kept too, but everything in it happened
-/// once.
+/// Tells whether a source is a copy of another that has runs. Copies are kept as evidence but give no events.
 fn is_copy(vault: &Vault, all: &[Manifest], manifest: &Manifest) -> Result<bool, SourceError> {
     let name = |manifest: &Manifest| plain_name(&manifest.info.path.0).file_name().map(ToOwned::to_owned);
     let is_namesake = |other: &&Manifest| {
@@ -277,7 +275,7 @@ fn is_copy(vault: &Vault, all: &[Manifest], manifest: &Manifest) -> Result<bool,
     Ok(false)
 }
 
-/// Returns the length and hash of the last generation; `None` when it cannot be read.
+/// Returns length and hash of the last generation; `None` if it cannot be read.
 fn last_content(
     vault: &Vault,
     manifest: &Manifest,

@@ -1,54 +1,54 @@
-//! When sources are tried again that could not be recorded.
+//! When to retry sources that could not be recorded.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// After how long a source is tried again that another process holds: whoever waits for it takes over at once.
+/// The wait before a source that another process holds is retried. It is short, so that sources are taken over soon.
 pub(crate) const HELD_WAIT: Duration = Duration::from_secs(2);
-/// After how long a source is first tried again that has failed.
+/// The wait before the first retry of a source that has failed.
 const FAILED_WAIT: Duration = Duration::from_secs(2);
-/// The longest wait. Each one after another failure is twice the one before.
+/// The longest wait. Each further failure doubles the wait.
 const FAILED_WAIT_MAX: Duration = Duration::from_mins(2);
 
-/// What has to be looked at later.
+/// Files to read later.
 #[derive(Default)]
 pub(crate) struct Retries {
     at: HashMap<PathBuf, Instant>,
-    /// How long those have waited that have failed, and not succeeded since.
+    /// The last wait of each source that has failed and not succeeded since.
     waited: HashMap<PathBuf, Duration>,
 }
 
 impl Retries {
-    /// Takes note that another process holds a source.
+    /// Notes that another process holds a source.
     pub(crate) fn held(&mut self, path: &Path, now: Instant) {
         self.at.insert(path.to_owned(), now + HELD_WAIT);
     }
 
-    /// Takes note that a source has failed.
+    /// Notes that a source has failed.
     pub(crate) fn failed(&mut self, path: &Path, now: Instant) {
         let wait = self.waited.get(path).map_or(FAILED_WAIT, |wait| (*wait * 2).min(FAILED_WAIT_MAX));
         self.waited.insert(path.to_owned(), wait);
         self.at.insert(path.to_owned(), now + wait);
     }
 
-    /// Takes note that nothing is wrong with a source.
+    /// Notes that a source could be recorded.
     pub(crate) fn succeeded(&mut self, path: &Path) {
         self.at.remove(path);
         self.waited.remove(path);
     }
 
-    /// Returns all that wait.
+    /// Returns all waiting paths.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.at.keys()
     }
 
-    /// Returns what it is time for.
+    /// Removes and returns the paths that are due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<PathBuf> {
         self.at.extract_if(|_, at| *at <= now).map(|(path, _)| path).collect()
     }
 
-    /// Returns how long it is until something is due.
+    /// Returns the time until the next path is due.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         self.at.values().min().map(|at| at.saturating_duration_since(now))
     }

@@ -1,4 +1,5 @@
-//! One run that is derived anew: what its source gives goes into a new transcript, and the events of others with it.
+//! One run that is derived again: the new transcript gets the events of its source, and the events that others have
+//! recorded.
 
 use std::collections::VecDeque;
 
@@ -9,26 +10,26 @@ use steno_vault::SourceId;
 
 use super::run_head::RunHead;
 
-/// A run of a source while it is derived anew.
+/// A run of a source while it is derived again.
 pub(crate) struct RunRewrite {
     /// The run.
     pub(crate) id: RunId,
     rewrite: Rewrite,
     /// The adapter that it was derived with before.
     from: String,
-    /// What is wrong with its transcript, where that is the reason.
+    /// The flaw of its transcript, if that is the reason.
     pub(crate) flaw: Option<Flaw>,
-    /// Events of others that are not yet written, each with the record of the source that it stands behind.
+    /// Events of others that are not yet written, each with the record of the source that it follows.
     others: VecDeque<(Option<Position>, Draft)>,
     carried: u64,
 }
 
-/// Why a run cannot be derived anew.
+/// Why a run cannot be derived again.
 #[derive(Debug)]
 pub(crate) enum RewriteError {
-    /// What the journal says.
+    /// An error of the journal.
     Journal(JournalError),
-    /// An event of somebody else cannot be recorded again.
+    /// An event that another program recorded cannot be recorded again.
     CannotCarry { seq: u64, why: steno_model::Error },
 }
 
@@ -38,7 +39,7 @@ impl From<JournalError> for RewriteError {
     }
 }
 
-/// The events of a run that are not the source's, found one after the other.
+/// Collects the events of a run that were not made from its source.
 struct ForeignEvents {
     source: SourceId,
     last: Option<Position>,
@@ -51,7 +52,7 @@ impl ForeignEvents {
         Self { source, last: None, events: VecDeque::new(), failed: None }
     }
 
-    /// Takes the next event of the run; says whether to go on.
+    /// Takes the next event of the run; returns whether to continue.
     fn take(&mut self, event: ExchangeEvent) -> bool {
         if let Some(position) = position_in(&event, self.source) {
             self.last = Some(position);
@@ -71,7 +72,7 @@ impl ForeignEvents {
 }
 
 impl RunRewrite {
-    /// Begins the new transcript of a run; `None` when opening it has put one in place that was complete already.
+    /// Begins the new transcript of a run; `None` if opening it put a complete one in place.
     pub(crate) fn begin(
         journal: &Journal,
         run: RunId,
@@ -88,8 +89,8 @@ impl RunRewrite {
         Ok(Some(Self { id: run, rewrite, from, flaw: None, others: others.finish()?, carried: 0 }))
     }
 
-    /// Begins the new transcript of a run whose own is damaged or missing; `None` when nothing is wrong with it. Events of
-    /// others are carried over as far as they can be read.
+    /// Begins the new transcript of a run whose transcript is damaged or missing; `None` if it is intact. Readable
+    /// events of others are carried over.
     pub(crate) fn begin_flawed(
         journal: &Journal,
         run: RunId,
@@ -104,7 +105,7 @@ impl RunRewrite {
         Ok(Some(Self { id: run, rewrite, from, flaw: Some(flaw), others: others.finish()?, carried: 0 }))
     }
 
-    /// Writes an event of the source, behind those of others that stood before its record.
+    /// Writes an event of the source, after the events of others that came before its record.
     pub(crate) fn append(&mut self, draft: Draft) -> Result<(), JournalError> {
         let evidence = draft.field("evidence").and_then(Evidence::read);
         if let Some(evidence) = evidence {
@@ -126,7 +127,7 @@ impl RunRewrite {
         Ok(())
     }
 
-    /// Notes that an event was too long.
+    /// Records a note that an event was too long.
     pub(crate) fn note_dropped(&mut self, cause: &str) -> Result<(), JournalError> {
         self.rewrite.note_dropped(1, cause)
     }
@@ -152,7 +153,7 @@ impl RunRewrite {
     }
 }
 
-/// Tells whether somebody else than the source has recorded into a run.
+/// Tells whether a run has events that were not made from its source.
 pub(crate) fn has_others(store: &Store, run: RunId, source: SourceId) -> Result<bool, JournalError> {
     let mut found = false;
     each_event(store, run, |event| {
@@ -162,7 +163,7 @@ pub(crate) fn has_others(store: &Store, run: RunId, source: SourceId) -> Result<
     Ok(found)
 }
 
-/// Hands over the events of a run until there are no more, or it is enough.
+/// Passes the events of a run to `take` until it returns false.
 fn each_event(
     store: &Store,
     run: RunId,
@@ -177,7 +178,7 @@ fn each_event(
     Ok(())
 }
 
-/// Returns the record of a source that an event was made from; `None` when it is somebody else's.
+/// Returns the record of the source that an event was made from; `None` if it was not made from this source.
 pub(crate) fn position_in(event: &ExchangeEvent, source: SourceId) -> Option<Position> {
     let evidence = event.extra.get("evidence").and_then(Evidence::read)?;
     (evidence.source.to_text() == source.to_string()).then_some(evidence.position)

@@ -1,4 +1,4 @@
-//! What the first event of a run says of where it comes from.
+//! The source and adapter of a run, from its first event.
 
 use serde::Deserialize;
 use steno_adapters::{AdapterAge, adapter_age};
@@ -9,24 +9,24 @@ use steno_vault::SourceId;
 /// The source and the adapter that a run was derived with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunHead {
-    /// The source, unless the run was recorded by somebody else.
+    /// The source, unless another program recorded the run.
     pub(crate) source: Option<SourceId>,
     /// The adapter and its version, like `claude/1`.
     pub(crate) adapter: Option<String>,
 }
 
 impl RunHead {
-    /// Reads the first event of a run; `None` when it has none that can be read.
+    /// Reads the first event of a run; `None` if it has none that can be read.
     pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, JournalError> {
         match run_ends(store, run) {
             Ok(ends) => Ok(ends.events.map(|(first, _)| Self::of(&first))),
-            // Opening it will tell what is wrong with it.
+            // Opening the run reports what is wrong with it.
             Err(JournalError::Damaged { .. } | JournalError::Shrunk { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads what an event says.
+    /// Reads source and adapter from an event.
     pub(crate) fn of(first: &ExchangeEvent) -> Self {
         #[derive(Deserialize)]
         struct Started {
@@ -44,7 +44,7 @@ impl RunHead {
         }
     }
 
-    /// Compares the adapter to the one of this program.
+    /// Compares the adapter with the one of this program.
     pub(crate) fn age(&self) -> AdapterAge {
         self.adapter.as_deref().map_or(AdapterAge::Unknown, adapter_age)
     }

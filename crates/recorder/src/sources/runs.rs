@@ -1,8 +1,8 @@
-//! From an adapter's drafts to the journal, each written once.
+//! Writes an adapter's drafts to the journal, each exactly once.
 //!
-//! After a crash a source is fed again from its beginning. Of each run's drafts those up to the last one written are
-//! dropped; positions are ordered as events are, so that nothing is written twice and nothing is left out, also when the
-//! crash came between two events of one record.
+//! After a crash a source is fed again from its beginning, and each run drops the drafts up to the last one written.
+//! Positions have the order of events, so nothing is written twice or lost, even if the crash came between two events
+//! of one record.
 
 use std::collections::HashMap;
 
@@ -17,33 +17,33 @@ use super::rewrite::{RewriteError, RunRewrite, position_in};
 use super::run_head::RunHead;
 use crate::entries::EntrySink;
 
-/// How many runs of one source are open at a time: more than subagents work beside each other, and few enough for a low
-/// limit of open files. One that is closed and goes on is opened again.
+/// How many runs of one source are open at a time: more than there are parallel subagents, and few enough for a low
+/// limit of open files. A closed run is reopened if it continues.
 const OPEN_MAX: usize = 12;
 /// How many files a run holds open: its lock, and its transcript to write and to read.
 const FILES_PER_RUN: usize = 3;
-/// Why an event is dropped.
+/// The note for an event that is dropped.
 const TOO_LONG: &str = "an event of this source is longer than a line may be";
-/// How many files the runs of one source hold open at most.
+/// The most files that the runs of one source hold open.
 pub(crate) const OPEN_FILES_MAX: usize = OPEN_MAX * FILES_PER_RUN;
 
-/// What is done with a run that an older adapter has derived. Nothing is ever appended to it.
+/// What to do with a run that an older adapter derived. Nothing is ever appended to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OlderRuns {
-    /// The source is not recorded: it has to be derived anew first.
+    /// Refuse the source: it has to be derived again first.
     Report,
-    /// It is derived anew.
+    /// Derive it again.
     Rewrite,
-    /// It is left as it is, since it could not be derived anew.
+    /// Leave it as it is, because it could not be derived again.
     Refuse,
 }
 
-/// What is known of the runs of a source before it is read.
+/// What is known about the runs of a source before it is read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownRuns {
-    /// Those that the source was made into before.
+    /// The runs that the source was made into before.
     pub(crate) named: Vec<RunId>,
-    /// Those whose transcripts are missing or damaged, and are to be made again.
+    /// The runs whose transcripts are missing or damaged and have to be derived again.
     pub(crate) flawed: Vec<RunId>,
 }
 
@@ -53,45 +53,45 @@ pub(crate) struct SourceRuns {
     source: SourceId,
     level: Level,
     older: OlderRuns,
-    /// What is known of them from before.
+    /// What is known about them from earlier recordings.
     known: KnownRuns,
-    /// Whether one of them has to be derived anew: by an older adapter, or with its transcript missing.
+    /// Whether one of them has to be derived again: an older adapter derived it, or its transcript is missing.
     pub(crate) is_older: bool,
     open: HashMap<RunId, RunWriter>,
-    /// How many drafts came.
+    /// How many drafts there were.
     drafts: u64,
-    /// In the order in which they came.
+    /// The runs in the order of their first drafts.
     order: Vec<RunId>,
     failed: Option<JournalError>,
-    /// Where the records go as entries, if anybody wants them.
+    /// Where entries go, if they are collected.
     pub(crate) entries: Option<EntrySink>,
-    /// Whether there is a transcript that must not be written to.
+    /// Whether a transcript must not be written to.
     pub(crate) has_refused: bool,
     /// The time of the source's first event.
     pub(crate) started: Option<String>,
     /// How many runs were begun.
     pub(crate) begun: u64,
-    /// How many runs were damaged and derived anew.
+    /// How many damaged runs were derived again.
     pub(crate) mended: u64,
     /// How many events were written.
     pub(crate) written: u64,
-    /// How many events could not be written, because a line would be too long or their run is damaged.
+    /// How many events could not be written, because a line would be too long or the run is damaged.
     pub(crate) refused: u64,
 }
 
 /// A run of the source.
 enum RunWriter {
-    /// It is written.
+    /// Its transcript is open for writing.
     Open {
         recorder: Recorder,
-        /// Up to where its events are there already.
+        /// The last position that is already in the transcript.
         known: Option<Position>,
-        /// The run that it would be if another source did not have that.
+        /// The run id of the session, if another source already has that run.
         session: Option<RunId>,
-        /// Which draft was its last.
+        /// The number of its last draft.
         used: u64,
     },
-    /// It is derived anew.
+    /// Derive it again.
     Rewrite { run: Box<RunRewrite>, session: Option<RunId>, used: u64 },
     /// Its transcript must not be written to.
     Refused,
@@ -131,7 +131,7 @@ impl SourceRuns {
         self.journal.store()
     }
 
-    /// Returns why nothing can be written any more, if that is so.
+    /// Returns the error after which nothing more is written, if there was one.
     pub(crate) fn take_failure(&mut self) -> Option<JournalError> {
         self.failed.take()
     }
@@ -150,18 +150,18 @@ impl SourceRuns {
         self.open.values().filter(|run| matches!(run, RunWriter::Refused)).count() as u64
     }
 
-    /// Returns the runs, the source's own first.
+    /// Returns the run ids, the main run first.
     pub(crate) fn names(&self) -> Vec<String> {
         self.order.iter().map(ToString::to_string).collect()
     }
 
-    /// Syncs and seals all runs and gives them back.
+    /// Syncs, seals and closes all runs.
     pub(crate) fn close(&mut self) -> Result<(), JournalError> {
         let mut outcome = Ok(());
         for (_, run) in self.open.drain() {
             match run {
                 RunWriter::Open { recorder, .. } => outcome = outcome.and(recorder.close()),
-                // One that was not put in place is given up.
+                // A new transcript that was not put in place is dropped.
                 RunWriter::Rewrite { .. } | RunWriter::Refused => {}
             }
         }
@@ -214,7 +214,7 @@ impl SourceRuns {
         Ok(())
     }
 
-    /// Closes the run that has been quiet for longest, when many are open.
+    /// Closes the run with the oldest last draft if many are open.
     fn make_room(&mut self) -> Result<(), JournalError> {
         let used = |run: &RunWriter| match run {
             RunWriter::Open { used, .. } => Some(*used),
@@ -235,8 +235,8 @@ impl SourceRuns {
         }
     }
 
-    /// Puts the transcripts that were derived anew in place of the old ones; returns how many of an older adapter, and how
-    /// many events of others all of them carry.
+    /// Replaces the old transcripts by the new ones; returns how many runs of an older adapter were replaced, and how
+    /// many events of others were carried over.
     pub(crate) fn put_in_place(&mut self, adapter: &str) -> Result<(u64, u64), JournalError> {
         let (mut runs, mut carried) = (0, 0);
         let anew =
@@ -251,7 +251,7 @@ impl SourceRuns {
                     None => runs += 1,
                     Some(Flaw::Damaged(_)) => self.mended += 1,
                     Some(Flaw::Missing) => {
-                        tracing::warn!(run = %id, "the transcript was missing, and was made again from its evidence");
+                        tracing::warn!(run = %id, "the transcript was missing, and was derived again from its evidence");
                         self.begun += 1;
                     }
                 }
@@ -260,11 +260,11 @@ impl SourceRuns {
         Ok((runs, carried))
     }
 
-    /// Opens a run, or another in its place when it is another source's.
+    /// Opens a run, or another run in its place if a different source already has it.
     fn open(&mut self, name: RunId) -> Result<RunWriter, JournalError> {
         let other = other_run(self.source, name);
         let (run, session, head) = match self.head_of(name)? {
-            // Also where the other source's transcript is missing just now.
+            // Also if the other source's transcript is missing.
             _ if self.known.named.contains(&other) => (other, Some(name), self.head_of(other)?),
             Some(head) if head.source != Some(self.source) => (other, Some(name), self.head_of(other)?),
             head => (name, None, head),
@@ -283,7 +283,7 @@ impl SourceRuns {
                 return self.open_older(run, session, head);
             }
             AdapterAge::Newer => {
-                tracing::error!(%run, "a newer `steno` has derived this transcript; it is not gone on with");
+                tracing::error!(%run, "a newer `steno` derived this transcript; nothing is added to it");
                 self.has_refused = true;
                 return Ok(RunWriter::Refused);
             }
@@ -294,7 +294,7 @@ impl SourceRuns {
     fn open_current(&mut self, run: RunId, session: Option<RunId>) -> Result<RunWriter, JournalError> {
         let recorder = match self.journal.record(run) {
             Ok(recorder) => recorder,
-            // Seals vouch for events that are gone.
+            // There are seals for events that are gone.
             Err(JournalError::SealBroken { .. }) if !self.store().has(run)? => {
                 self.name(run);
                 self.is_older = true;
@@ -314,7 +314,7 @@ impl SourceRuns {
         let is_new = recorder.seq_last().is_none();
         self.begun += u64::from(is_new);
         if is_new && self.known.named.contains(&run) {
-            tracing::warn!(%run, "the transcript was missing, and is made again from its evidence");
+            tracing::warn!(%run, "the transcript was missing, and is derived again from its evidence");
         }
         Ok(RunWriter::Open { recorder, known, session, used: self.drafts })
     }
@@ -325,7 +325,7 @@ impl SourceRuns {
         }
     }
 
-    /// Opens a run that an older adapter has derived, if it is to be derived anew.
+    /// Opens a run that an older adapter derived, to derive it again if allowed.
     fn open_older(
         &mut self,
         run: RunId,
@@ -346,7 +346,7 @@ impl SourceRuns {
             Ok(Some(opened)) => Ok(opened),
             Ok(None) => self.open_current(run, session),
             Err(error @ (JournalError::Damaged { .. } | JournalError::SealBroken { .. })) => {
-                tracing::error!(%run, %error, "a transcript is damaged, and is not derived anew");
+                tracing::error!(%run, %error, "a transcript is damaged, and is not derived again");
                 self.has_refused = true;
                 Ok(RunWriter::Refused)
             }
@@ -354,7 +354,7 @@ impl SourceRuns {
         }
     }
 
-    /// Begins a run anew whose transcript is missing or damaged; `None` when nothing is wrong with it by now.
+    /// Begins the new transcript of a run whose transcript is missing or damaged; `None` if it is intact by now.
     fn open_flawed(
         &mut self,
         run: RunId,
@@ -366,7 +366,7 @@ impl SourceRuns {
         self.anew(run, session, RunRewrite::begin_flawed(&self.journal, run, self.source, from))
     }
 
-    /// Takes a run that was begun anew. Events of others that cannot be recorded again keep it as it is.
+    /// Takes a run with a new transcript. If events of others cannot be carried over, the run stays as it is.
     fn anew(
         &mut self,
         run: RunId,
@@ -378,7 +378,7 @@ impl SourceRuns {
                 Ok(anew.map(|anew| RunWriter::Rewrite { run: Box::new(anew), session, used: self.drafts }))
             }
             Err(RewriteError::CannotCarry { seq, why }) => {
-                tracing::error!(%run, seq, %why, "an event of somebody else cannot be recorded again; its run stays");
+                tracing::error!(%run, seq, %why, "an event of another program cannot be recorded again; its run stays as it is");
                 self.has_refused = true;
                 Ok(Some(RunWriter::Refused))
             }
@@ -386,7 +386,7 @@ impl SourceRuns {
         }
     }
 
-    /// Returns up to where a run has the source's events. Others may have added theirs, also after the last of them.
+    /// Returns the position of the last event of the source in a run. Events of others may follow it.
     fn last_position(&self, run: RunId) -> Result<Option<Position>, JournalError> {
         let store = self.journal.store();
         let last = run_ends(store, run)?.events.and_then(|(_, last)| position_in(&last, self.source));
@@ -401,23 +401,23 @@ impl SourceRuns {
         Ok(last)
     }
 
-    /// Begins a damaged transcript anew, if nothing vouches for what it holds: a power cut during an import leaves holes,
-    /// and the evidence has everything. What it held is kept beside it.
+    /// Begins a new transcript for a damaged one that has no seals: a power cut during an import can leave holes, and
+    /// the evidence has everything. The old file is kept aside.
     fn begin_anew(&mut self, run: RunId, error: &JournalError) -> Result<Option<Recorder>, JournalError> {
         let store = self.journal.store();
         let is_damaged = matches!(error, JournalError::Damaged { .. });
         let aside = if is_damaged { store.set_aside_unsealed(run, jiff::Timestamp::now())? } else { None };
         let Some(aside) = aside else {
-            tracing::error!(%run, %error, "a transcript cannot be gone on with");
+            tracing::error!(%run, %error, "cannot continue a transcript");
             self.has_refused = true;
             return Ok(None);
         };
-        tracing::warn!(%run, %error, "a transcript is written anew from its evidence; what it held is in `{aside}`");
+        tracing::warn!(%run, %error, "a transcript is written again from its evidence; its old content is in `{aside}`");
         self.journal.record(run).map(Some)
     }
 
-    /// Returns what the first event of a run says; `None` for a run that nobody has begun. One that cannot be read is taken
-    /// for ours: opening it tells what is wrong with it.
+    /// Returns the head of a run; `None` if the run does not exist. An unreadable run is assumed to be ours: opening it
+    /// reports the damage.
     fn head_of(&self, run: RunId) -> Result<Option<RunHead>, JournalError> {
         let store = self.journal.store();
         if store.size(run)?.unwrap_or(0) == 0 {
@@ -430,7 +430,7 @@ impl SourceRuns {
 
 impl Sink for SourceRuns {
     fn draft(&mut self, run: RunId, draft: Draft) {
-        // After a failure the source is taken up again from what was written.
+        // After a failure the source is reopened and continues from what was written.
         if self.failed.is_none()
             && let Err(error) = self.record(run, draft)
         {
@@ -449,12 +449,12 @@ impl Sink for SourceRuns {
     }
 }
 
-/// Names the run that a second source with the same session gets.
+/// Returns the run id for a second source with the same session.
 fn other_run(source: SourceId, run: RunId) -> RunId {
     RunId::from_uuid(Uuid::new_v5(&run.uuid(), source.to_string().as_bytes()))
 }
 
-/// Has the start of a run name the session that another run has the name of.
+/// Adds the session's run id to the start of a run that has another id.
 fn named_after(draft: Draft, session: Option<RunId>) -> Draft {
     let Some(session) = session.filter(|_| draft.event_type() == EventType::RunStarted) else { return draft };
     let name = JsonString::from(session.to_string().as_str());

@@ -1,6 +1,6 @@
-//! Files in which an agent keeps something of several sessions, or of several projects: what was typed, and lists.
+//! Files that hold data of several sessions or projects: prompt histories and session lists.
 //!
-//! They are kept without the pieces of what is excluded or forgotten. As long as nothing is, they are kept byte for byte.
+//! They are stored without the pieces that are excluded or forgotten. If there are none, they are stored byte for byte.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,12 +13,12 @@ use steno_vault::{Role, SourceInfo};
 use super::exclusions::{Exclusions, Verdict};
 use super::project_lookup::ProjectLookup;
 
-/// A file of several sessions.
+/// The kinds of shared files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedFileFormat {
-    /// `history.jsonl` of Claude Code and Codex: a prompt a line.
+    /// `history.jsonl` of Claude Code and Codex: one prompt per line.
     Prompts,
-    /// `session_index.jsonl` of Codex: a session a line.
+    /// `session_index.jsonl` of Codex: one session per line.
     SessionLines,
     /// `sessions-index.json` of Claude Code: a list of the sessions of one project.
     SessionList,
@@ -28,33 +28,33 @@ pub enum SharedFileFormat {
     Projects,
 }
 
-/// What a piece of such a file says of itself.
+/// A piece of a shared file: one line or list entry.
 #[derive(Clone, Debug, Default)]
 pub struct SharedFilePiece<'a> {
-    /// The piece as it stands there.
+    /// The bytes of the piece.
     pub raw: &'a str,
-    /// The session that it is of.
+    /// Its session.
     pub session: Option<String>,
-    /// The directory that it is of.
+    /// Its directory.
     pub dir: Option<String>,
-    /// What was typed.
+    /// The text that the user typed.
     pub text: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// Its time, in milliseconds since 1970.
     pub time_ms: Option<f64>,
 }
 
-/// What is left of such a file.
+/// A shared file after filtering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilteredFile {
-    /// What is kept.
+    /// The remaining content.
     pub kept: Vec<u8>,
-    /// How many pieces are left out.
+    /// How many pieces were left out.
     pub left_out: u64,
-    /// How many are not.
+    /// How many pieces remain.
     pub pieces: u64,
 }
 
-/// What is excluded of files that several projects share.
+/// The exclusions for pieces of shared files.
 #[derive(Debug)]
 pub(crate) struct PieceRules {
     pub(crate) exclusions: Exclusions,
@@ -62,10 +62,10 @@ pub(crate) struct PieceRules {
 }
 
 impl PieceRules {
-    /// Tells whether a piece is archived. One whose project is not known is not.
+    /// Tells whether a piece is recorded. A piece of an unknown project is not.
     pub(crate) fn keep(&self, info: &SourceInfo, piece: &SharedFilePiece<'_>) -> bool {
         let home = info.home.as_ref().map(|home| home.0.clone()).or_else(|| {
-            // A copy of one file beside others of its home.
+            // A copy of one file of a home.
             info.path.0.parent().map(Path::to_owned)
         });
         let verdict = match (&piece.dir, info.provider.as_deref(), &piece.session) {
@@ -80,7 +80,7 @@ impl PieceRules {
     }
 }
 
-/// The fields by which a piece is known. Agents spell them in many ways.
+/// The fields that identify a piece, in all spellings that agents use.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Fields {
@@ -99,7 +99,7 @@ struct Fields {
 }
 
 impl SharedFileFormat {
-    /// Tells whether a file is such a one, by its name.
+    /// Returns the kind of a shared file by its name; `None` for other files.
     #[must_use]
     pub fn of(info: &SourceInfo) -> Option<Self> {
         let kind = match info.path.0.file_name()?.to_str()? {
@@ -113,13 +113,13 @@ impl SharedFileFormat {
         (info.role == Role::Shared || info.home.is_none()).then_some(kind)
     }
 
-    /// Tells whether it is of several projects, and not of several sessions of one.
+    /// Tells whether it has data of several projects, not only of several sessions of one project.
     pub(crate) fn is_of_several_projects(self) -> bool {
         matches!(self, Self::Prompts | Self::SessionLines | Self::Projects)
     }
 
-    /// Takes out the pieces that are not to be kept. With nothing to take out, all bytes stay as they are; `None` when
-    /// the file cannot be read as what it is, and so is not known to hold nothing that has to go.
+    /// Removes the pieces that `keep` refuses. If there are none, all bytes stay as they are. Returns `None` if the
+    /// file does not have the expected form: then nothing is known about its pieces.
     #[must_use]
     pub fn filter(
         self,
@@ -154,7 +154,7 @@ impl SharedFileFormat {
                     filtered.kept.extend_from_slice(line);
                     filtered.pieces += 1;
                 }
-                // The end of the file may be the beginning of a line: it is looked at again when the rest has come.
+                // The file may end inside a line: the line is read again when it is complete.
                 None if !is_whole => {}
                 None if line.trim_ascii().is_empty() => filtered.kept.extend_from_slice(line),
                 Some(_) | None => filtered.left_out += 1,
@@ -178,7 +178,7 @@ fn piece_of(raw: &str, has_session_as_id: bool) -> Option<SharedFilePiece<'_>> {
     })
 }
 
-/// Takes pieces out of a list, which may stand in a document.
+/// Removes pieces from a list, which may be inside a document.
 fn filter_list(
     list: &str,
     document: Option<&str>,
@@ -218,7 +218,7 @@ fn filter_projects(text: &str, keep: &mut dyn FnMut(&SharedFilePiece<'_>) -> boo
     if left_out == 0 {
         return Some(FilteredFile { kept: text.as_bytes().to_vec(), left_out, pieces });
     }
-    // Nothing says what else may stand in it.
+    // Other fields are dropped, as their content is unknown.
     let kept = serde_json::json!({ "projects": projects }).to_string();
     Some(FilteredFile { kept: kept.into_bytes(), left_out, pieces })
 }
@@ -247,7 +247,7 @@ mod tests {
             "{\"session_id\":\"gone\",\"ts\":1,\"text\":\"x\"}\n\n",
             Some(("\n", 1)),
         );
-        // A line that is not whole may be anything.
+        // An incomplete line is left for later.
         check(
             SharedFileFormat::Prompts,
             "{\"session_id\":\"s\"}\n{\"sess",

@@ -1,7 +1,7 @@
-//! Keeping a file of several sessions without the pieces that are excluded or forgotten.
+//! Stores shared files without the pieces that are excluded or forgotten.
 //!
-//! What the vault has of such a file is not what the file has, so that it is compared as a whole: where it goes on with
-//! what was kept, the rest is added; otherwise it is another generation.
+//! The vault does not have the same bytes as such a file, so the filtered content is compared as a whole: if it
+//! continues the stored content, the rest is appended; otherwise a new generation begins.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use super::cursors;
 use super::shared_file::{SharedFileFormat, SharedFilePiece};
 use super::{SourceError, SourceFile, SourceRecorder};
 
-/// How long such a file may be. Longer ones are told and left alone, as nobody could say what is in them.
+/// The longest shared file that is read. Longer ones are logged and not recorded.
 const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 const READ_BYTES: usize = 1024 * 1024;
 
-/// What came of a look at such a file.
+/// The counts of reading a shared file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SharedFileCounts {
     /// How many bytes were added.
     pub(super) added: u64,
-    /// How many pieces are left out.
+    /// How many pieces were left out.
     pub(super) left_out: u64,
 }
 
 impl SourceRecorder {
-    /// Returns what a file is if it is of several sessions, and something may have to be left out of it.
+    /// Returns the kind of a shared file if something may have to be left out of it.
     pub(super) fn mixed(&self, file: &SourceFile) -> Option<SharedFileFormat> {
         let mixed = SharedFileFormat::of(&file.info)?;
         let has_rules = file.rules.is_some() || self.vault.leaves_out_anything().unwrap_or(true);
         has_rules.then_some(mixed)
     }
 
-    /// Records what is new in a file of several sessions.
+    /// Records what is new in a shared file.
     pub(super) fn record_mixed(
         &mut self,
         file: &SourceFile,
@@ -48,7 +48,7 @@ impl SourceRecorder {
             file.rules.as_ref().is_none_or(|rules| rules.keep(&info, piece))
                 && !is_piece_left_out(&vault, piece)
         };
-        // One that cannot be read as what it is may be half written. It is looked at again when it changes.
+        // A file without the expected form may be half written. It is read again when it changes.
         let Some(filtered) = mixed.filter(&bytes, &mut keep) else { return Ok(SharedFileCounts::default()) };
         let (id, known) = self.source_of(file)?;
         let before = known.as_ref().map(|_| self.manifest(id)).transpose()?.flatten();
@@ -72,7 +72,7 @@ impl SourceRecorder {
         Ok(SharedFileCounts { added: added.len() as u64, left_out: filtered.left_out })
     }
 
-    /// Adds what is new, and lets go of the source.
+    /// Appends the new bytes and closes the source.
     fn add(
         &mut self,
         mut writer: SourceWriter,
@@ -89,11 +89,11 @@ impl SourceRecorder {
     }
 }
 
-/// Tells whether a piece is of a session that was forgotten, or was forgotten itself.
+/// Tells whether a piece, or its session, was forgotten.
 fn is_piece_left_out(vault: &Vault, piece: &SharedFilePiece<'_>) -> bool {
     let session = piece.session.as_ref().map(|session| NameHash::of_session(session));
     let names = session.into_iter().chain([NameHash::of_piece(piece.raw.as_bytes())]);
-    // What cannot be told is left out.
+    // On an error the piece is left out.
     names.into_iter().any(|name| vault.leaves_out(name).unwrap_or(true))
 }
 
@@ -109,7 +109,7 @@ pub(super) fn last_content(vault: &Vault, manifest: &Manifest) -> Result<Vec<u8>
     Ok(content)
 }
 
-/// Reads all of a file, and how far that is; `None` when it is gone, or longer than is read.
+/// Reads a whole file and its cursor; `None` if it is gone or too long.
 pub(super) fn read_whole(file: &SourceFile) -> Result<Option<(Vec<u8>, Cursor)>, SourceError> {
     let mut tail = Tail::new(file.path());
     let (mut whole, mut piece) = (Vec::new(), Vec::new());
@@ -122,10 +122,7 @@ pub(super) fn read_whole(file: &SourceFile) -> Result<Option<(Vec<u8>, Cursor)>,
             Look::Gone => return Ok(None),
         }
         if whole.len() > FILE_BYTES_MAX {
-            tracing::warn!(
-                "`{}` is too long to look for what is left out, and is not archived",
-                file.path().display()
-            );
+            tracing::warn!("`{}` is too long to filter, and is not recorded", file.path().display());
             return Ok(None);
         }
     }

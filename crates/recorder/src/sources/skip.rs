@@ -1,7 +1,7 @@
-//! Leaving out for good what agents wrote while recording was paused.
+//! Skips for good what agents wrote while recording was paused.
 //!
-//! What was written before and after stands in the same files, and nothing tells the two apart: so a session that was
-//! written to meanwhile is not archived any further. What the archive had of it stays.
+//! The same files have what was written before and after, and the parts cannot be told apart. So a session that was
+//! written to during the pause is not recorded any further. What was recorded before stays.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,23 +16,23 @@ use super::shared_file::{SharedFileFormat, SharedFilePiece};
 use super::shared_source::{last_content, read_whole};
 use super::{SourceError, SourceFile, SourceLocations, SourceRecorder, is_unchanged};
 
-/// By how much the times of files may lag behind the clock: systems take them from the last tick.
+/// How far file times may lag behind the clock: systems take them from the last clock tick.
 const CLOCK_LAG: SignedDuration = SignedDuration::from_millis(100);
 
 /// What was skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkipReport {
-    /// Sessions, and files of none.
+    /// Sessions, and files without a session.
     pub sessions: u64,
-    /// Pieces of files that sessions share.
+    /// Pieces of shared files.
     pub pieces: u64,
 }
 
 impl SourceRecorder {
-    /// Leaves out what was written during a pause that is over by itself, and ends it.
+    /// Skips what was written during a pause whose time is over, and ends the pause.
     ///
     /// # Errors
-    /// What the vault says; the pause goes on then.
+    /// An error of the vault; then the pause continues.
     pub fn end_pause(&mut self, places: &SourceLocations) -> Result<(), SourceError> {
         let store = self.journal.store();
         match store.pause_set() {
@@ -44,13 +44,13 @@ impl SourceRecorder {
         }
     }
 
-    /// Leaves out for good what was written in some places since a pause began.
+    /// Skips for good what was written in some locations since a pause began.
     ///
     /// # Errors
-    /// What the vault says.
+    /// An error of the vault.
     pub fn skip(&mut self, pause: &Pause, places: &SourceLocations) -> Result<SkipReport, SourceError> {
         let (mut names, mut pieces) = (BTreeSet::new(), BTreeSet::new());
-        // Also of what is excluded: somebody may think otherwise one day.
+        // Also what is excluded: the user may change the exclusions later.
         let places = SourceLocations { exclusions: Exclusions::default(), ..places.clone() };
         let until = pause.until.filter(|_| pause.is_over((self.options.clock)()));
         for file in places.list().files.iter().filter(|file| is_written_in(file, pause.since, until)) {
@@ -70,7 +70,7 @@ impl SourceRecorder {
         Ok(skipped)
     }
 
-    /// Returns the pieces of a file that the archive has not.
+    /// Returns the pieces of a file that are not recorded.
     fn new_pieces(&self, file: &SourceFile, mixed: SharedFileFormat) -> Result<Vec<NameHash>, SourceError> {
         let mut known = HashSet::new();
         if let Some(source) = self.catalog.at(file.path())
@@ -92,16 +92,16 @@ fn each_piece(mixed: SharedFileFormat, bytes: &[u8], mut each: impl FnMut(NameHa
         each(NameHash::of_piece(piece.raw.as_bytes()));
         true
     };
-    // What cannot be read as what it is has no pieces.
+    // A file without the expected form has no pieces.
     mixed.filter(bytes, &mut keep).unwrap_or_default();
 }
 
-/// Tells whether a file was changed since a time, by any account, and not first made after another.
+/// Tells whether a file was changed since one time, and was not created after another.
 fn is_written_in(file: &SourceFile, since: Option<Timestamp>, until: Option<Timestamp>) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(about) = std::fs::metadata(file.path()) else { return true };
     let instant = |time: std::io::Result<std::time::SystemTime>| Timestamp::try_from(time.ok()?).ok();
-    // Its own time can be set to anything, and the one that the system keeps cannot.
+    // Programs can set the modification time, but not the change time.
     let changed = Timestamp::new(about.ctime(), i32::try_from(about.ctime_nsec()).unwrap_or(0)).ok();
     let is_changed = [instant(about.modified()), changed]
         .into_iter()
@@ -110,7 +110,7 @@ fn is_written_in(file: &SourceFile, since: Option<Timestamp>, until: Option<Time
     is_changed && !is_later
 }
 
-/// Returns what a file is left out by: its session, else its path.
+/// Returns the hashes that a file is skipped by: its session's, else its path's.
 fn names_of_file(file: &SourceFile) -> Vec<NameHash> {
     let info = file.whole_info();
     let names = session_hashes(&info, &head_of(file.path()).unwrap_or_default());

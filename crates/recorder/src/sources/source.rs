@@ -1,4 +1,4 @@
-//! One source being recorded: its bytes go into the vault, and only then to its adapter and the journal.
+//! Records one source: its bytes go into the vault, and only then to its adapter and the journal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::runs::{self, KnownRuns, OlderRuns, SourceRuns};
 use super::source_file::modified_at;
 use crate::entries::EntrySink;
 
-/// How much is read at a time where a whole file is to be read.
+/// How many bytes are read at a time in an import.
 const IMPORT_READ_BYTES: usize = 1024 * 1024;
-/// How many looks a source has before it is let go, however fast it grows.
+/// The most reads of a source before it is closed, however fast it grows.
 const LAST_LOOKS_MAX: usize = 1024;
 
-/// How many files a source holds open beside those of its runs: its own, its lock, its manifest and its tail.
+/// How many files a source holds open besides those of its runs: the file, its lock, its manifest and its tail.
 const OWN_FILES: usize = 4;
-/// How many files a source holds open at most.
+/// The most files that a source holds open.
 pub(crate) const OPEN_FILES_MAX: usize = OWN_FILES + runs::OPEN_FILES_MAX;
 
 /// What a source is opened with.
@@ -35,18 +35,18 @@ pub(crate) struct SourceParts {
     pub(crate) journal: Journal,
     pub(crate) id: SourceId,
     pub(crate) info: SourceInfo,
-    /// When it is looked at, and when it was written to before.
+    /// The current time, and the file's modification time.
     pub(crate) seen: Sighting,
-    /// Whether its records are to be made into events.
+    /// Whether its records become events.
     pub(crate) is_wanted: bool,
-    /// How many bytes one look takes.
+    /// How many bytes are read at a time.
     pub(crate) read_bytes: usize,
     pub(crate) pace: Pace,
-    /// Where its records go as entries, if anybody wants them.
+    /// Where its entries go, if they are collected.
     pub(crate) entries: Option<EntrySink>,
-    /// What is done with runs that an older adapter has derived.
+    /// What to do with runs that an older adapter derived.
     pub(crate) older: OlderRuns,
-    /// Runs whose transcripts are missing or damaged, and are to be made again.
+    /// Runs whose transcripts are missing or damaged and have to be derived again.
     pub(crate) flawed: Vec<RunId>,
 }
 
@@ -59,16 +59,16 @@ pub(crate) enum Pace {
     Live,
 }
 
-/// What a turn with a source has brought.
+/// The outcome of one read of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
-    /// There may be more at once.
+    /// There may be more bytes.
     More,
-    /// All there is has been recorded.
+    /// Everything is recorded.
     AtEnd,
-    /// All there was has been recorded, and nothing is there now.
+    /// Everything is recorded, and the file is gone.
     Gone,
-    /// Recording is paused, and nothing was looked at.
+    /// Recording is paused; nothing was read.
     Paused,
 }
 
@@ -80,9 +80,9 @@ pub(crate) struct OpenSource {
     feed: Feed,
     runs: SourceRuns,
     older: OlderRuns,
-    /// When the file had been written to as the generation was first seen: what records are taken for that have no time.
+    /// The file's modification time when the generation was first seen: used for records without a time.
     captured: Option<Timestamp>,
-    /// Bytes of the generation that are not yet safe, and so not yet fed.
+    /// Bytes of the generation that are not yet safe on disk, so not yet fed to the adapter.
     unfed: Vec<u8>,
     buffer: Vec<u8>,
     read_bytes: usize,
@@ -92,7 +92,7 @@ pub(crate) struct OpenSource {
 }
 
 impl OpenSource {
-    /// Takes a source up where it was left.
+    /// Opens a source where it was left.
     pub(crate) fn open(parts: SourceParts) -> Result<Self, SourceError> {
         let SourceParts {
             vault,
@@ -113,7 +113,7 @@ impl OpenSource {
         let known = KnownRuns { named: before.as_ref().map(runs_named).unwrap_or_default(), flawed };
         let cursor_before = before.and_then(|manifest| manifest.cursor);
         let mut writer = vault.write(id, &info, seen.clone()).map_err(failed())?;
-        // What an owner has left that did not come to its end is made safe once more before events are made of it.
+        // If the last owner was interrupted, its bytes are synced again before events are made from them.
         writer.commit(Remainder::InTail).map_err(failed())?;
         let level = match pace {
             Pace::Once => Level::Written,
@@ -141,7 +141,7 @@ impl OpenSource {
         source.set_quiet(false);
         if let Some(known) = known {
             let saved = cursor_before.as_deref().and_then(cursors::read);
-            // What was saved knows the file too, and need not be compared byte for byte.
+            // The saved cursor identifies the file, which saves a comparison byte for byte.
             let cursor =
                 saved.filter(|saved| saved.generation == known.generation && saved.whole == known.whole);
             source.tail = Tail::resume(&source.path, cursor.unwrap_or(known));
@@ -149,14 +149,14 @@ impl OpenSource {
         Ok(source)
     }
 
-    /// Has entries logged no more, or again: those of bytes that are in the vault were logged when they came.
+    /// Switches the logging of entries off or on. Entries of bytes from the vault were logged before.
     fn set_quiet(&mut self, is_quiet: bool) {
         if let Some(entries) = &mut self.runs.entries {
             entries.set_quiet(is_quiet);
         }
     }
 
-    /// Feeds what the vault has; returns how far that goes, unless it is nothing.
+    /// Feeds the bytes of the vault; returns their cursor, or `None` if there are none.
     fn feed_again(&mut self, vault: &Vault, seen: Sighting) -> Result<Option<Cursor>, SourceError> {
         let manifest = self.writer.manifest().clone();
         let mut last = None;
@@ -164,7 +164,7 @@ impl OpenSource {
             self.captured = inferred_time(&generation.since);
             let mut cursor = CursorBuilder::new(number);
             let feed = |offset: u64, bytes: &[u8]| {
-                // Nobody could read these as records when they came: the next generation's were written already.
+                // These bytes came late, when the next generation had begun, and were never read as records.
                 if generation.late_from.is_some_and(|late| offset >= late) {
                     return false;
                 }
@@ -186,7 +186,7 @@ impl OpenSource {
         Ok(last.filter(|_| !is_new))
     }
 
-    /// Reads what is new before the source is let go, with a comparison of all that was read: growth hides a change in
+    /// Reads new bytes before the source is closed, and compares everything that was read: growth can hide a change in
     /// the middle of a file.
     pub(crate) fn make_sure(&mut self, now: &str) -> Result<(), SourceError> {
         self.tail.recheck();
@@ -198,18 +198,18 @@ impl OpenSource {
         Ok(())
     }
 
-    /// Returns how many files are open for it.
+    /// Returns how many files it holds open.
     pub(crate) fn open_files(&self) -> usize {
         OWN_FILES + self.runs.open_files()
     }
 
-    /// Returns which file is read, once there is one.
+    /// Returns the id of the file, once it was opened.
     pub(crate) fn file(&self) -> Option<FileId> {
         self.tail.cursor().map(|cursor| cursor.stamp.file)
     }
 
-    /// Goes on with a source whose evidence is damaged: unless its last generation is whole, its file is kept once more,
-    /// as another one. Which of its records have become events already cannot be known, so that no more are made of it.
+    /// Continues a source whose evidence is damaged. Unless its last generation is whole, the file is stored again as a
+    /// new generation. No more events are made, because it is unknown which records already have events.
     fn go_on_after_damage(
         &mut self,
         vault: &Vault,
@@ -217,7 +217,7 @@ impl OpenSource {
         seen: Sighting,
     ) -> Result<Option<Cursor>, SourceError> {
         tracing::warn!(
-            "the evidence of `{}` is damaged: {error}; its bytes are kept anew, and no more events made of it",
+            "the evidence of `{}` is damaged: {error}; its bytes are stored again, and give no more events",
             self.path.display()
         );
         self.feed.give_up();
@@ -238,17 +238,17 @@ impl OpenSource {
         &self.path
     }
 
-    /// Tells whether it is a file that sessions share.
+    /// Tells whether it is a shared file.
     pub(crate) fn is_shared(&self) -> bool {
         self.writer.manifest().info.role == Role::Shared
     }
 
-    /// Returns what others may know of the source by now.
+    /// Returns the catalog entry of the source.
     pub(crate) fn known(&self) -> KnownSource {
         KnownSource::of(self.writer.manifest())
     }
 
-    /// Looks once, and records what is new.
+    /// Reads once and records what is new.
     pub(crate) fn turn(&mut self, now: &str) -> Result<ReadOutcome, SourceError> {
         let _recording = match self.runs.store().begin_recording(jiff::Timestamp::now()) {
             Ok(recording) => recording,
@@ -278,7 +278,7 @@ impl OpenSource {
             }
             Look::NewGeneration { why, .. } => {
                 self.feed_all(Remainder::InChunks)?;
-                // Whoever feeds this again sees where the generation ended, and not whether somebody looked there.
+                // Feeding this again from the vault must give the same result, so the generation ends with a pause.
                 self.feed.pause(self.captured.as_ref(), &mut self.runs);
                 self.check_runs()?;
                 let why = format!("{why:?}").to_lowercase();
@@ -298,7 +298,7 @@ impl OpenSource {
         }
     }
 
-    /// Makes safe what is not, and feeds it.
+    /// Commits the bytes and feeds them.
     fn feed_safe(&mut self) -> Result<(), SourceError> {
         if self.pace == Pace::Live {
             return self.feed_all(Remainder::InTail);
@@ -325,7 +325,7 @@ impl OpenSource {
         self.check_runs()
     }
 
-    /// Records what stands at the end, as far as it is whole.
+    /// Records the end of the file, as far as it is whole.
     fn rest(&mut self) -> Result<(), SourceError> {
         if !self.unfed.is_empty() {
             self.feed_all(if self.pace == Pace::Once { Remainder::InChunks } else { Remainder::InTail })?;
@@ -337,8 +337,8 @@ impl OpenSource {
         self.check_runs()
     }
 
-    /// Derives the source's runs anew from what the vault has, which was fed when it was opened; returns how many, and how
-    /// many events of others they carry. `None` when no adapter reads the source.
+    /// Replaces the source's runs by those derived from the vault, which was fed when the source was opened; returns
+    /// how many runs, and how many events of others they carry. `None` if no adapter reads the source.
     pub(crate) fn derive(&mut self) -> Result<Option<(u64, u64)>, SourceError> {
         self.feed.finish(self.captured.as_ref(), &mut self.runs);
         self.check_runs()?;
@@ -357,7 +357,7 @@ impl OpenSource {
         self.runs.begun
     }
 
-    /// Returns how many runs were damaged and derived anew.
+    /// Returns how many damaged runs were derived again.
     pub(crate) fn runs_mended(&self) -> u64 {
         self.runs.mended
     }
@@ -387,7 +387,7 @@ impl OpenSource {
         self.feed.completeness()
     }
 
-    /// Lets go of the source: runs are sealed, and how far it came is written down.
+    /// Closes the source: seals its runs and saves its cursor.
     pub(crate) fn close(mut self, now: &str) -> Result<KnownSource, SourceError> {
         let keep = if self.pace == Pace::Once { Remainder::InChunks } else { Remainder::InTail };
         self.feed_all(keep)?;
@@ -401,7 +401,8 @@ impl OpenSource {
         let cursor = self.tail.cursor();
         let adapted = self.feed.adapter().map(|adapter| AdapterProgress {
             generation: self.writer.generation(),
-            // As long as a transcript is refused, nothing is done: it may be mended, and is tried again.
+            // As long as a transcript is refused, the source is not done: it is tried again, as the transcript may be
+            // repaired.
             offset: if self.runs.has_refused { 0 } else { self.writer.len() },
             adapter: adapter.to_owned(),
             runs: self.runs.names(),
@@ -423,7 +424,7 @@ pub(crate) fn inferred_time(since: &Sighting) -> Option<Timestamp> {
     Timestamp::parse(since.inferred_time()?).ok()
 }
 
-/// Tells whether a file begins with all that the vault has of a source's last generation, if that is anything.
+/// Tells whether a file begins with all bytes of a source's last generation, which is not empty.
 pub(crate) fn begins_with_all_of(vault: &Vault, manifest: &Manifest, path: &Path) -> bool {
     let Some(generation) = manifest.generation_last() else { return false };
     let mut known = CursorBuilder::new(generation);

@@ -1,4 +1,4 @@
-//! A file to archive, as it was found.
+//! A file to record, as it was found.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use steno_vault::{HostPath, Role, SourceInfo};
 use super::identity::{SessionIdentity, copilot_dir};
 use super::shared_file::PieceRules;
 
-/// A file to archive.
+/// A file to record.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     pub(crate) info: SourceInfo,
     pub(crate) file: FileId,
     pub(crate) size_bytes: u64,
-    /// When it was last written to, by its own account.
+    /// Its modification time.
     pub(crate) modified: String,
-    /// What is left out of it, if it is of several projects and some of them are excluded.
+    /// What is filtered out of it, if it has data of several projects and some are excluded.
     pub(crate) rules: Option<Arc<PieceRules>>,
 }
 
@@ -43,7 +43,7 @@ impl SourceFile {
         Self::new(info, &file.stat)
     }
 
-    /// Takes a file that somebody named.
+    /// Takes a file that the user named.
     #[must_use]
     pub fn given(file: &GivenFile) -> Self {
         match file {
@@ -69,12 +69,13 @@ impl SourceFile {
         Self { info, file, size_bytes: stat.size_bytes, modified, rules: None }
     }
 
-    /// Tells whether its records are to be made into events.
+    /// Tells whether its records become events.
     pub(crate) fn is_wanted(&self) -> bool {
         self.info.role == Role::Transcript
     }
 
-    /// Returns what the file is, with its session and project where they have to be looked for.
+    /// Returns the file's description, with session and project read from its content where the path does not give
+    /// them.
     pub(crate) fn whole_info(&self) -> SourceInfo {
         let mut info = self.info.clone();
         match (info.provider.as_deref(), &info.home) {
@@ -91,26 +92,26 @@ impl SourceFile {
         info
     }
 
-    /// Returns where it lies.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.info.path.0
     }
 
-    /// Returns how long it was when it was found.
+    /// Returns its length when it was found.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Returns the agent's home that it lies in, if any.
+    /// Returns the agent's home that it is in, if any.
     #[must_use]
     pub fn home(&self) -> Option<&PathBuf> {
         self.info.home.as_ref().map(|home| &home.0)
     }
 }
 
-/// Returns when the file at a path was last written to, by its own account.
+/// Returns the modification time of the file at a path.
 pub(super) fn modified_at(path: &Path) -> Option<String> {
     let modified = std::fs::symlink_metadata(path).and_then(|about| about.modified()).ok()?;
     let modified = jiff::Timestamp::try_from(modified).ok()?;

@@ -1,9 +1,9 @@
-//! Which files have bytes that were not read yet.
+//! Which files have unread bytes.
 
 use super::{SourceFile, SourceRecorder, catalog, is_left_out};
 
 impl SourceRecorder {
-    /// Tells whether a file has bytes that were not read, as far as this process knows. What was forgotten has none.
+    /// Tells whether a file has unread bytes, as far as this process knows. A forgotten file has none.
     pub(super) fn is_unread(&self, file: &SourceFile) -> bool {
         let cursor = self.catalog.at(file.path()).and_then(|known| known.cursor);
         let is_forgotten = || {

@@ -1,4 +1,4 @@
-//! Which transcripts the archive does not have, or not to their end, without changing anything.
+//! Which transcripts are not recorded, or not to their end. Changes nothing.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -9,29 +9,28 @@ use steno_vault::{SourceId, Vault};
 use super::catalog::{Catalog, KnownSource, first_id_at};
 use super::{SourceError, SourceLocations, is_left_out, is_unchanged};
 
-/// A transcript that has something which the archive does not have.
+/// A transcript that is not fully recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnrecordedFile {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// The source that the archive has of it, if any.
+    /// Its source in the store, if there is one.
     pub source: Option<SourceId>,
 }
 
-/// Finds the transcripts of which the archive has nothing or not all: in the places that are looked at, and wherever a
-/// file lies that was archived before.
+/// Finds the transcripts that are not fully recorded, in the given locations and at the paths of recorded files.
 ///
-/// What was forgotten, skipped or excluded is not among them.
+/// Forgotten, skipped and excluded ones are not included.
 ///
 /// # Errors
-/// What the vault says.
+/// An error of the vault.
 pub fn unrecorded_files(vault: &Vault, places: &SourceLocations) -> Result<Vec<UnrecordedFile>, SourceError> {
     let catalog = Catalog::load(vault)?;
     let forgotten = vault.tombstones().map_err(SourceError::Catalog)?;
     let forgotten: HashSet<SourceId> = forgotten.iter().map(|tombstone| tombstone.source).collect();
     let mut files = places.list().files;
     let listed: HashSet<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
-    // A file that somebody named once lies in no home.
+    // A file that the user named before may be outside all homes.
     let given = catalog.paths().filter(|path| !listed.contains(*path) && path.is_file());
     let elsewhere = SourceLocations { homes: Vec::new(), given: given.cloned().collect(), ..places.clone() };
     files.extend(elsewhere.list().files);
@@ -47,8 +46,8 @@ pub fn unrecorded_files(vault: &Vault, places: &SourceLocations) -> Result<Vec<U
     Ok(found)
 }
 
-/// Tells by its content whether a source's file was read to its end. Its times do not tell for a file that was written to
-/// just before it was read, or was touched since.
+/// Tells by content whether a source's file was read to its end. Times are not enough for a file that was written just
+/// before it was read, or touched since.
 fn is_read(known: &KnownSource) -> bool {
     let look = |cursor| Tail::resume(&known.path, cursor).look(&mut Vec::new(), 1);
     known.is_done && known.cursor.is_some_and(|cursor| matches!(look(cursor), Ok(Look::AtEnd)))

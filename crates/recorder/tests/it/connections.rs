@@ -95,7 +95,7 @@ fn records_that_waited_for_their_thread_name_their_own_lines() {
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
     let spooled = recorder.spooled();
     for line in [NOTICE, START[0], START[1], START[2], NOTICE] {
-        recorder.hear(said(line));
+        recorder.record(said(line));
     }
     recorder.finish().1.unwrap();
     let file = disk.content(&spooled.path()).unwrap();
@@ -119,20 +119,20 @@ fn a_full_disk_costs_what_did_not_fit_and_the_record_says_what_that_is() {
     let journal = journal(&disk);
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
     let spooled = recorder.spooled();
-    recorder.hear(said(NOTICE));
+    recorder.record(said(NOTICE));
     let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
     // There is room for a piece of the next line, and it stays there, because the file cannot be cut either.
     disk.set_room(Some(used as u64 + 30));
     disk.plan(Fault::Fail { kind: Call::Truncate, nth: 1, error: EIO });
-    recorder.hear(said(NOTICE));
+    recorder.record(said(NOTICE));
     assert_eq!(disk.fired(), 1);
     assert_ne!(disk.content(&spooled.path()).unwrap().last(), Some(&b'\n'), "half a line");
-    recorder.hear(said(START[0]));
-    recorder.hear(said(NOTICE));
+    recorder.record(said(START[0]));
+    recorder.record(said(NOTICE));
     assert_eq!(disk.content(&spooled.path()).unwrap().last(), Some(&b'\n'));
     disk.set_room(None);
     for line in [START[1], START[2], NOTICE] {
-        recorder.hear(said(line));
+        recorder.record(said(line));
     }
     let (unrecorded, became) = recorder.finish();
     let bytes = (2 * NOTICE.len() + START[0].len()) as u64;
@@ -160,10 +160,10 @@ fn a_gap_that_cannot_be_told_at_the_end_is_told_to_whoever_asked() {
     let journal = journal(&disk);
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
     for line in START {
-        recorder.hear(said(line));
+        recorder.record(said(line));
     }
     disk.set_room(Some(1));
-    recorder.hear(said(NOTICE));
+    recorder.record(said(NOTICE));
     let (unrecorded, _) = recorder.finish();
     assert_eq!((unrecorded.messages, unrecorded.is_untold), (1, true));
     disk.set_room(None);
@@ -178,12 +178,12 @@ fn what_nobody_took_in_has_its_tickets_and_every_thread_says_so() {
     let journal = journal(&disk);
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
     for line in START {
-        recorder.hear(said(line));
+        recorder.record(said(line));
     }
-    recorder.hear(said(r#"<{"method":"turn/started","params":{"threadId":"th2","turn":{"id":"u"}}}"#));
+    recorder.record(said(r#"<{"method":"turn/started","params":{"threadId":"th2","turn":{"id":"u"}}}"#));
     let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
-    recorder.hear(Said::Lost { lane: Lane::FromAgent, time, lines: 3, bytes: 900, why: Loss::Behind });
-    recorder.hear(said(NOTICE));
+    recorder.record(Said::Lost { lane: Lane::FromAgent, time, lines: 3, bytes: 900, why: Loss::Behind });
+    recorder.record(said(NOTICE));
     let (unrecorded, became) = recorder.finish();
     assert_eq!((unrecorded.messages, became.unwrap().missing), (3, 3));
     let spines = spines(&disk);
@@ -205,11 +205,11 @@ fn how_the_server_ended_is_the_last_line_and_in_no_spine() {
         let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
         let spooled = recorder.spooled();
         for line in START {
-            recorder.hear(said(line));
+            recorder.record(said(line));
         }
         // What could not be written is said before it.
         disk.set_room(Some(1));
-        recorder.hear(said(NOTICE));
+        recorder.record(said(NOTICE));
         disk.set_room(None);
         recorder.end(end);
         let (unrecorded, became) = recorder.finish();
@@ -264,7 +264,7 @@ fn record(disk: &SimDisk) -> Option<u64> {
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).ok()?;
     for line in talk() {
         let before = recorder.safe_bytes();
-        recorder.hear(said(&line));
+        recorder.record(said(&line));
         // Now and then whoever syncs gets a moment, so that calls come in many orders.
         if line.contains("turn/completed") {
             (0..200).take_while(|_| recorder.safe_bytes() == before).for_each(|_| std::thread::yield_now());
