@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_an_excluded_project_are_left_out_and_others_are_not() {
+    fn only_messages_of_an_excluded_project_are_left_out() {
         let (_dir, mut rules) = rules("/src/public");
         let (to, from) = (Lane::ToAgent, Lane::FromAgent);
         let started = |id, thread, dir| {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_thread_and_what_is_begun_with_it_are_left_out() {
+    fn forgotten_thread_and_its_forks_are_left_out() {
         let (_dir, mut rules) = rules("/src/public");
         rules.exclusions = Exclusions::default();
         assert!(rules.judge(Lane::FromAgent, SECRET.as_bytes()).is_ok());

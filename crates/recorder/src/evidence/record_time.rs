@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_found_however_it_is_written() {
+    fn time_is_found_in_any_form() {
         let check = |record: &str, own, if_any| {
             let time = "2026-06-08T08:14:42.123Z";
             assert_eq!(RecordTime::Own(time.into()).fits(record.as_bytes()), own, "{record}");

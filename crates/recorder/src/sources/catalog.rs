@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_a_uuid_is_one_files() {
+    fn name_with_a_uuid_identifies_a_session() {
         let check = |path: &str, other: &str, want| {
             assert_eq!(is_named_alone(Path::new(path), Path::new(other)), want, "{path} {other}");
         };
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_one_name_plain_and_one_packed() {
+    fn plain_and_packed_names_are_converted() {
         let (plain, packed) = (Path::new("/a/r.jsonl"), Path::new("/a/r.jsonl.zst"));
         assert_eq!((plain_name(plain), plain_name(packed)), (plain, plain));
         assert_eq!(plain_name(Path::new("/a/r.zst")), Path::new("/a/r.zst"));

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_was_written() {
+    fn cursor_round_trips() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         for (content, read_max) in [(&b"hello\n"[..], 100), (&[b'x'; 9_000], 5_000), (&[b'x'; 9_000], 9_000)]
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_the_vault_make_a_cursor_that_goes_on_where_they_end() {
+    fn cursor_of_vault_bytes_resumes_at_their_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         let content: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_many_files_are_known_wherever_they_were_met() {
+    fn too_many_open_files_are_found_in_causes() {
         let path = || PathBuf::from("a");
         for (code, want) in [(24, true), (23, true), (2, false)] {
             let error = || io::Error::from_raw_os_error(code);

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn star_matches_any_text() {
         for (pattern, text, want) in [
             ("abc", "abc", true),
             ("abc", "abcd", false),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_the_project_that_claude_names_after_it() {
+    fn claude_name_replaces_special_characters() {
         assert_eq!(claude_name("/src/my app.v2"), "-src-my-app-v2");
     }
 }

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_hears_of_the_first_once_and_of_its_end_once() {
+    fn second_follower_sees_the_first_and_its_end_once() {
         let dir = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::create(dir.path()).unwrap());
         disk.make_dir(&StorePath::locks()).unwrap();

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_counts_once_and_is_held_or_failed_until_it_is_recorded() {
+    fn file_counts_once_and_stays_held_or_failed_until_recorded() {
         let mut files = FileTally::default();
         for (path, look) in [
             ("a", FileOutcome::Listed),

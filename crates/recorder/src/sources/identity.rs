@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_says_which_session_it_is_and_where() {
+    fn session_and_directory_are_read_for_each_agent() {
         check(
             r#"{"type":"session_meta","payload":{"session_id":"other","id":"t","cwd":"/srv/shop"}}"#,
             Some("t"),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_says_where_it_was_started_also_when_it_is_compressed() {
+    fn directory_is_read_from_a_compressed_rollout() {
         let dir = tempfile::tempdir().unwrap();
         let record = r#"{"type":"session_meta","payload":{"id":"i","cwd":"/srv/shop"}}"#;
         let packed = dir.path().join("r.jsonl.zst");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_says_where_a_copilot_session_was_started() {
+    fn directory_is_read_from_a_copilot_description() {
         let dir = tempfile::tempdir().unwrap();
         let session = dir.path().join("session-state/s");
         std::fs::create_dir_all(&session).unwrap();

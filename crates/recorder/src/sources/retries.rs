@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_fails_again_and_again_is_tried_less_and_less_often_until_it_succeeds() {
+    fn wait_doubles_with_each_failure_until_success() {
         let (mut retries, start, path) = (Retries::default(), Instant::now(), Path::new("/a"));
         assert_eq!(retries.wait(start), None);
         let mut waits = Vec::new();

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_what_is_gone_are_left_out_and_others_stay_as_they_are() {
+    fn forgotten_lines_are_left_out_and_others_stay() {
         let kept = "{\"display\":\"a\", \"project\":\"/here\",\"timestamp\":1}\n";
         let text = format!("{{\"display\":\"b\",\"project\":\"/gone\"}}\n{kept}{{\"sessionId\":\"gone\"}}\n");
         check(SharedFileFormat::Prompts, &text, Some((kept, 2)));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_lose_what_is_gone() {
+    fn forgotten_entries_are_left_out_of_lists() {
         let list = "{\"version\":1, \"entries\":[{\"sessionId\":\"gone\"}, {\"sessionId\":\"s\"}], \"x\":2}";
         check(
             SharedFileFormat::SessionList,

@@ -89,7 +89,7 @@ const NOTICE: &str =
     r#"<{"method":"configWarning","params":{"summary":"something to be said at some length"}}"#;
 
 #[test]
-fn records_that_waited_for_their_thread_name_their_own_lines() {
+fn records_that_waited_for_their_thread_name_their_lines() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
@@ -114,7 +114,7 @@ fn records_that_waited_for_their_thread_name_their_own_lines() {
 }
 
 #[test]
-fn a_full_disk_costs_what_did_not_fit_and_the_record_says_what_that_is() {
+fn full_disk_loses_only_what_did_not_fit_and_notes_it() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
@@ -155,7 +155,7 @@ fn a_full_disk_costs_what_did_not_fit_and_the_record_says_what_that_is() {
 }
 
 #[test]
-fn a_gap_that_cannot_be_told_at_the_end_is_told_to_whoever_asked() {
+fn unwritten_last_gap_is_returned_to_the_caller() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
@@ -173,7 +173,7 @@ fn a_gap_that_cannot_be_told_at_the_end_is_told_to_whoever_asked() {
 }
 
 #[test]
-fn what_nobody_took_in_has_its_tickets_and_every_thread_says_so() {
+fn lost_messages_have_tickets_in_every_thread() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
@@ -195,7 +195,7 @@ fn what_nobody_took_in_has_its_tickets_and_every_thread_says_so() {
 }
 
 #[test]
-fn how_the_server_ended_is_the_last_line_and_in_no_spine() {
+fn end_of_the_server_is_the_last_line_and_in_no_spine() {
     for (end, want) in [
         (ServerEnd::Code(7), serde_json::json!({"exit_code": 7})),
         (ServerEnd::Signal(15), serde_json::json!({"signal": 15})),
@@ -231,7 +231,7 @@ fn how_the_server_ended_is_the_last_line_and_in_no_spine() {
 }
 
 #[test]
-fn a_connection_on_which_nothing_was_said_has_no_end() {
+fn connection_without_messages_has_no_end() {
     let disk = SimDisk::new(1);
     let journal = journal(&disk);
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).unwrap();
@@ -318,18 +318,18 @@ fn check_deaths(death: Death, seeds: u64) {
 }
 
 #[test]
-fn a_kill_at_any_call_to_the_disk_leaves_what_was_written_once() {
+fn kill_at_any_disk_call_keeps_written_messages_once() {
     check_deaths(Death::Kill, 1);
 }
 
 #[test]
-fn a_power_cut_at_any_call_to_the_disk_leaves_what_was_synced_once_and_no_spine_knows_more() {
+fn power_cut_at_any_disk_call_keeps_synced_messages_once() {
     check_deaths(Death::PowerCut, 8);
 }
 
 /// A sync that fails proves nothing, nor does the next one: what it was about is written again.
 #[test]
-fn after_a_failed_sync_what_was_said_is_safe_all_the_same() {
+fn messages_are_safe_after_a_failed_sync() {
     let calm = SimDisk::new(1);
     record(&calm).unwrap();
     let mut fired = 0;

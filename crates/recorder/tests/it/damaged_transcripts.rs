@@ -12,7 +12,7 @@ use crate::sessions::{SESSION, prompt, response, turn};
 const OTHER: &str = "0f000000-0000-4000-8000-000000000002";
 
 #[test]
-fn a_damaged_transcript_costs_its_own_events_and_no_evidence() {
+fn damaged_transcript_loses_no_evidence() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     let other = bench.claude(&format!("projects/p/{OTHER}.jsonl"));
@@ -41,7 +41,7 @@ fn a_damaged_transcript_costs_its_own_events_and_no_evidence() {
 }
 
 #[test]
-fn a_damaged_transcript_that_no_seal_vouches_for_is_written_anew_and_kept() {
+fn damaged_unsealed_transcript_is_rewritten_and_kept() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     fs::write(&path, turn(1, 2)).unwrap();

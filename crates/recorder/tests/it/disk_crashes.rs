@@ -56,7 +56,7 @@ fn check(sample: &str, death: Death) {
 }
 
 #[test]
-fn a_kill_or_a_power_cut_at_any_call_to_the_disk_changes_nothing() {
+fn kill_or_power_cut_at_any_disk_call_changes_nothing() {
     for sample in [
         "claude/background.in.jsonl",
         "codex/rollout_blocks.in.jsonl",

@@ -73,7 +73,7 @@ fn events(records: &[LogRecord]) -> Vec<String> {
 }
 
 #[test]
-fn entries_stand_between_start_and_stop_at_their_levels() {
+fn entries_are_logged_between_start_and_stop() {
     let (records, _) = logged(EntryOptions::default());
     let shown: Vec<_> = records
         .iter()
@@ -134,7 +134,7 @@ fn the_summary_counts_what_was_logged() {
 }
 
 #[test]
-fn names_and_lines_can_be_chosen() {
+fn options_set_prompt_name_and_raw_lines() {
     let named = entries(EntryOptions { prompt_name: Some("review".into()), ..EntryOptions::default() });
     assert!(named.iter().all(|entry| entry.prompt_name().is("review")));
     let bare = entries(EntryOptions { emit_raw: false, ..EntryOptions::default() });
@@ -148,7 +148,7 @@ fn subagents_line() -> String {
 }
 
 #[test]
-fn files_of_a_session_share_its_name_its_start_and_its_stop() {
+fn files_of_a_session_share_one_start_and_stop() {
     // Whichever comes first.
     let (own, subagents) = (("a/b.jsonl", session()), ("a/b/agent-a1.jsonl", subagents_line()));
     for files in [[&own, &subagents], [&subagents, &own]] {
@@ -176,7 +176,7 @@ fn files_of_a_session_share_its_name_its_start_and_its_stop() {
 }
 
 #[test]
-fn a_file_that_is_taken_up_again_is_found_once() {
+fn reopened_file_is_discovered_once() {
     let (first, rest) =
         session().split_once('\n').map(|(first, rest)| (first.to_owned(), rest.to_owned())).unwrap();
     let records = log_of(|| {
@@ -191,7 +191,7 @@ fn a_file_that_is_taken_up_again_is_found_once() {
 }
 
 #[test]
-fn numbers_go_on_over_sessions_with_one_name() {
+fn numbers_continue_over_sessions_with_one_name() {
     let other = session().replace(SESSION, "550e8400-e29b-41d4-a716-446655440001");
     let records = log_of(|| {
         let collector = EntryCollector::new(EntryOptions::default());
@@ -205,7 +205,7 @@ fn numbers_go_on_over_sessions_with_one_name() {
 }
 
 #[test]
-fn a_session_is_named_by_its_prompt_also_where_that_is_not_its_first_entry() {
+fn session_is_named_by_a_later_prompt() {
     let titled = format!(
         "{}\n{}garbage\n",
         r#"{"type":"summary","summary":"A title","sessionId":"550e8400-e29b-41d4-a716-446655440000"}"#,
@@ -227,7 +227,7 @@ fn a_session_is_named_by_its_prompt_also_where_that_is_not_its_first_entry() {
 }
 
 #[test]
-fn a_session_without_a_prompt_is_named_by_its_id_and_waits_no_longer_than_it_has_to() {
+fn session_without_a_prompt_is_named_by_its_id() {
     let line = |number: u32| format!("{{\"type\":\"dream\",\"n\":{number},\"sessionId\":\"{SESSION}\"}}\n");
     for count in [1, 255, 256, 1000] {
         let records = log_of(|| {
@@ -255,7 +255,7 @@ fn times(mut adapter: Adapter, text: &str, time: EntryTime) -> Vec<String> {
 }
 
 #[test]
-fn what_is_captured_live_has_the_time_of_its_capture() {
+fn live_entries_have_the_capture_time() {
     let of_records = times(claude::disk(Source::named("s")), &session(), EntryTime::Record);
     assert!(of_records.iter().all(|time| time.starts_with("2026-06-08T08:14:4")), "{of_records:?}");
     let before = Timestamp::from_instant(jiff::Timestamp::now()).to_string();
@@ -301,7 +301,7 @@ fn numbers_in(path: &Path) -> BTreeMap<(String, String), Vec<u64>> {
 }
 
 #[test]
-fn a_log_in_a_file_goes_on_from_its_last_numbers() {
+fn log_file_continues_from_its_last_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("entries.jsonl");
     append(&path, &session());
@@ -317,7 +317,7 @@ fn a_log_in_a_file_goes_on_from_its_last_numbers() {
 }
 
 #[test]
-fn several_at_once_number_one_log_without_gaps() {
+fn parallel_writers_number_one_log_without_gaps() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("entries.jsonl");
     std::thread::scope(|scope| {
@@ -343,14 +343,14 @@ impl io::Write for Broken {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_to_fails_nobody() {
+fn failing_log_does_not_fail_recording() {
     let subscriber = EntryLog::to_writer(Broken);
     let summary = tracing::subscriber::with_default(subscriber, || feed(EntryOptions::default()));
     assert_eq!(summary.total_entries, 5);
 }
 
 #[test]
-fn what_a_file_did_not_take_has_no_number() {
+fn unwritten_record_uses_no_number() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("entries.jsonl");
     let file = EntryFile::open(&path).unwrap();

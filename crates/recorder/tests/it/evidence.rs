@@ -20,7 +20,7 @@ fn evidence(store: &SimDisk) -> Vec<Evidence> {
 }
 
 #[test]
-fn records_are_read_from_plain_and_from_packed_generations_marked_or_not() {
+fn records_are_read_from_plain_and_packed_generations() {
     let (bench, store) = (Bench::new(), store());
     let text = rollout();
     let dir = bench.codex("sessions/2026/05/01");

@@ -19,7 +19,7 @@ use crate::sessions::{SESSION, prompt, response, turn};
 
 /// Agents write their last records while they are stopped, and are stopped together with us.
 #[test]
-fn what_is_written_last_is_recorded_before_following_ends() {
+fn last_bytes_are_recorded_before_following_ends() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     let agents = bench.claude(&format!("projects/p/{SESSION}/subagents"));
@@ -40,7 +40,7 @@ fn what_is_written_last_is_recorded_before_following_ends() {
 }
 
 #[test]
-fn a_file_that_vanishes_and_comes_back_goes_on() {
+fn file_that_reappears_continues() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     let aside = bench.path("aside");
@@ -66,7 +66,7 @@ fn a_file_that_vanishes_and_comes_back_goes_on() {
 
 /// Growth hides a change in the middle; what was hidden is found before the file is let go.
 #[test]
-fn a_change_that_growth_has_hidden_is_found_before_the_file_is_let_go() {
+fn change_hidden_by_growth_is_found_on_close() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     let session: String = (1..80).map(prompt).collect();
@@ -87,7 +87,7 @@ fn a_change_that_growth_has_hidden_is_found_before_the_file_is_let_go() {
 
 /// The first line is torn, and longer than what comes after it.
 #[test]
-fn a_session_is_recognised_as_soon_as_a_line_tells_whose_it_is() {
+fn session_is_recognised_at_the_first_telling_line() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     fs::write(&path, "x".repeat(4000) + "\n" + &prompt(1)[..100]).unwrap();
@@ -100,7 +100,7 @@ fn a_session_is_recognised_as_soon_as_a_line_tells_whose_it_is() {
 }
 
 #[test]
-fn a_session_that_takes_the_place_of_what_was_nobodys_is_recognised() {
+fn session_that_replaces_an_unknown_file_is_recognised() {
     let mut bench = Bench::new();
     let path = bench.path("given.jsonl");
     bench.given = vec![path.clone()];
@@ -159,7 +159,7 @@ fn archive_reading(store: &SimDisk, max_read_bytes: usize) -> SourceRecorder {
 }
 
 #[test]
-fn a_file_that_grows_without_end_leaves_others_their_turn() {
+fn endlessly_growing_file_does_not_starve_others() {
     let bench = Bench::new();
     let growing = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     let other = bench.claude("projects/p/0f000000-0000-4000-8000-000000000002.jsonl");
@@ -197,7 +197,7 @@ impl ImportProgress for Enough {
 }
 
 #[test]
-fn an_import_of_a_file_that_grows_without_end_can_be_stopped() {
+fn import_of_an_endlessly_growing_file_can_be_stopped() {
     let bench = Bench::new();
     fs::write(bench.claude(&format!("projects/p/{SESSION}.jsonl")), turn(1, 2)).unwrap();
     let imported = store();
@@ -241,7 +241,7 @@ impl FollowObserver for Paused {
 }
 
 #[test]
-fn who_is_paused_is_ready_when_what_was_there_is_recorded() {
+fn paused_follower_becomes_ready_after_the_pause() {
     let bench = Bench::new();
     fs::write(bench.claude(&format!("projects/p/{SESSION}.jsonl")), turn(1, 2)).unwrap();
     let followed = store();
@@ -278,7 +278,7 @@ impl FollowObserver for Hasty {
 }
 
 #[test]
-fn what_was_not_read_when_following_ends_is_counted_and_read_by_the_next() {
+fn unread_files_are_counted_and_read_next_time() {
     for (is_over, last_round_s, want) in [(false, 60, 0), (false, 0, 2), (true, 60, 2)] {
         let bench = Bench::new();
         let file =

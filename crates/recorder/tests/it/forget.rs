@@ -30,7 +30,7 @@ fn archive_again(store: &SimDisk) -> SourceRecorder {
 }
 
 #[test]
-fn what_somebody_wanted_again_is_gone_on_with_by_who_was_there_before() {
+fn follower_continues_a_file_that_was_recorded_again() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     fs::write(&path, turn(1, 2)).unwrap();
@@ -51,7 +51,7 @@ fn what_somebody_wanted_again_is_gone_on_with_by_who_was_there_before() {
 
 /// Codex moves a thread's file when it is archived, which brings nothing back.
 #[test]
-fn a_forgotten_session_stays_forgotten_when_its_file_is_moved() {
+fn moved_file_of_a_forgotten_session_is_not_recorded() {
     let bench = Bench::new();
     let name = format!("rollout-2026-01-02T03-04-05-{THREAD}.jsonl");
     let (now, archived) = (bench.codex("sessions/2026/01/02"), bench.codex("archived_sessions"));

@@ -167,7 +167,7 @@ fn check_gone(disk: &SimDisk, context: &str) {
 }
 
 #[test]
-fn a_death_inside_every_call_leaves_all_of_it_or_nothing() {
+fn crash_in_any_call_forgets_all_or_nothing() {
     let before = filled();
     let calls = {
         let disk = copy_of(&before);
@@ -196,7 +196,7 @@ fn a_death_inside_every_call_leaves_all_of_it_or_nothing() {
 }
 
 #[test]
-fn a_death_inside_every_call_of_completing_it_changes_nothing() {
+fn crash_while_completing_changes_nothing() {
     let before = filled();
     // Killed when the tombstones are in place and nothing is deleted.
     let (store, vault) =
@@ -234,7 +234,7 @@ fn a_death_inside_every_call_of_completing_it_changes_nothing() {
 }
 
 #[test]
-fn a_call_that_fails_is_told_and_completed_later() {
+fn failed_call_is_reported_and_completed_later() {
     let before = filled();
     let mut fired = 0;
     for kind in [Call::Sync, Call::SyncDir, Call::Write, Call::Create, Call::Rename, Call::Remove] {
@@ -256,7 +256,7 @@ fn a_call_that_fails_is_told_and_completed_later() {
 }
 
 #[test]
-fn what_somebody_holds_is_not_forgotten_and_nothing_else_either() {
+fn held_spine_prevents_forgetting_anything() {
     let before = filled();
     let disk = copy_of(&before);
     let writer = journal(&disk).spine(&thread(THREAD), Rotation::default()).unwrap();
@@ -278,7 +278,7 @@ fn what_somebody_holds_is_not_forgotten_and_nothing_else_either() {
 }
 
 #[test]
-fn who_asks_for_a_forgotten_thread_gets_it_anew_and_others_go_on_with_it() {
+fn forgotten_thread_can_be_recorded_again_on_request() {
     let disk = filled();
     forget_it(&disk).unwrap();
     assert!(matches!(record(&disk, THREAD, Forgotten::Stays), Err(spines::Error::Forgotten { .. })));

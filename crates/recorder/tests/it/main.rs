@@ -1,4 +1,4 @@
-//! Entries as logs, and archives of agents' homes.
+//! Tests of recording: sources, connections, spines, entries and forgetting.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

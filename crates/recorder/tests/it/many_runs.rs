@@ -20,7 +20,7 @@ fn round(number: u32) -> String {
 }
 
 #[test]
-fn a_run_that_was_closed_for_others_goes_on() {
+fn run_that_was_closed_for_others_continues() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     fs::write(&path, round(0)).unwrap();

@@ -42,7 +42,7 @@ fn assert_events(store: &SimDisk, thread: &str) {
 }
 
 #[test]
-fn an_archived_thread_goes_on_in_its_run() {
+fn archived_thread_continues_in_its_run() {
     let bench = Bench::new();
     let (path, archived) = places(&bench);
     fs::write(&path, rollout() + &codex_call(1)).unwrap();
@@ -56,7 +56,7 @@ fn an_archived_thread_goes_on_in_its_run() {
 }
 
 #[test]
-fn a_thread_that_is_archived_while_it_is_followed_goes_on_in_its_run() {
+fn thread_archived_while_followed_continues_in_its_run() {
     let bench = Bench::new();
     let (path, archived) = places(&bench);
     fs::write(&path, rollout() + &codex_call(1)).unwrap();
@@ -76,7 +76,7 @@ fn a_thread_that_is_archived_while_it_is_followed_goes_on_in_its_run() {
 
 /// Nobody has written down which file it was.
 #[test]
-fn a_thread_that_is_archived_after_a_kill_goes_on_in_its_run() {
+fn thread_archived_after_a_kill_continues_in_its_run() {
     let bench = Bench::new();
     let (path, archived) = places(&bench);
     fs::write(&path, rollout() + &codex_call(1)).unwrap();
@@ -91,7 +91,7 @@ fn a_thread_that_is_archived_after_a_kill_goes_on_in_its_run() {
 }
 
 #[test]
-fn a_thread_that_is_archived_and_rewritten_before_anybody_looks_goes_on_in_its_run() {
+fn thread_archived_and_rewritten_continues_in_its_run() {
     let bench = Bench::new();
     let (path, archived) = places(&bench);
     let imported = store();
@@ -106,7 +106,7 @@ fn a_thread_that_is_archived_and_rewritten_before_anybody_looks_goes_on_in_its_r
 
 /// One process all the time: it fails with the file under its new name, and tries again.
 #[test]
-fn a_thread_that_is_archived_and_could_not_be_recorded_at_first_goes_on_in_its_run() {
+fn archived_thread_that_failed_first_continues_in_its_run() {
     const EIO: i32 = 5;
     let mut fired = 0;
     for kind in [Call::Create, Call::Write, Call::Sync, Call::SyncDir, Call::Rename, Call::OpenRead] {
@@ -138,7 +138,7 @@ fn a_thread_that_is_archived_and_could_not_be_recorded_at_first_goes_on_in_its_r
 
 /// File systems give the number of a deleted file to the next one.
 #[test]
-fn another_session_with_the_number_of_a_deleted_file_is_its_own() {
+fn session_with_a_reused_inode_is_a_new_source() {
     let bench = Bench::new();
     let (path, archived) = places(&bench);
     fs::write(&path, rollout()).unwrap();
@@ -168,7 +168,7 @@ fn another_session_with_the_number_of_a_deleted_file_is_its_own() {
 
 /// Codex compresses old threads and unpacks them again before it goes on; for a moment both files are there.
 #[test]
-fn a_thread_that_is_compressed_and_unpacked_has_each_event_once() {
+fn compressed_and_unpacked_thread_has_each_event_once() {
     let bench = Bench::new();
     let (path, _) = places(&bench);
     let packed_path = path.with_extension("jsonl.zst");
@@ -196,7 +196,7 @@ fn a_thread_that_is_compressed_and_unpacked_has_each_event_once() {
 }
 
 #[test]
-fn a_thread_that_is_compressed_while_it_is_followed_has_each_event_once() {
+fn thread_compressed_while_followed_has_each_event_once() {
     let bench = Bench::new();
     let (path, _) = places(&bench);
     let packed_path = path.with_extension("jsonl.zst");
@@ -226,7 +226,7 @@ fn a_thread_that_is_compressed_while_it_is_followed_has_each_event_once() {
 /// A copy is evidence. Once it goes on otherwise it has a run of its own, named after the session; the session's own run
 /// has every event once.
 #[test]
-fn a_copy_elsewhere_takes_nothing_from_the_session() {
+fn copy_of_a_session_does_not_affect_it() {
     let mut bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     let alone = store();

@@ -145,7 +145,7 @@ fn check_seals(disk: &SimDisk, about: &str) {
 }
 
 #[test]
-fn runs_of_an_older_adapter_are_derived_anew_also_when_their_files_are_gone() {
+fn runs_of_an_older_adapter_are_derived_again_without_files() {
     let bench = Bench::new();
     let (whole, disk) = with_old_runs(&bench);
     let old = transcripts(&disk);
@@ -169,7 +169,7 @@ fn runs_of_an_older_adapter_are_derived_anew_also_when_their_files_are_gone() {
 }
 
 #[test]
-fn a_file_that_grew_is_appended_to_the_new_transcript_once() {
+fn grown_file_is_appended_to_the_new_transcript_once() {
     let bench = Bench::new();
     let (whole, disk) = with_old_runs(&bench);
     let old = transcripts(&disk);
@@ -195,7 +195,7 @@ fn a_file_that_grew_is_appended_to_the_new_transcript_once() {
 }
 
 #[test]
-fn an_import_behind_it_has_nothing_to_read() {
+fn import_after_rederive_reads_nothing() {
     let bench = Bench::new();
     let (_, disk) = with_old_runs(&bench);
     rederive(&disk);
@@ -204,7 +204,7 @@ fn an_import_behind_it_has_nothing_to_read() {
 }
 
 #[test]
-fn events_of_others_are_carried_over_to_where_they_stood() {
+fn events_of_others_keep_their_place() {
     let bench = Bench::new();
     let path = session_file(&bench);
     fs::write(&path, turn(1, 2)).unwrap();
@@ -278,7 +278,7 @@ fn check_every_death(sample: &str, death: Death) {
 }
 
 #[test]
-fn a_death_at_any_call_to_the_disk_leaves_old_runs_or_new_ones_and_loses_nothing() {
+fn crash_at_any_disk_call_leaves_old_or_new_runs() {
     for sample in ["claude/background.in.jsonl", "codex/app_server_blocks.in.jsonl"] {
         check_every_death(sample, Death::Kill);
         check_every_death(sample, Death::PowerCut);
@@ -357,7 +357,7 @@ fn check_every_death_while_mending(how: Harm, death: Death) {
 }
 
 #[test]
-fn a_death_at_any_call_while_a_run_is_mended_leaves_it_as_it_was_or_whole() {
+fn crash_while_repairing_leaves_the_old_or_a_whole_run() {
     for how in [Harm::Change, Harm::Delete, Harm::DeleteWithSeals] {
         check_every_death_while_mending(how, Death::Kill);
         check_every_death_while_mending(how, Death::PowerCut);
@@ -365,7 +365,7 @@ fn a_death_at_any_call_while_a_run_is_mended_leaves_it_as_it_was_or_whole() {
 }
 
 #[test]
-fn a_missing_run_of_a_newer_adapter_is_left_to_that() {
+fn missing_run_of_a_newer_adapter_is_left_alone() {
     let bench = Bench::new();
     fs::write(session_file(&bench), turn(1, 2)).unwrap();
     let disk = store();
@@ -386,7 +386,7 @@ fn a_missing_run_of_a_newer_adapter_is_left_to_that() {
 }
 
 #[test]
-fn a_run_that_was_missing_can_be_derived_anew_later_and_keeps_its_own_seals() {
+fn missing_run_is_derived_and_keeps_its_seals() {
     let bench = Bench::new();
     fs::write(session_file(&bench), turn(1, 2)).unwrap();
     let disk = store();
@@ -413,7 +413,7 @@ fn a_run_that_was_missing_can_be_derived_anew_later_and_keeps_its_own_seals() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_derived_and_a_copy_becomes_no_run() {
+fn missing_run_is_derived_but_a_copy_is_not() {
     let bench = Bench::new();
     let (whole, _) = with_old_runs(&bench);
     fs::create_dir_all(bench.claude("projects/copy")).unwrap();
@@ -428,7 +428,7 @@ fn a_run_that_is_not_there_is_derived_and_a_copy_becomes_no_run() {
 }
 
 #[test]
-fn a_file_that_was_only_kept_becomes_a_run_when_an_adapter_reads_it() {
+fn stored_file_becomes_a_run_once_an_adapter_reads_it() {
     let bench = Bench::new();
     fs::write(session_file(&bench), turn(1, 2)).unwrap();
     let whole = store();
@@ -450,7 +450,7 @@ fn a_file_that_was_only_kept_becomes_a_run_when_an_adapter_reads_it() {
 }
 
 #[test]
-fn a_process_that_was_killed_with_an_older_adapter_leaves_no_mixed_transcript() {
+fn kill_of_an_older_adapter_leaves_no_mixed_transcript() {
     let bench = Bench::new();
     let path = session_file(&bench);
     fs::write(&path, turn(1, 2)).unwrap();
@@ -469,7 +469,7 @@ fn a_process_that_was_killed_with_an_older_adapter_leaves_no_mixed_transcript() 
 }
 
 #[test]
-fn a_source_or_run_that_somebody_holds_is_left_alone() {
+fn held_source_or_run_is_skipped() {
     let bench = Bench::new();
     let (whole, disk) = with_old_runs(&bench);
     let old = transcripts(&disk);
@@ -489,7 +489,7 @@ fn a_source_or_run_that_somebody_holds_is_left_alone() {
 }
 
 #[test]
-fn a_run_that_the_newer_adapter_does_not_give_is_withdrawn_unless_others_recorded_into_it() {
+fn obsolete_run_is_withdrawn_unless_it_has_events_of_others() {
     let bench = Bench::new();
     let (whole, disk) = with_old_runs(&bench);
     let old = transcripts(&disk);
@@ -524,7 +524,7 @@ fn awaiting_source(disk: &SimDisk) -> steno_vault::SourceId {
 }
 
 #[test]
-fn a_run_whose_seal_is_broken_stays_as_it_is() {
+fn run_with_a_broken_seal_stays() {
     let bench = Bench::new();
     let (_, disk) = with_old_runs(&bench);
     let changed = transcripts(&disk)[SESSION].replace("Prompt 1", "Prompt 2");
@@ -548,7 +548,7 @@ fn a_run_whose_seal_is_broken_stays_as_it_is() {
 }
 
 #[test]
-fn damaged_evidence_leaves_its_runs_as_they_are_and_is_not_tried_again() {
+fn damaged_evidence_keeps_its_runs_and_is_not_retried() {
     let bench = Bench::new();
     let (_, disk) = with_old_runs(&bench);
     let old = transcripts(&disk);
@@ -574,7 +574,7 @@ fn damaged_evidence_leaves_its_runs_as_they_are_and_is_not_tried_again() {
 }
 
 #[test]
-fn a_full_disk_leaves_old_runs_and_room_lets_it_go_on() {
+fn full_disk_keeps_old_runs_and_can_be_retried() {
     let bench = Bench::new();
     let (whole, disk) = with_old_runs(&bench);
     let old = transcripts(&disk);
@@ -594,7 +594,7 @@ fn a_full_disk_leaves_old_runs_and_room_lets_it_go_on() {
 }
 
 #[test]
-fn runs_without_evidence_stay_as_they_are_and_are_counted() {
+fn runs_without_evidence_stay_and_are_counted() {
     let bench = Bench::new();
     let (_, disk) = with_old_runs(&bench);
     let old = transcripts(&disk);

@@ -56,7 +56,7 @@ fn follow(bench: &Bench, store: &SimDisk) {
 }
 
 #[test]
-fn a_kill_between_any_two_events_changes_nothing() {
+fn kill_between_two_events_changes_nothing() {
     let bench = Bench::new();
     let session = turn(1, 3) + &prompt(5) + response(6, 4).trim_end();
     fs::write(bench.claude(&format!("projects/p/{SESSION}.jsonl")), session).unwrap();
@@ -71,7 +71,7 @@ fn a_kill_between_any_two_events_changes_nothing() {
 
 /// The second generation repeats a record that had no newline in the first: it was read there, and is read once.
 #[test]
-fn a_kill_in_any_generation_changes_nothing() {
+fn kill_in_any_generation_changes_nothing() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     fs::write(&path, turn(1, 2) + response(5, 2).trim_end()).unwrap();

@@ -11,7 +11,7 @@ use crate::sessions::{SESSION, prompt, response, turn};
 
 /// Both know of no source when they begin.
 #[test]
-fn what_another_process_has_begun_is_gone_on_with() {
+fn source_of_another_process_is_continued() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     let shared = store();
@@ -39,7 +39,7 @@ fn what_another_process_has_begun_is_gone_on_with() {
 }
 
 #[test]
-fn what_another_process_holds_is_left_alone_until_it_lets_go() {
+fn source_held_by_another_process_is_skipped_until_released() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     fs::write(&path, turn(1, 2)).unwrap();
@@ -60,7 +60,7 @@ fn what_another_process_holds_is_left_alone_until_it_lets_go() {
 
 /// `steno record` can add to any run.
 #[test]
-fn an_event_that_somebody_adds_to_a_session_repeats_nothing() {
+fn added_event_of_another_program_repeats_nothing() {
     let bench = Bench::new();
     let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
     fs::write(&path, turn(1, 2)).unwrap();
