@@ -9,7 +9,7 @@ wire! {
     struct Envelope { direction: "dir", time: "t", message: "msg", }
 }
 
-/// The direction of what our own recorder says.
+/// The direction of our recorder's notes.
 const RECORDER: &str = "recorder";
 
 /// Tells an envelope from an object inside one.
@@ -20,7 +20,7 @@ pub(crate) fn is_envelope(fields: &Fields<'_>) -> bool {
 /// A message of one side.
 pub(crate) struct Message<'a> {
     pub(crate) lane: Lane,
-    /// Whether our own recorder says it, and neither side.
+    /// Whether it is a note of our recorder, not a message of either side.
     pub(crate) is_recorders: bool,
     pub(crate) time: Option<Timestamp>,
     /// The message as it went over the wire.
@@ -33,7 +33,7 @@ impl<'a> Message<'a> {
         let envelope: Envelope<'a> = parse(text)?;
         let direction = envelope.direction.text();
         let lane = match direction.as_deref() {
-            // Our own recorder tells what it could not write down, and how the server ended, as notices of its own.
+            // Our recorder notes messages that it could not write, and how the server ended.
             Some("s2c" | "out" | "server->client" | RECORDER) => Lane::FromAgent,
             Some("c2s" | "in" | "client->server") => Lane::ToAgent,
             Some(_) | None => return Err(NoObject),

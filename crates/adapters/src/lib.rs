@@ -1,8 +1,8 @@
-//! What providers write, turned into drafts: one folder per provider, and what all of them share.
+//! Turns the records of agents into drafts of events: one folder per provider, and the parts that all share.
 //!
-//! A source is a file or a stream of one agent. Its bytes come as frames, cut anywhere; an [`Adapter`] puts them
-//! together to lines, reads each as a record of its provider, and hands drafts of events to a [`Sink`], with the bytes
-//! that each was made from. Import, tailing and live capture feed the same machine, so the three cannot disagree.
+//! A source is a file or a stream of one agent. Its bytes come as frames, cut anywhere; an [`Adapter`] joins them to
+//! lines, reads each as a record of its provider, and passes drafts of events to a [`Sink`], with the bytes that each
+//! was made from. Import, tailing and live capture use the same adapter, so they give the same events.
 //!
 //! ```
 //! use steno_adapters::{Source, open, sniff};
@@ -24,16 +24,17 @@
 //! ```
 //!
 //! # How a record becomes events
-//! `lines` finds the lines and `repair` takes the odd ones apart: two records glued together, a torn one before a whole
-//! one, raw control characters, bytes that are no UTF-8. `wire` reads a provider's object in one pass, the fields that we
-//! use as raw JSON. A mapper (`claude`, `codex`) knows what they mean and holds the state of the session: its [runs](steno_model::RunId),
-//! turns and open calls. `emit` is all that a mapper can say, and gives each draft its place, its time and its evidence.
+//! `lines` finds the lines and `repair` splits unusual ones: two records on one line, a torn record before a whole one,
+//! raw control characters, bytes that are not UTF-8. `wire` reads a provider's object in one pass, the fields that we
+//! use as raw JSON. A mapper (`claude`, `codex`) knows what they mean and holds the state of the session: its
+//! [runs](steno_model::RunId), turns and open calls. `emit` has all that a mapper can write, and gives each draft its
+//! path, time and evidence.
 //!
 //! # Promises
 //! - Pure: no file, clock, network, thread or environment; the same frames give the same drafts, however they are cut.
-//! - Nothing in a source makes an adapter fail or panic, and no good record is lost beside a bad one.
-//! - Unknown types come out as steps of kind `unknown` and are counted; what says nothing of the work is on a list that
-//!   the provider's page in `docs/adapters` explains.
+//! - Nothing in a source makes an adapter fail or panic, and no good record is lost next to a bad one.
+//! - Unknown types become steps of kind `unknown` and are counted; record types without information about the work are
+//!   on a list that the provider's page in `docs/adapters` explains.
 //! - Ends are never invented. [`Adapter::pause`] reads a last line that has no newline, [`Adapter::finish`] also what has
 //!   waited for a session's name; neither closes anything.
 //! - Foreign values are kept as they came: numbers, key order, duplicate keys, lone surrogates.
@@ -69,7 +70,7 @@ pub use sink::{AdapterEntry, Sink};
 pub use sniff::{HEAD_BYTES_MAX, NoSession, SniffResult, Surface, no_session, sniff};
 pub use version::{AdapterAge, adapter_age, adapter_versions};
 
-/// Opens the adapter for what was sniffed; `None` for surfaces that are told and not yet read.
+/// Opens the adapter for a sniff result; `None` for surfaces that are recognised but not yet read.
 #[must_use]
 pub fn open(sniffed: &SniffResult, source: Source) -> Option<Adapter> {
     let adapter = match sniffed.surface {

@@ -1,25 +1,25 @@
-//! Bytes, cut anywhere, put together to lines again.
+//! Joins bytes that are cut anywhere to lines.
 
 use memchr::memchr;
 use steno_model::limits::LINE_BYTES_MAX;
 
-/// A line without its newline, or what stands for one.
+/// A line without its newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     /// The line's bytes.
     Whole(&'a [u8]),
-    /// A line of so many bytes, too long to be kept in memory.
+    /// The length of a line that is too long to keep in memory.
     TooLong(u64),
 }
 
 /// One lane of one generation of a source.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// The beginning of a line whose end has not come.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
     /// Where that line begins.
     start: u64,
-    /// How many bytes of it there are; more than `partial` has when it is too long.
+    /// Its length so far; more than `partial` has if it is too long.
     len: u64,
 }
 
@@ -54,10 +54,9 @@ impl Lines {
         }
     }
 
-    /// Hands over what stands after the last newline, if anything does.
+    /// Passes on the text after the last newline, if there is any.
     ///
-    /// When bytes are missing after it, the line that they belonged to is given up: what it holds is somebody else's
-    /// judgement.
+    /// If bytes are missing after it, the line is passed on as it is, and the caller decides what it contains.
     pub(crate) fn finish(&mut self, mut each: impl FnMut(u64, Line<'_>)) {
         if let Some((start, line)) = self.unfinished() {
             each(start, line);
@@ -66,7 +65,7 @@ impl Lines {
         }
     }
 
-    /// Returns the line whose end has not come, if there is one.
+    /// Returns the incomplete last line, if there is one.
     pub(crate) fn unfinished(&self) -> Option<(u64, Line<'_>)> {
         let is_too_long = self.len > LINE_BYTES_MAX as u64;
         let line = if is_too_long { Line::TooLong(self.len) } else { Line::Whole(&self.partial) };

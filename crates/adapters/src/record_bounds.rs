@@ -1,6 +1,6 @@
-//! Where records begin and end in a source, for those who check what evidence says.
+//! Finds where records begin and end in a source, to check evidence.
 //!
-//! The same lines and the same repairs as adapters read by, without what records mean.
+//! Uses the same lines and repairs as the adapters.
 
 use crate::conversation::is_envelope;
 use crate::lines::{Line, Lines};
@@ -23,7 +23,7 @@ pub struct SourceLine<'a> {
 pub enum RecordAt<'a> {
     /// The record's bytes.
     Record(&'a [u8]),
-    /// A line that is too long to be read, and is one piece.
+    /// A line that is too long to read, which is one piece.
     TooLong,
     /// No record begins and ends there.
     Nothing,
@@ -35,7 +35,7 @@ impl SourceLines {
         self.0.feed(offset, bytes, |offset, line| each(SourceLine { offset, line }));
     }
 
-    /// Hands over what stands after the last newline, if anything does.
+    /// Passes on the text after the last newline, if there is any.
     pub fn finish(&mut self, mut each: impl FnMut(SourceLine<'_>)) {
         self.0.finish(|offset, line| each(SourceLine { offset, line }));
     }

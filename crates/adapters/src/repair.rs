@@ -1,18 +1,18 @@
-//! Lines that are not one JSON object: found out what is in them, without losing what can be read.
+//! Splits lines that are not one JSON object, without losing readable records.
 //!
-//! The usual line never gets here. Nothing is guessed: each repair is one that keeps every readable record whole, and
-//! the bytes as they were stay in the evidence.
+//! Usual lines do not come here. Nothing is guessed: each repair keeps every readable record whole, and the evidence
+//! has the original bytes.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use steno_model::json::{Fields, text_of};
 
-/// What some programs put before the first byte of a file.
+/// The byte order mark that some programs write at the start of a file.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How often a line is gone through for records behind a torn one: once for each object that the torn one left open. A
-/// hostile line would make it quadratic.
+/// How often a line is searched for records after a torn one: once per object that the torn one left open. Without a
+/// limit a hostile line would take quadratic time.
 const ATTEMPTS_MAX: usize = 64;
 
 /// A piece of a line.
@@ -35,19 +35,19 @@ pub(crate) enum PieceContent<'a> {
     Unreadable(&'static str),
 }
 
-/// Tells by an object's fields whether it is a record, and not one that a torn record has inside.
+/// Tells by an object's fields whether it is a record, and not an object inside a torn record.
 pub(crate) type IsRecord = fn(&Fields<'_>) -> bool;
 
-/// Takes a line apart. White space, NULs, which a crash leaves behind, and byte order marks are no pieces.
+/// Splits a line into pieces. White space, byte order marks and NULs, which a crash can leave, are not pieces.
 ///
-/// Where something cannot be read, reading goes on at the next object that is a whole record: a writer may have died in
-/// the middle of a record, and its successor gone on without a newline.
+/// After unreadable text, reading continues at the next object that is a whole record: a writer may have died inside a
+/// record, and the next one continued without a newline.
 pub(crate) fn pieces(line: &[u8], is_record: IsRecord) -> Vec<LinePiece<'_>> {
     let mut budget = line.len().saturating_mul(ATTEMPTS_MAX);
     let mut found = Vec::new();
     let mut at = skip_filling(line, 0);
     while at < line.len() {
-        // What is found is paid for by its own length, so that nothing that was tried before takes it away.
+        // The cost counts per found object, so earlier attempts do not prevent finding it.
         let mut attempt = line.len();
         if let Some((piece, end)) = object_at(line, at, &mut attempt) {
             found.push(piece);
@@ -80,7 +80,7 @@ fn is_filling(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0)
 }
 
-/// Reads the object that begins at `at`, if one does; says also where it ends.
+/// Reads the object that begins at `at`, if there is one, and its end.
 fn object_at<'a>(line: &'a [u8], at: usize, budget: &mut usize) -> Option<(LinePiece<'a>, usize)> {
     let end = object_end(line, at, budget)?;
     let bytes = &line[at..end];
@@ -91,7 +91,7 @@ fn object_at<'a>(line: &'a [u8], at: usize, budget: &mut usize) -> Option<(LineP
     let content = if is_json(&text) {
         PieceContent::Object { text, repaired }
     } else {
-        // A raw control character inside a string is no JSON; escaped it is the same character.
+        // A raw control character inside a string is not JSON; its escape is the same character.
         let escaped = escape_controls(&text);
         if !is_json(&escaped) {
             return None;
@@ -147,7 +147,7 @@ fn next_record(line: &[u8], from: usize, is_record: IsRecord, budget: &mut usize
     None
 }
 
-/// Tells a record from an object inside a torn one, by what providers give their records and nothing below.
+/// Tells a record from an object inside a torn one, by fields that only records have.
 pub(crate) fn is_record(fields: &Fields<'_>) -> bool {
     let has = |name: &str| fields.has(name);
     let kind = fields.iter().find(|(key, _)| key.is("type")).and_then(|(_, value)| text_of(value));

@@ -1,4 +1,4 @@
-//! What was said of calls before: a record that repeats it adds nothing, one that knows more amends it.
+//! Detects repeated records of calls: a repetition adds nothing, and a record with more information amends the call.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher as _, Hash};
@@ -8,15 +8,15 @@ use steno_model::json::{JsonString, RawJson};
 
 use crate::emit::CallReport;
 
-/// Returns what stands for a value among those of a source.
+/// Returns the hash of a value.
 pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
     foldhash::fast::FixedState::default().hash_one(value)
 }
 
-/// How many records back a repeated one is known: memory must not grow with the file.
+/// How many recent records are remembered, so that memory does not grow with the file.
 const LATELY_MAX: usize = 1024;
 
-/// The records that were read lately.
+/// The hashes of recent records.
 #[derive(Default)]
 pub(crate) struct RecentRecords {
     order: VecDeque<u64>,
@@ -24,7 +24,7 @@ pub(crate) struct RecentRecords {
 }
 
 impl RecentRecords {
-    /// Takes what stands for a record; tells whether it was there.
+    /// Adds the hash of a record; tells whether it was there.
     pub(crate) fn was_there(&mut self, hash: u64) -> bool {
         if !self.hashes.insert(hash) {
             return true;
@@ -39,12 +39,12 @@ impl RecentRecords {
     }
 }
 
-/// Returns what stands for a call's name and input.
+/// Returns the hash of a call's name and input.
 pub(crate) fn hash_of_call(call: &CallReport) -> u64 {
     hash_of(&(call.name.as_raw(), call.input.as_str()))
 }
 
-/// Makes a step that says what became known of a call later.
+/// Makes a step that amends a call with a later result.
 pub(crate) fn amendment(call: &JsonString, result: RawJson) -> StepPayload {
     let mut payload = StepPayload::new(call.clone(), "amend");
     payload.extra.push("tool_call_id", call.to_json());

@@ -15,11 +15,11 @@ impl<T> Default for OpenRequests<T> {
 
 /// The request that an answer belongs to.
 pub(crate) enum AnswerMatch<T> {
-    /// The oldest that is open.
+    /// The oldest open request.
     One(T),
-    /// One that has its answer.
+    /// A request that was answered before.
     Again,
-    /// None that was seen.
+    /// An unknown request.
     Nothing,
 }
 
@@ -29,12 +29,12 @@ impl<T> OpenRequests<T> {
         self.0.entry(id.get().to_owned()).or_default().push_back(asked);
     }
 
-    /// Tells whether none was ever seen: a recording may have one side of the connection only.
+    /// Tells whether there was never a request: a recording may have only one side of the connection.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the requests with an id that nobody has answered, the oldest first.
+    /// Returns the unanswered requests with an id, the oldest first.
     pub(crate) fn waiting(&self, id: &RawValue) -> impl Iterator<Item = &T> {
         self.0.get(id.get()).into_iter().flatten()
     }

@@ -1,4 +1,4 @@
-//! A run while its source is read: who it is, which turn it is in, which calls are open.
+//! The state of a run while its source is read: its id, its current turn, its open calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,12 +6,12 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{EntrySource, RunId};
 use uuid::Uuid;
 
-/// The namespace of runs that have no UUID of their own; fixed for ever, since ids are made from it.
+/// The namespace for ids of runs without a UUID. It must never change, because ids are derived from it.
 const RUNS: Uuid = Uuid::from_u128(0x5e0a_7b1c_94d2_4f0e_a1b6_6c0d_57e2_90f3);
 
 /// Returns the id of a run whose provider gives it none: the same for the same key, everywhere.
 pub(crate) fn derived_run_id(key: &[&str]) -> RunId {
-    // A zero byte between the parts: none of them holds one, so no two keys read alike.
+    // A zero byte between the parts, which contain none, keeps different keys different.
     RunId::from_uuid(Uuid::new_v5(&RUNS, key.join("\0").as_bytes()))
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Run {
     pub(crate) id: RunId,
     pub(crate) parent: Option<RunId>,
     pub(crate) source: EntrySource,
-    /// The session, as the provider names it.
+    /// The provider's id for the session.
     pub(crate) session: Option<String>,
-    /// The run that the session's own file makes, where this one shows it on another channel.
+    /// The run of the session's own file, if this run is the same session on another channel.
     pub(crate) mirrors: Option<RunId>,
     pub(crate) is_started: bool,
     pub(crate) turns: Turns,
@@ -54,7 +54,7 @@ impl Run {
         Self { parent: Some(parent), source: EntrySource::subagent(name), ..Self::main(id) }
     }
 
-    /// Names the session, as the provider does.
+    /// Sets the provider's id for the session.
     pub(crate) fn of_session(self, session: &str) -> Self {
         Self { session: Some(session.to_owned()), ..self }
     }
@@ -80,7 +80,7 @@ impl Turns {
         std::mem::take(&mut self.is_open).then(|| self.name())
     }
 
-    /// Opens the last turn again, which goes on after its end.
+    /// Reopens the last turn, which continues after its end.
     pub(crate) fn reopen(&mut self) {
         self.is_open = self.count > 0;
     }
@@ -105,7 +105,7 @@ impl Turns {
     }
 }
 
-/// What a call does, as far as its provider's tool names say.
+/// What a call does, judged by the provider's tool name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Command,
@@ -153,11 +153,11 @@ impl Call {
 #[derive(Default)]
 pub(crate) struct Calls {
     by_id: HashMap<String, Call>,
-    /// The ids of calls that nobody has answered, in order.
+    /// The ids of calls without an answer, in order.
     open: BTreeMap<usize, String>,
 }
 
-/// How many open calls are looked at to find one: a hostile source may leave any number open.
+/// How many open calls are searched to find one: a hostile source may leave any number open.
 const LOOKS_MAX: usize = 256;
 
 impl Calls {
@@ -177,7 +177,7 @@ impl Calls {
         self.by_id.len()
     }
 
-    /// Returns the ids of calls without an answer that were made when there were so many already.
+    /// Returns the ids of unanswered calls from a given index on.
     pub(crate) fn open_after(&self, len: usize) -> impl Iterator<Item = &String> {
         self.open.range(len..).map(|(_, id)| id)
     }
@@ -188,7 +188,7 @@ impl Calls {
         self.open.values().rev().take(LOOKS_MAX).find(fitting).cloned()
     }
 
-    /// Keeps which run a call has begun.
+    /// Sets the run that a call has begun.
     pub(crate) fn link(&mut self, id: &str, child: RunId) {
         if let Some(call) = self.by_id.get_mut(id) {
             call.child = Some(child);

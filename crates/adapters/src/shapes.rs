@@ -1,12 +1,12 @@
-//! What kind of value a field holds. One of another kind than its provider writes is passed over where it is read, so that
-//! its record has to be told as unknown: what is neither kept nor counted would be lost.
+//! The kind of value that a field holds. A value of an unexpected kind is ignored by readers, so its record is reported
+//! as unknown: otherwise the value would be lost without notice.
 
 use serde_json::value::RawValue;
 use steno_model::json::JsonString;
 
 use crate::wire::{Raw, RawField as _};
 
-/// A kind of value that a field may be declared to hold; null stands for a field that is not there.
+/// A kind of value that a field may be declared to hold; null counts as an absent field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,

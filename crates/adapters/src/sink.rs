@@ -1,13 +1,13 @@
-//! Where an adapter's work goes: drafts of events and, for those who ask, entries.
+//! Where an adapter's output goes: drafts of events and, on request, entries.
 
 use steno_model::{Draft, EntrySource, EntryType, EventType, RunId, Timestamp};
 
-/// Takes what an adapter makes of its frames, in order.
+/// Receives the output of an adapter, in order.
 pub trait Sink {
     /// Takes the next event of a run.
     fn draft(&mut self, run: RunId, draft: Draft);
 
-    /// Tells whether events of this type are wanted; others are numbered and not made.
+    /// Tells whether events of this type are wanted; others are numbered but not made.
     fn wants(&self, _event_type: EventType) -> bool {
         true
     }
@@ -40,32 +40,32 @@ pub struct AdapterEntry<'a> {
     pub run: RunId,
     /// The adapter's registered name.
     pub adapter: &'static str,
-    /// What it stands for.
+    /// Its type.
     pub entry_type: EntryType,
     /// Which of the session's agents it comes from.
     pub source: &'a EntrySource,
     /// The record's own time, or the one before it.
     pub timestamp: Option<&'a Timestamp>,
-    /// When its bytes were captured, as far as the frame or, on a connection, the line says so.
+    /// When its bytes were captured, if the frame or, on a connection, the line has it.
     pub captured: Option<&'a Timestamp>,
-    /// The session, as the provider names it.
+    /// The provider's id for the session.
     pub session_id: Option<&'a str>,
     /// What the user said, if this is a prompt.
     pub text: Option<&'a str>,
-    /// What the provider calls this kind of system event.
+    /// The provider's name for this kind of system event.
     pub subtype: Option<&'a str>,
-    /// Under which name the record stands in the entry's detail.
+    /// The key of the record in the entry's detail.
     pub detail_name: &'static str,
     /// The part of the record that is its detail, as JSON.
     pub detail: &'a str,
-    /// What the deltas of an item said, where the record that completes it does not.
+    /// The text of an item's deltas, if the record that completes it does not have it.
     pub accumulated: Option<&'a str>,
     /// The whole record, as it came.
     pub raw: &'a str,
-    /// Why it cannot be read as a record, if it cannot.
+    /// Why it cannot be read as a record, if so.
     pub unreadable: Option<&'static str>,
-    /// The generation of the source that it stands in.
+    /// Its generation of the source.
     pub generation: u32,
-    /// Where in the generation its record begins.
+    /// The offset of its record in the generation.
     pub offset: u64,
 }

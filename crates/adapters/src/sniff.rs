@@ -1,4 +1,4 @@
-//! Which provider wrote a file or stream, on which surface, in which version: by content, whatever its name.
+//! Recognises provider, surface and version of a file or stream by its content, not its name.
 
 use steno_model::json::JsonString;
 
@@ -6,7 +6,7 @@ use crate::conversation::{Message, is_envelope};
 use crate::repair::{self, PieceContent};
 use crate::wire::{RawField as _, parse, wire};
 
-/// How much of a source is looked at, at most.
+/// The most bytes of a source that are examined.
 pub const HEAD_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a provider's records look like in one place.
@@ -22,11 +22,11 @@ pub enum Surface {
     CodexExec,
     /// Codex's app-server.
     CodexAppServer,
-    /// A chat file of Gemini CLI; told, not yet read.
+    /// A chat file of Gemini CLI; recognised, not yet read.
     GeminiChat,
-    /// Gemini CLI's `stream-json`; told, not yet read.
+    /// Gemini CLI's `stream-json`; recognised, not yet read.
     GeminiStream,
-    /// Copilot CLI's events, from its file or its output; told, not yet read.
+    /// Copilot CLI's events, from its file or its output; recognised, not yet read.
     CopilotEvents,
 }
 
@@ -57,14 +57,14 @@ impl Surface {
     }
 }
 
-/// What was found out about a source.
+/// What was recognised about a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SniffResult {
-    /// Whose records they are.
+    /// The surface of its records.
     pub surface: Surface,
     /// Whether both sides of a connection were recorded, each message with its direction.
     pub is_conversation: bool,
-    /// The version of the program that wrote them, if it says so.
+    /// The version of the program that wrote them, if recorded.
     pub version: Option<JsonString>,
 }
 
@@ -116,16 +116,16 @@ wire! {
     struct Old { kind: "type", }
 }
 
-/// What has lines in it that look like an agent's, and is no session.
+/// Files whose lines look like an agent's but that are not sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoSession {
-    /// A tar archive: whatever is in it, its parts are no file of one session.
+    /// A tar archive: its content is not the file of one session.
     Archive,
-    /// A segment of a trace spine, which says again what sessions say.
+    /// A segment of a trace spine, which repeats the content of sessions.
     Spine,
 }
 
-/// Looks at the beginning of a source for what is no session, whatever its lines look like.
+/// Recognises files that are not sessions, although their lines may look like one.
 #[must_use]
 pub fn no_session(head: &[u8]) -> Option<NoSession> {
     /// Where every header of a tar archive has these letters, the old ones of GNU too.
@@ -144,7 +144,7 @@ pub fn no_session(head: &[u8]) -> Option<NoSession> {
     (is_spine(&text) || is_spine(&beginning_of(first))).then_some(NoSession::Spine)
 }
 
-/// Looks at the beginning of a source; `None` when nobody we know wrote it, or it is no session.
+/// Recognises a source by its beginning; `None` if the provider is unknown or it is not a session.
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<SniffResult> {
     if no_session(head).is_some() {
@@ -153,7 +153,7 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
     let mut found: Option<SniffResult> = None;
     let mut lines = head.split(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
-        // The usual line is one record, and needs no taking apart.
+        // The usual line is one record and need not be split.
         if !str::from_utf8(line).is_ok_and(|text| look(text, &mut found)) {
             for piece in repair::pieces(line, |fields| repair::is_record(fields) || is_envelope(fields)) {
                 let PieceContent::Object { text, .. } = &piece.content else { continue };
@@ -164,7 +164,7 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
             break;
         }
         if found.is_none() && lines.peek().is_none() {
-            // A first line that is longer than what is looked at: its first fields may tell.
+            // The first line is longer than the examined bytes: its first fields may be enough.
             look(&beginning_of(line), &mut found);
         }
     }
@@ -182,7 +182,7 @@ fn beginning_of(line: &[u8]) -> String {
     closed.unwrap_or_default()
 }
 
-/// Takes from one record what it tells; false when it is none.
+/// Takes what one record tells; false if it is not a record.
 fn look(text: &str, found: &mut Option<SniffResult>) -> bool {
     let message = Message::read(text).ok();
     let text = message.as_ref().map_or(text, |message| message.text);
@@ -231,7 +231,7 @@ fn surface_of(probe: &Probe<'_>) -> Option<Surface> {
         .then_some(Surface::ClaudeDisk)
 }
 
-/// Tells the providers that have no adapter yet, so that nobody takes their records for another's.
+/// Recognises providers that have no adapter yet, so that their records are not taken for another's.
 fn surface_of_others(probe: &Probe<'_>, kind: &str) -> Option<Surface> {
     if probe.session_camel.is_some() && probe.project_hash.is_some() {
         return Some(Surface::GeminiChat);

@@ -1,4 +1,4 @@
-//! Providers' objects, read in one pass: the fields that we use as raw JSON, everything else passed over.
+//! Reads providers' objects in one pass: the fields that we use as raw JSON, everything else is skipped.
 //!
 //! Nothing in a valid JSON object makes reading fail: a field of another kind than expected is absent, of two fields
 //! with one name the first counts, and strings stay tokens because a Rust `str` cannot hold every one of them.
@@ -69,12 +69,12 @@ impl<'a> RawField<'a> for Raw<'a> {
     }
 }
 
-/// Reads one object out of `raw`; `None` when it is none.
+/// Reads one object from `raw`; `None` if it is not an object.
 pub(crate) fn object<'a, T: WireObject<'a>>(raw: &'a RawValue) -> Option<T> {
     parse(raw.get()).ok()
 }
 
-/// Why a text is no object.
+/// The error for a text that is not an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoObject;
 
@@ -83,32 +83,32 @@ pub(crate) fn parse<'a, T: WireObject<'a>>(text: &'a str) -> Result<T, NoObject>
     match serde_json::from_str::<Lenient<T>>(text) {
         Ok(Lenient::Object(read)) => Ok(read),
         Ok(Lenient::Null | Lenient::Other) => Err(NoObject),
-        // Where an object was expected, a number beyond all bounds or a string with half a character stops the quick
-        // way. The slow one looks at nothing that it need not.
+        // A number out of range or a lone surrogate where an object was expected stops the fast path. The slow path
+        // skips such values.
         Err(_) => Fields::parse(text).map(|fields| T::pick_fields(&fields)).map_err(|_| NoObject),
     }
 }
 
-/// Reads an array of objects out of `raw`, each with its raw form; `None` when it is no array.
+/// Reads an array of objects out of `raw`, each with its raw form; `None` if it is not an array.
 ///
-/// Elements that are no objects come out as `None`, in their place.
+/// Elements that are not objects become `None`.
 pub(crate) fn objects<'a, T: WireObject<'a>>(raw: &'a RawValue) -> Option<Vec<(&'a RawValue, Option<T>)>> {
     let raws: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
     Some(raws.into_iter().map(|raw| (raw, object(raw))).collect())
 }
 
-/// Reads an array of objects out of `raw` in one pass; `None` when it is no array.
+/// Reads an array of objects out of `raw` in one pass; `None` if it is not an array.
 ///
-/// Elements that are no objects come out as `None`, in their place.
+/// Elements that are not objects become `None`.
 pub(crate) fn list<'a, T: WireObject<'a>>(raw: &'a RawValue) -> Option<Vec<Option<T>>> {
     match serde_json::from_str::<Vec<Lenient<T>>>(raw.get()) {
         Ok(items) => Some(items.into_iter().map(Lenient::object).collect()),
-        // What stops the quick way in one element must not cost the others.
+        // A value that stops the fast path in one element must not lose the others.
         Err(_) => objects(raw).map(|items| items.into_iter().map(|(_, item)| item).collect()),
     }
 }
 
-/// A value that may be an object of this shape; another kind of value is passed over.
+/// A value that may be an object of this shape; other kinds of values are ignored.
 pub(crate) enum Lenient<T> {
     Object(T),
     Null,

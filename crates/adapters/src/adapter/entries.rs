@@ -1,4 +1,4 @@
-//! Entries are complete: a record that nothing was made of gives one too, in the order of the source.
+//! Completes the entries: a record without events gives one too, in the order of the source.
 
 use steno_model::{Draft, EntrySource, EntryType, EventType, RunId, Timestamp};
 
@@ -9,8 +9,8 @@ use crate::run::{Run, derived_run_id};
 use crate::sink::{AdapterEntry, Sink};
 
 impl Adapter {
-    /// Writes with a sink that has each entry in the order of the source, also of records that came before their run
-    /// was known, and then the entries of records that nothing else was made of.
+    /// Writes with a sink that passes on entries in the order of the source, including records that came before their
+    /// run was known, and then writes the entries of records without events.
     pub(super) fn in_order(&mut self, sink: &mut dyn Sink, write: impl FnOnce(&mut Self, &mut dyn Sink)) {
         if !sink.wants_entries() {
             return write(self, sink);
@@ -39,7 +39,7 @@ impl Adapter {
             let (run, detail) = match self.mapper.rest(held.text()) {
                 LeftoverRecord::Unknown { run, detail } => (run, detail),
                 LeftoverRecord::Delta => continue,
-                // The source has not said who it is, and will not.
+                // The source never named its session.
                 LeftoverRecord::Waiting => {
                     let source = self.source.id.to_text();
                     nobodys = Run::main(derived_run_id(&[about.provider, about.channel, &source]));
@@ -50,7 +50,7 @@ impl Adapter {
         }
     }
 
-    /// Writes an entry for what stands after the last newline and is no record, now that nothing more will come.
+    /// Writes an entry for an incomplete last line, when the source has ended.
     pub(super) fn torn_entries(&mut self, sink: &mut dyn Sink) {
         if !sink.wants_entries() {
             return;
@@ -148,10 +148,10 @@ impl PendingEntry {
     }
 }
 
-/// A sink that hands entries on in the order of the source, those that wait when it is let go.
+/// A sink that passes on entries in the order of the source; waiting entries are passed on when it is dropped.
 pub(super) struct OrderedSink<'a> {
     sink: &'a mut dyn Sink,
-    /// The entries that wait, if they do.
+    /// The waiting entries, if entries have to be sorted.
     waiting: Option<Vec<PendingEntry>>,
 }
 

@@ -1,4 +1,4 @@
-//! The adapter of one source: frames in, drafts out, whatever the provider.
+//! The adapter of one source: frames in, drafts out, for any provider.
 
 mod entries;
 #[cfg(test)]
@@ -19,17 +19,17 @@ use crate::run::Run;
 use crate::sink::Sink;
 use crate::wire::NoObject;
 
-/// What an adapter is told of its source besides the bytes.
+/// What an adapter knows about its source besides the bytes.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// How evidence names it.
+    /// Its name in evidence.
     pub id: JsonString,
-    /// The name of its file without directories, if it is one; some providers keep ids there only.
+    /// Its file name without directories, if it is a file; some providers have ids only there.
     pub file_name: Option<String>,
 }
 
 impl Source {
-    /// Makes a source that is known by its id alone.
+    /// Makes a source with an id only.
     #[must_use]
     pub fn named(id: &str) -> Self {
         Self { id: id.into(), file_name: None }
@@ -40,7 +40,7 @@ impl Source {
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) lane: Lane,
-    /// Whether our own recorder says it, and neither side.
+    /// Whether it is a note of our recorder, not a message of either side.
     pub(crate) is_recorders: bool,
     pub(crate) text: &'a str,
 }
@@ -50,11 +50,11 @@ pub(crate) struct Record<'a> {
 pub(crate) enum RecordOutcome {
     /// It became events, or is a copy of what did.
     Understood,
-    /// It is on the adapter's list of records that say nothing of the work.
+    /// It is on the adapter's list of records without information about the work.
     Bookkeeping,
     /// It has a type that the adapter does not know.
     Unknown(String),
-    /// It waits for its run to be known; what it is will be told when that is.
+    /// It waits for its run to be known; its outcome follows then.
     Waiting,
 }
 
@@ -62,39 +62,39 @@ pub(crate) enum RecordOutcome {
 pub(crate) enum LeftoverRecord<'a> {
     /// An unknown entry of a run, with this part of the record as its detail.
     Unknown { run: &'a Run, detail: &'a str },
-    /// A piece of an item, whose entry has it.
+    /// A delta of an item, which is part of the item's entry.
     Delta,
     /// Its run is not known yet.
     Waiting,
 }
 
-/// What a surface's records mean. The state of a session lives here.
+/// Maps the records of a surface to events. It holds the state of the session.
 pub(crate) trait Mapper: Send {
-    /// What its runs say of themselves.
+    /// The description of its runs.
     fn about(&self) -> &'static AdapterInfo;
 
-    /// Makes events of a record.
+    /// Makes events from a record.
     ///
     /// # Errors
-    /// [`NoObject`] when the text is no JSON object, which leaves everything as it was.
+    /// [`NoObject`] if the text is not a JSON object; then nothing changes.
     fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject>;
 
-    /// Takes note of a record that cannot be read.
+    /// Notes a record that cannot be read.
     fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>);
 
     /// Returns the run that facts of the source itself belong to, if it is known yet.
     fn run(&self) -> Option<&Run>;
 
-    /// Tells what a record is among entries that the mapper has made none of.
+    /// Classifies a record that the mapper has made no entry of.
     fn rest<'a>(&'a self, text: &'a str) -> LeftoverRecord<'a> {
         self.run().map_or(LeftoverRecord::Waiting, |run| LeftoverRecord::Unknown { run, detail: text })
     }
 
-    /// Writes what could not be written yet because the source has not said who it is, and will not.
+    /// Writes what waited for the source's session, now that it will not be named any more.
     fn finish(&mut self, emit: &mut Emit<'_>);
 }
 
-/// Where something stands in a source.
+/// A position in a source.
 #[derive(Clone, Copy)]
 struct SourceOffset {
     lane: Lane,
@@ -107,7 +107,7 @@ impl SourceOffset {
     }
 }
 
-/// A record's text where it was found.
+/// The text of a record, and its length in the source.
 struct RecordText<'a> {
     text: &'a str,
     /// How many bytes of the source it takes; a text that had to be changed has another length.
@@ -115,7 +115,7 @@ struct RecordText<'a> {
     is_repaired: bool,
 }
 
-/// A piece of a source that is no record.
+/// A part of a source that is not a record.
 struct UnreadableText<'a> {
     /// Its bytes, as far as they are text.
     text: Cow<'a, str>,
@@ -123,12 +123,12 @@ struct UnreadableText<'a> {
     why: &'static str,
 }
 
-/// How records stand in a source.
+/// How records are framed in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     /// One after the other, as the agent wrote them.
     Records,
-    /// Each in an envelope that says which way it went.
+    /// Each in an envelope with its direction.
     Conversation,
 }
 
@@ -137,7 +137,7 @@ enum Framing {
 pub struct Completeness {
     /// Records that were read.
     pub records: u64,
-    /// Of these, the ones that say nothing of the work, by the adapter's list.
+    /// Of these, the ones without information about the work, by the adapter's list.
     pub bookkeeping: u64,
     /// Of these, the ones of unknown types, by type.
     pub unknown: BTreeMap<String, u64>,
@@ -145,9 +145,9 @@ pub struct Completeness {
     pub repaired: u64,
     /// Pieces of the source that cannot be read.
     pub unreadable: u64,
-    /// The bytes of a last line that has not been ended and is no whole record.
+    /// The bytes of a last line that has no newline and is not a whole record.
     pub torn_bytes: u64,
-    /// Records that were read and that a rewriting of the source has taken away.
+    /// Records that were read and then removed by a rewrite of the source.
     pub vanished: u64,
 }
 
@@ -163,8 +163,8 @@ impl Completeness {
 
 /// Turns the frames of one source into drafts.
 ///
-/// Frames may be cut anywhere; the drafts are the same. Nothing in them makes it fail: what it does not understand comes
-/// out as an unknown step and is counted.
+/// Frames may be cut anywhere; the drafts are the same. Nothing in them makes it fail: what it does not understand
+/// becomes an unknown step and is counted.
 pub struct Adapter {
     source: Source,
     framing: Framing,
@@ -200,7 +200,7 @@ impl Adapter {
         }
     }
 
-    /// Takes the source for a recording of both sides of a connection: a line for each message, with its direction.
+    /// Reads the source as a recording of both sides of a connection: one line per message, with its direction.
     #[must_use]
     pub fn of_conversation(self) -> Self {
         Self { framing: Framing::Conversation, ..self }
@@ -208,7 +208,8 @@ impl Adapter {
 
     /// Takes the next piece of the source.
     ///
-    /// Where a source has two lanes, they are to alternate between lines: the bytes of a line are one range of evidence.
+    /// If a source has two lanes, they must alternate only between lines, because the bytes of a line are one range of
+    /// evidence.
     pub fn feed(&mut self, frame: Frame<'_>, sink: &mut dyn Sink) {
         if frame.generation != self.generation {
             self.generation = frame.generation;
@@ -218,7 +219,7 @@ impl Adapter {
             self.is_rewritten = true;
         }
         self.unpacked = frame.unpacked;
-        // Messages in envelopes have their own time of capture; until one tells it, that of the source is as near as it gets.
+        // Envelopes have their own capture time; until the first one, the source's time is the best estimate.
         if self.framing == Framing::Records || self.memory.captured.is_none() {
             self.memory.captured = frame.captured.cloned();
         }
@@ -239,7 +240,7 @@ impl Adapter {
         self.lanes[frame.lane as usize] = lines;
     }
 
-    /// Bytes are missing: lines that they belonged to are taken as they are.
+    /// Bytes are missing: incomplete lines are taken as they are.
     fn give_up_partial_lines(&mut self, sink: &mut dyn Sink) {
         for lane in [Lane::FromAgent, Lane::ToAgent] {
             let mut lines = std::mem::take(&mut self.lanes[lane as usize]);
@@ -248,15 +249,15 @@ impl Adapter {
         }
     }
 
-    /// Forgets what was read as soon as it is, which makes a source cheap that is read once and in one generation.
+    /// Does not remember records, which saves memory for a source that is read once and has one generation.
     #[must_use]
     pub fn read_once(mut self) -> Self {
         self.memory.seen = None;
         self
     }
 
-    /// Reads a last line without a newline, if it is whole. The source may go on, and its events are the same as if
-    /// nobody had asked.
+    /// Reads a last line without a newline, if it is whole. The source may continue, and this does not change its
+    /// events.
     pub fn pause(&mut self, sink: &mut dyn Sink) {
         self.in_order(sink, Self::pause_now);
     }
@@ -272,8 +273,8 @@ impl Adapter {
         }
     }
 
-    /// Ends the source: what waited for its session to be named is written under a name of our own. No turn, call or
-    /// run is ended by it.
+    /// Ends the source: records that waited for a session name are written under a derived one. This ends no turn, call
+    /// or run.
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         let sink = &mut OrderedSink::waiting(sink);
         self.pause_now(sink);
@@ -352,9 +353,9 @@ impl Adapter {
         }
     }
 
-    /// Reads of a last line that has no newline yet what is whole. The rest of it may still come.
+    /// Reads the whole records of a last line without a newline. The rest may still come.
     ///
-    /// What stands after something unreadable is left alone: it may be the inside of a record that goes on.
+    /// Text after something unreadable is not read: it may be inside a record that continues.
     fn last_line(&mut self, place: SourceOffset, line: Line<'_>, sink: &mut dyn Sink) {
         let (bytes, len) = match line {
             Line::Whole(bytes) => (bytes, bytes.len() as u64),
@@ -403,14 +404,14 @@ impl Adapter {
             unreadable: None,
         };
         if self.is_rewritten && Fields::parse(text).is_err() {
-            // That the source was rewritten is said at its first record, and this is none.
+            // The note about the rewrite comes with the first record, and this is not a record.
             return Err(NoObject);
         }
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         if std::mem::take(&mut self.is_rewritten) {
             self.completeness.vanished += emit.rewritten(begun(&*self.mapper));
         }
-        // The events of a rewritten source's record that has not changed are there already.
+        // An unchanged record of a rewritten source already has its events.
         let is_there = emit.was_there();
         let read =
             if is_there { RecordOutcome::Understood } else { self.mapper.record(record, &mut emit)? };

@@ -1,4 +1,4 @@
-//! The agents of a session: each a run, with the subagents that it has started and what became of them.
+//! The agents of a session. Each is a run, with the subagents that it started and how they ended.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,54 +15,54 @@ use crate::wire::{RawField as _, object};
 /// An agent while its records are read.
 pub(super) struct Agent {
     pub(super) run: Run,
-    /// What the ids of its subagents' runs are made from, before their own.
+    /// The prefix of the key that its subagents' run ids are derived from.
     pub(super) children_key: Vec<String>,
-    /// The responses whose usage an entry has told, as hashes of their ids.
+    /// The responses whose usage has an entry, as hashes of their ids.
     pub(super) usage_told: HashSet<u64>,
-    /// What records of responses said besides their content, as hashes.
+    /// The fields of responses besides their content, as hashes.
     pub(super) cost_told: HashSet<u64>,
-    /// Whether a record has said that the turn that was begun last is over.
+    /// Whether a record has ended the last turn.
     pub(super) has_end_record: bool,
-    /// Whether the turn that was begun last is a copy of another session's.
+    /// Whether the last turn is a copy from another session.
     pub(super) is_turn_copied: bool,
-    /// How many responses had no id of their own.
+    /// How many responses had no id.
     pub(super) unnamed_responses: u64,
-    /// The system prompt as it stood last.
+    /// The last system prompt.
     pub(super) system_prompt: Option<Box<str>>,
-    /// The calls that somebody was asked to allow.
+    /// The calls that needed approval.
     pub(super) asked: HashSet<String>,
-    /// The prompts that wait for it to be done.
+    /// The queued prompts.
     pub(super) queue: PromptQueue,
-    /// What was said of calls, by their ids.
+    /// The history of calls, by id.
     heard: HashMap<String, CallHistory>,
-    /// Which call has begun a task, by the task's id; a subagent's is its own id.
+    /// The call that began a task, by the task's id; a subagent's task id is its agent id.
     tasks: HashMap<String, String>,
-    /// The subagent that a record has named last, and its call.
+    /// The subagent that was named last, and its call.
     pub(super) named_last: Option<(String, String)>,
     /// The calls whose subagents have ended.
     ended: HashSet<String>,
 }
 
-/// What was said of a call so far, as hashes: a record that repeats it adds nothing.
+/// What is recorded about a call so far, as hashes: a record that repeats it adds nothing.
 #[derive(Default)]
 pub(super) struct CallHistory {
     /// Name and input, as the response has them.
     pub(super) call: Option<u64>,
-    /// Name and input, as somebody was asked to allow them.
+    /// Name and input, as in the request for approval.
     pub(super) asked: Option<u64>,
     pub(super) result: Option<u64>,
     /// How it ended.
     pub(super) outcome: Option<Outcome>,
 }
 
-/// Returns the place of the agent that made a call: a result may come among the records of another.
+/// Returns the index of the agent that made a call: a result may be among the records of another agent.
 pub(super) fn caller(agents: &[Agent], place: usize, call: &str) -> usize {
     let has_call = |place: &usize| agents[*place].run.calls.get(call).is_some();
     let latest = (0..agents.len()).rev().take(CALLERS_LEN_MAX);
     [place, 0].into_iter().chain(latest).find(has_call).unwrap_or(place)
 }
 
-/// How many agents are asked for a call besides the first: a hostile source may have any number.
+/// How many agents are searched for a call besides the first: a hostile source may have any number.
 const CALLERS_LEN_MAX: usize = 256;
 
 /// A subagent as a record names it.
@@ -71,17 +71,17 @@ pub(super) struct SubagentStart<'a> {
     pub(super) child: RunId,
     /// The agent's id, if it is known.
     pub(super) agent: Option<&'a str>,
-    /// The kind of agent, if the record says it.
+    /// The kind of agent, if recorded.
     pub(super) agent_type: Option<JsonString>,
-    /// How the two were found to belong together, where no record says that they do.
+    /// How call and subagent were matched, if no record ties them.
     pub(super) matched_by: Option<&'static str>,
 }
 
 /// How a subagent ended.
 pub(super) struct SubagentEnd {
-    /// The provider's word for it.
+    /// The provider's status.
     pub(super) status: Option<JsonString>,
-    /// What else the record says: what it cost, its last words, where its output is.
+    /// Other fields of the record: cost, last message, path of the output.
     pub(super) more: Vec<(&'static str, RawJson)>,
 }
 
@@ -105,7 +105,7 @@ impl Agent {
         }
     }
 
-    /// Returns what was said of a call.
+    /// Returns the history of a call.
     pub(super) fn heard(&mut self, call: &JsonString) -> &mut CallHistory {
         self.heard.entry(call.to_text().into_owned()).or_default()
     }
@@ -117,7 +117,7 @@ impl Agent {
         derived_run_id(&key)
     }
 
-    /// Ties a subagent to the call that began it, the first time that a record does; false when one has.
+    /// Ties a subagent to the call that began it; false if that was done before.
     pub(super) fn start_child(&mut self, started: SubagentStart<'_>, emit: &mut Emit<'_>) -> bool {
         if let Some(agent) = started.agent {
             self.tasks.insert(agent.to_owned(), started.call.to_owned());
@@ -135,7 +135,7 @@ impl Agent {
         true
     }
 
-    /// Writes that the subagent of a call has ended, once; false when it has before, or there is none.
+    /// Writes once that the subagent of a call has ended; false if it has ended before, or there is none.
     pub(super) fn end_child(&mut self, call: &str, ended: SubagentEnd, emit: &mut Emit<'_>) -> bool {
         let Some(child) = self.run.calls.child(call) else { return false };
         if !self.ended.insert(call.to_owned()) {
@@ -144,7 +144,7 @@ impl Agent {
         let mut payload = subagent_step(self.agent_type(call), call);
         let status = ended.status.as_ref().map(JsonString::to_text);
         payload.error = status.filter(|status| status != "completed").map(|status| (&*status).into());
-        // A record that gives no word for it says only that it is over.
+        // A record without a status only says that it has ended.
         let says_more = ended.status.is_some() || !ended.more.is_empty();
         payload.result = says_more.then(|| {
             RawJson::object(|object| {
@@ -161,7 +161,7 @@ impl Agent {
         self.tasks.get(task).cloned()
     }
 
-    /// Tells whether a call asked for a subagent in the background, which goes on after the call's result.
+    /// Tells whether a call asked for a background subagent, which continues after the call's result.
     pub(super) fn is_in_background(&self, call: &str) -> bool {
         self.asked_for(call).is_some_and(|input| input.is_background.is_true())
     }
@@ -184,7 +184,7 @@ fn subagent_step(name: JsonString, call: &str) -> StepPayload {
     payload
 }
 
-/// What `<task-notification>` says of a task.
+/// The content of a `<task-notification>`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Notification<'a> {
     pub(super) task: &'a str,
@@ -194,7 +194,7 @@ pub(super) struct Notification<'a> {
 impl<'a> Notification<'a> {
     /// Reads the notification that a text holds.
     pub(super) fn read(text: &'a str) -> Option<Self> {
-        // The task's own words follow its id and status, and may look like anything.
+        // The task's text follows its id and status, and may contain anything.
         let task = inside(text, "task-id")?;
         Some(Self { task, status: inside(text, "status") })
     }

@@ -1,4 +1,4 @@
-//! What a message of the user's side holds, read once: text, results, and marks for what is neither.
+//! The content of a user-side message: text, results, and marks for other blocks.
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
@@ -12,12 +12,12 @@ use crate::wire::{Raw, RawField as _, WireObject as _, list};
 /// The content of a message.
 pub(super) enum Content<'a> {
     Text(&'a RawValue),
-    /// Blocks; `None` stands for what is no object.
+    /// Blocks; `None` for a block that is not an object.
     Blocks(Vec<Option<Block<'a>>>),
 }
 
 impl<'a> Content<'a> {
-    /// Reads a message's content; `None` when it is neither text nor a list.
+    /// Reads a message's content; `None` if it is neither text nor a list.
     pub(super) fn read(raw: &'a RawValue) -> Option<Self> {
         match raw.get().as_bytes() {
             [b'"', ..] => Some(Self::Text(raw)),
@@ -40,7 +40,7 @@ impl<'a> Content<'a> {
         results.into_iter()
     }
 
-    /// Returns what is no result: its text, and a mark for each picture or document.
+    /// Returns the blocks that are not results: text, and a mark for each picture or document.
     pub(super) fn said(&self) -> Vec<ContentBlock> {
         match self {
             Self::Text(raw) => {
@@ -87,7 +87,7 @@ pub(super) fn is_all_text(raw: Raw<'_>) -> bool {
 fn is_odd(block: &Block<'_>) -> bool {
     let is_known = match block.kind.text().as_deref() {
         Some("text") => block.text.string().is_some(),
-        // A result says by itself whether it is odd.
+        // Results are checked separately.
         Some("tool_result") => return false,
         Some("image" | "document") => true,
         Some(_) | None => false,

@@ -1,4 +1,4 @@
-//! The control protocol: who asked whom for what, and the answers. Requests for approval are all it says of the work.
+//! The control protocol: requests of both sides and their answers. Only requests for approval concern the work.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -19,13 +19,13 @@ use crate::run::{Class, Run};
 use crate::shapes::{is_absent, words};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
-/// How many answers that were sent are remembered to know them when they are printed; not every host asks for that.
+/// How many sent answers are remembered, to recognise them when they are printed.
 const SENT_LEN_MAX: usize = 64;
 
 /// How many open requests with one id are compared with another that has it: a hostile source may have any number.
 const LOOKS_MAX: usize = 64;
 
-/// What a host asks for whose answer says nothing of the work.
+/// Requests of a host whose answers have no information about the work.
 const ADMINISTRATION: [&str; 14] = [
     "get_context_usage",
     "get_settings",
@@ -43,7 +43,7 @@ const ADMINISTRATION: [&str; 14] = [
     "stop_task",
 ];
 
-/// The requests of both sides; each has ids of its own.
+/// The requests of both sides; each side has its own ids.
 #[derive(Default)]
 pub(super) struct Requests {
     by_agent: OpenRequests<OpenRequest>,
@@ -54,20 +54,20 @@ pub(super) struct Requests {
     refused: HashSet<String>,
 }
 
-/// What was asked.
+/// A request that was made.
 struct OpenRequest {
     subtype: String,
-    /// Which agent's it is.
+    /// The index of its agent.
     agent: usize,
-    /// The call that wants to be allowed.
+    /// The call that needs approval.
     call: Option<JsonString>,
-    /// What the call is to be made with.
+    /// The input of the call.
     input: Option<RawJson>,
-    /// All that was asked, as a hash.
+    /// The hash of the whole request.
     hash: u64,
 }
 
-/// A request's id, and which way it went.
+/// A request's id and direction.
 #[derive(Clone, Copy)]
 pub(super) struct RequestId<'a> {
     pub(super) lane: Lane,
@@ -83,7 +83,7 @@ impl Requests {
         }
     }
 
-    /// Writes what is asked; `ask` is of the agent that it is asked for.
+    /// Writes a request; `ask` has the index of its agent.
     pub(super) fn ask(
         &mut self,
         agent: &mut Agent,
@@ -97,7 +97,7 @@ impl Requests {
         };
         let hash = hash_of(request.map_or("", RawValue::get));
         if self.of(ask.lane).waiting(id).take(LOOKS_MAX).any(|open| open.hash == hash) {
-            // One that is still open was sent once more.
+            // An open request was sent again.
             return RecordOutcome::Bookkeeping;
         }
         let is_approval = subtype == "can_use_tool";
@@ -111,13 +111,13 @@ impl Requests {
         let input = asked.input.json().filter(|_| is_approval);
         let open = OpenRequest { subtype: subtype.into_owned(), agent: ask.agent, call, input, hash };
         self.of(ask.lane).ask(id, open);
-        // Only of an approval not everything is kept.
+        // The whole record is kept except for approvals.
         let is_odd = is_approval && asked.is_odd();
         if is_odd { facts::unknown(&agent.run, "control_request", emit) } else { RecordOutcome::Understood }
     }
 
-    /// Writes an answer, the first time that it comes: Claude Code prints those that it was sent. `main` is the agent
-    /// that answers belong to which nobody has asked for.
+    /// Writes an answer, once: Claude Code also prints the answers that it was sent. `main` is the agent for answers
+    /// without a request.
     pub(super) fn answer(
         &mut self,
         (agents, main): (&[Agent], usize),
@@ -138,7 +138,7 @@ impl Requests {
         }
     }
 
-    /// Keeps that a call was refused: its result may say only that it failed.
+    /// Remembers that a call was refused: its result may say only that it failed.
     fn keep_refusal(&mut self, asked: &OpenRequest, response: &Response<'_>) {
         let verdict = response.body.and_then(object::<Verdict<'_>>).unwrap_or_default();
         let call = asked.call.as_ref().filter(|_| verdict.behavior.is("deny"));
@@ -169,8 +169,8 @@ impl Requests {
         }
     }
 
-    /// Takes out the request that an answer is for, with who asked: the other side, or the agent itself when the answer
-    /// that it was sent is only printed.
+    /// Removes and returns the request of an answer, with its direction: the other side's request, or the agent's own
+    /// if the answer is only printed.
     fn take(&mut self, lane: Lane, id: Raw<'_>) -> AnswerMatch<(Lane, OpenRequest)> {
         let Some(id) = id else { return AnswerMatch::Nothing };
         let by = match lane {
@@ -188,7 +188,7 @@ impl Requests {
         }
     }
 
-    /// Writes an answer to nothing that was seen. A recording of one side has none of the other's requests.
+    /// Writes an answer without a request. A recording of one side has no requests of the other.
     fn unasked(
         &mut self,
         run: &Run,
@@ -211,7 +211,7 @@ impl Requests {
         }
     }
 
-    /// Writes that an answer is no longer wanted.
+    /// Writes that a request was cancelled.
     pub(super) fn cancel(
         &mut self,
         (agents, main): (&[Agent], usize),
@@ -237,7 +237,7 @@ impl Requests {
     }
 }
 
-/// Writes that somebody is asked to allow a call.
+/// Writes a request for approval of a call.
 fn approval(
     agent: &mut Agent,
     (id, call): (&JsonString, Option<&JsonString>),
@@ -250,7 +250,7 @@ fn approval(
     }
     emit.ask(&agent.run, id, call);
     if call.is_none() {
-        // Which call it is about is not said, so what would be called is a fact of its own.
+        // The call is not named, so the request is written as a separate fact.
         emit.system(&agent.run, "can_use_tool", request.json());
     }
     emit.entry(&agent.run, EntryType::SystemEvent, Some("approval_requested"));
@@ -288,7 +288,7 @@ fn failed(run: &Run, name: &str, response: &Response<'_>, emit: &mut Emit<'_>) {
     emit.entry(run, EntryType::Error, None);
 }
 
-/// Writes whether a call may be made, and with what if that is something else than was asked for.
+/// Writes whether a call is allowed, and its input if that was changed.
 fn decided(
     run: &Run,
     id: &JsonString,
@@ -304,7 +304,7 @@ fn decided(
                 let result = RawJson::object(|object| object.json("input", &input));
                 emit.step_completed(run, &run.turns.path(), amendment(call, result));
             }
-            // Nobody can tell which call that is.
+            // The call is unknown.
             None => emit.system(run, "can_use_tool_response", response.body.json()),
         }
     }
@@ -312,7 +312,7 @@ fn decided(
     if verdict.is_odd() { facts::unknown(run, "control_response", emit) } else { RecordOutcome::Understood }
 }
 
-/// Tells whether two values say the same, however they are written.
+/// Tells whether two JSON values are equal, regardless of formatting.
 fn is_same(asked: Option<&RawJson>, answered: &RawJson) -> bool {
     let value = |json: &RawJson| json.read::<Value>().ok();
     asked.is_some_and(|asked| {
@@ -332,7 +332,7 @@ fn synthesise(agent: &mut Agent, call: &JsonString, asked: &Request<'_>, emit: &
         return;
     }
     seen.extra.push("from_request", RawJson::from(true));
-    // Of an agent that nobody has heard of, the main agent's run has the call.
+    // The call of an unknown agent goes to the main agent's run.
     push(&mut seen.extra, "agent_id", asked.agent_id.json().filter(|_| agent.run.parent.is_none()));
     emit.call(&mut agent.run, call, seen);
 }

@@ -1,4 +1,4 @@
-//! Session files: `<session>.jsonl`, and a subagent's file of any era. Finds out whose each line is and hands it on.
+//! Session files: `<session>.jsonl`, and a subagent's file of any era. Finds the agent of each line and passes it on.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -23,12 +23,13 @@ use crate::wire::{NoObject, RawField as _, object, parse};
 
 static ABOUT: AdapterInfo = CHANNEL;
 
-/// The first version seen whose files say how each call was accepted. Where they do not, that nobody was asked is not known.
+/// The first version seen whose files record how each call was accepted. In older files it is unknown whether approval
+/// was requested.
 const TELLS_APPROVALS: [u32; 3] = [2, 1, 325];
 static WITHOUT_APPROVALS: AdapterInfo = AdapterInfo { carries: CARRIES_WITHOUT_APPROVALS, ..CHANNEL };
 
-/// Records that say nothing of the work: Claude Code's own memory aids, copies of what stands elsewhere, and progress
-/// that a result follows (a subagent's is read all the same). `docs/adapters/claude.md` says why for each.
+/// Records without information about the work: Claude Code's internal notes, copies of other records, and progress that
+/// a result follows (except a subagent's). `docs/adapters/claude.md` gives the reason for each.
 pub(super) const BOOKKEEPING: [&str; 17] = [
     "agent-color",
     "agent-setting",
@@ -64,25 +65,24 @@ const FACTS: [&str; 8] = [
 /// A session file while it is read.
 pub(super) struct Disk {
     source: JsonString,
-    /// The session that the file's name is, for a main agent's file.
+    /// The session id in the file name, for a main agent's file.
     named: Option<RunId>,
-    /// The agent that the file's name is, for a subagent's file.
+    /// The agent id in the file name, for a subagent's file.
     named_agent: Option<String>,
-    /// The file's own agent first, once a record has said which it is; then subagents whose lines stand in the same
-    /// file, as they did before 2.0; then the same subagent in other sessions, as in some files of 2.0.
+    /// The file's own agent first, once it is known; then subagents whose lines are in the same file, as before 2.0;
+    /// then the same subagent in other sessions, as in some files of 2.0.
     agents: Vec<Agent>,
     /// Which of the agents a line belongs to, by its uuid; only lines of such subagents are kept.
     lineage: HashMap<String, usize>,
     /// The calls of the file's own agent that ask for subagents, by the hashes of their prompts.
     calls_by_prompt: HashMap<u64, VecDeque<String>>,
-    /// Which of the agents is the file's subagent in a session.
+    /// The index of the file's subagent in each session.
     by_session: HashMap<String, usize>,
-    /// The lines that have an id: one that stands in the file twice says nothing new.
+    /// The ids of lines: a repeated line adds nothing.
     told: RecentRecords,
     progress: Progress,
     waiting: PendingRecords,
-    /// Whether records are written as they come: once the session is known, and a time. The first records often have
-    /// neither.
+    /// Whether records are written at once: when session and time are known. The first records often have neither.
     is_writing: bool,
     /// The session of a file that had to be opened before it named one.
     named_late: Option<String>,
@@ -109,7 +109,7 @@ impl Disk {
         }
     }
 
-    /// Decides whose the file is, by the first line that names a session; false when none has.
+    /// Sets the file's session from the first line that names one; false if none has.
     fn open(&mut self, line: &Line<'_>) -> bool {
         let session = line.session_id.text();
         if let Some(main) = self.agents.first_mut() {
@@ -131,7 +131,7 @@ impl Disk {
 
     /// Returns the subagent whose file begins with a line, if it is a subagent's.
     fn subagent_of(&self, line: &Line<'_>) -> Option<String> {
-        // Records that are no messages do not say on which side they stand, and then an agent's id is a subagent's.
+        // Records that are not messages do not name their side; then an agent id means a subagent.
         let is_main_line = line.is_sidechain.json().is_some() && !line.is_sidechain.is_true();
         let is_main = self.named.is_some() || (is_main_line && self.named_agent.is_none());
         let agent = line.agent_id.text().map(Cow::into_owned).or_else(|| self.named_agent.clone());
@@ -147,7 +147,7 @@ impl Disk {
         self.is_unnamed = true;
     }
 
-    /// Writes what has waited for the session and a time, and whatever comes from now on.
+    /// Writes the records that waited for session and time, and from now on each record at once.
     fn release(&mut self, version: &Line<'_>, emit: &mut Emit<'_>) {
         self.is_writing = true;
         if self.agents.is_empty() {
@@ -174,7 +174,7 @@ impl Disk {
         emit.entry(run, EntryType::Unknown, None);
     }
 
-    /// Returns the place of the agent that a line belongs to.
+    /// Returns the index of the agent that a line belongs to.
     fn agent_of(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> usize {
         if self.agents[0].run.parent.is_some() {
             return self.agent_in_session(line);
@@ -190,7 +190,7 @@ impl Disk {
         place
     }
 
-    /// Returns the place of a subagent's run in the session of the line: it may have been called from several.
+    /// Returns the index of a subagent's run in the line's session: it may have been called from several.
     fn agent_in_session(&mut self, line: &Line<'_>) -> usize {
         let (Some(session), Some(agent)) = (line.session_id.text(), line.agent_id.text()) else { return 0 };
         if let Some(place) = self.by_session.get(&*session) {
@@ -212,7 +212,7 @@ impl Disk {
         let is_open = |id: &String| {
             main.run.calls.get(id).is_some_and(|call| call.child.is_none() && !call.is_answered)
         };
-        // What is not open now never will be, so that each call is looked at once.
+        // Each call is checked once, because a closed call does not open again.
         let call = calls.and_then(|calls| std::iter::from_fn(|| calls.pop_front()).find(is_open));
         if let Some(call) = call {
             let started = SubagentStart {
@@ -242,7 +242,7 @@ impl Disk {
         }
         let place = self.agent_of(line, emit);
         let agent = &mut self.agents[place];
-        // A run that begins with a copied line is no copy itself.
+        // A run that begins with a copied line is not a copy.
         begin(&mut agent.run, line, emit);
         belong(agent, line, self.named_late.as_deref(), emit);
         let calls_before = self.agents[0].run.calls.len();
@@ -251,7 +251,7 @@ impl Disk {
         read
     }
 
-    /// Writes the record of a subagent that the progress of its call holds.
+    /// Writes a subagent's record that is inside the progress of its call.
     fn agent_progress(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
         let is_subagents_file = self.agents[0].run.parent.is_some();
         let caller = if is_subagents_file { self.agent_in_session(line) } else { 0 };
@@ -261,8 +261,8 @@ impl Disk {
         self.progress.record(&mut self.agents, caller, emit)
     }
 
-    /// Keeps what calls ask subagents for that were made when there were so many already: before 2.0 only the prompt
-    /// tells which subagent is whose.
+    /// Remembers the prompts of subagent calls from a given index on: before 2.0 only the prompt ties a subagent to its
+    /// call.
     fn keep_prompts(&mut self, calls_before: usize) {
         let Run { calls, parent: None, .. } = &self.agents[0].run else { return };
         for id in calls.open_after(calls_before) {
@@ -273,7 +273,7 @@ impl Disk {
         }
     }
 
-    /// Takes note of a prompt that is put into the queue, or whose turn has come.
+    /// Notes a prompt that is queued or dequeued.
     fn move_prompt(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) {
         let agent = &mut self.agents[0];
         match line.content.filter(|_| line.operation.is("enqueue")) {
@@ -351,7 +351,7 @@ fn children_key(session: &str) -> Vec<String> {
     vec![PROVIDER.to_owned(), session.to_owned()]
 }
 
-/// A queued prompt comes as a record of its own when its turn has come; only one that is taken away leaves no other trace.
+/// A dequeued prompt has its own record; only a removed prompt leaves no other trace.
 fn is_bookkeeping(kind: &str, line: &Line<'_>) -> bool {
     let is_moved = || ["enqueue", "dequeue"].iter().any(|operation| line.operation.is(operation));
     BOOKKEEPING.contains(&kind) || (kind == "queue-operation" && is_moved())
@@ -373,7 +373,7 @@ pub(super) fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
     emit.begin(run, version.as_ref(), extra);
 }
 
-/// Takes note of the session that the line itself names, which is another one in a line that was copied.
+/// Notes the session that the line names; a copied line names another one.
 fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &mut Emit<'_>) {
     let session = line.session_id.text();
     let is_of_session =
@@ -387,7 +387,7 @@ fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &m
             Some(agent_id) => derived_run_id(&[PROVIDER, &from, &agent_id]),
             None => run_id_of(PROVIDER, &from),
         }));
-        // A name that is no UUID cannot be told from the run's.
+        // A name that is not a UUID cannot be told from the run's.
         let name = from.string().filter(|name| RunId::parse(&name.to_text()).is_err());
         for (field, value) in [("copied_session", name), ("copied_id", uuid.string())] {
             if let Some(value) = value {
@@ -395,7 +395,7 @@ fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &m
             }
         }
     }
-    // A subagent that was called in a line that was copied is the other session's.
+    // A subagent that was called in a copied line belongs to the other session.
     let called_in = line.forked_from.and_then(|from| from.session_id.text()).or(session);
     if let Some(session) =
         called_in.filter(|session| agent.children_key.last().is_none_or(|key| *key != **session))
@@ -404,7 +404,7 @@ fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &m
     }
 }
 
-/// Writes what a line says, and that it has something in it that nobody can read.
+/// Writes the events of a line, and notes fields of unexpected kinds.
 pub(super) fn told(
     agents: &mut [Agent],
     place: usize,
@@ -413,7 +413,7 @@ pub(super) fn told(
 ) -> RecordOutcome {
     let kind = line.kind.text().unwrap_or(UNTYPED.into());
     let read = said(agents, place, &kind, line, emit);
-    // Of a fact, all of the record is kept.
+    // For a fact the whole record is kept.
     let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, RecordOutcome::Unknown(_));
     let is_odd = !is_whole && is_odd_line(line, emit);
     if is_odd { facts::unknown(&agents[place].run, &kind, emit) } else { read }
@@ -446,7 +446,7 @@ fn said(
 fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let Some(message) = line.message else { return facts::unknown(&agent.run, "assistant", emit) };
     if !line.is_api_error.is_true() && !messages::is_synthetic(&message) && agent.has_end_record {
-        // The model works again without a prompt, as it does after a login: the turn goes on and will end again.
+        // The model works again without a prompt, for example after a login: the turn continues and will end again.
         agent.has_end_record = false;
         agent.run.turns.reopen();
     }
@@ -461,13 +461,13 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordO
     messages::assistant(agent, &message, said, emit)
 }
 
-/// Returns what stands for the prompt that a call has for a subagent.
+/// Returns the hash of a subagent call's prompt.
 fn prompt_of(input: &RawJson) -> Option<u64> {
     let input = input.read::<&RawValue>().ok().and_then(object::<AgentInput<'_>>);
     input.and_then(|input| input.prompt.text()).map(|prompt| hash_of(&*prompt))
 }
 
-/// Tells whether files of a version say how calls were accepted.
+/// Tells whether files of a version record how calls were accepted.
 fn tells_approvals(version: &str) -> bool {
     let mut parts = version.split('.').map(str::parse::<u32>);
     let mut part = || parts.next().and_then(Result::ok);

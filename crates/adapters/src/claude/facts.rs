@@ -1,4 +1,4 @@
-//! What session files tell besides the conversation: titles, costs, retries, compaction, attachments.
+//! Facts of session files besides the conversation: titles, costs, retries, compaction, attachments.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::run::Run;
 use crate::shapes::{are_names, is_absent, is_text};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
-/// Writes that a record, or something in it, is of a kind that nobody knows.
+/// Writes that a record, or something in it, is of an unknown kind.
 pub(super) fn unknown(run: &Run, name: &str, emit: &mut Emit<'_>) -> RecordOutcome {
     emit.unknown(run, name, None);
     emit.entry(run, EntryType::Unknown, None);
@@ -31,7 +31,7 @@ pub(super) fn fact(run: &Run, name: &str, emit: &mut Emit<'_>) {
     emit.entry(run, EntryType::SystemEvent, Some(name));
 }
 
-/// Writes that prompts were taken from the queue and will not come, with those that the record does not name.
+/// Writes that prompts were removed from the queue, including those that the record does not name.
 pub(super) fn prompt_taken(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
     let taken = if line.operation.is("popAll") {
         agent.queue.remove_all()
@@ -47,7 +47,7 @@ pub(super) fn prompt_taken(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'
     emit.entry(&agent.run, EntryType::SystemEvent, Some("queue-operation"));
 }
 
-/// Writes a prompt that has waited in the queue for so long that nobody can say any more what becomes of it.
+/// Writes a prompt that was dropped from the full queue.
 pub(super) fn prompt_let_go(run: &Run, text: &str, emit: &mut Emit<'_>) {
     let mut payload = StepPayload::new("queue-operation", "system");
     payload.extra.push("let_go", RawJson::array([string(text)]));
@@ -55,13 +55,13 @@ pub(super) fn prompt_let_go(run: &Run, text: &str, emit: &mut Emit<'_>) {
     emit.entry(run, EntryType::SystemEvent, Some("queue-operation"));
 }
 
-/// Writes what somebody calls the session.
+/// Writes the title of the session.
 pub(super) fn title(run: &Run, title: Raw<'_>, emit: &mut Emit<'_>) {
     emit.system(run, "title", title.json());
     emit.entry(run, EntryType::SystemEvent, Some("title"));
 }
 
-/// Writes what Claude Code itself has added up for the session; it covers requests that leave no other trace.
+/// Writes Claude Code's own totals of the session; they include requests that leave no other trace.
 pub(super) fn cost(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) {
     let mut extra = Extra::default();
     push(&mut extra, "usage", line.model_usage.json());
@@ -91,7 +91,7 @@ pub(super) fn system(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) ->
             retry.write(run, emit);
             is_read &= read.map_or_else(|| is_text(line.error), |error| is_told(line.error, &error));
         }
-        // All of the record is kept.
+        // The whole record is kept.
         _ => {
             fact(run, &subtype, emit);
             is_read = true;
@@ -104,14 +104,14 @@ pub(super) fn system(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) ->
     if is_read { RecordOutcome::Understood } else { unknown(&agent.run, &subtype, emit) }
 }
 
-/// Tells whether a retry says what an error does; headers and the like are left where they are.
+/// Tells whether a retry has the fields of an error; headers are left out.
 fn is_told(raw: Raw<'_>, error: &ApiError<'_>) -> bool {
     let is_empty = raw.is_some_and(|raw| raw.get() == "{}");
     let is_any = [error.formatted, error.message, error.status].into_iter().any(|field| !is_absent(field));
     (is_any || is_empty) && !error.is_odd()
 }
 
-/// Writes that the conversation is about to be cut down to a summary.
+/// Writes the start of a compaction.
 pub(super) fn compaction_begins(run: &Run, metadata: Option<RawJson>, emit: &mut Emit<'_>) {
     let mut payload = StepPayload::new("compaction", "compaction");
     push(&mut payload.extra, "metadata", metadata);
@@ -119,7 +119,7 @@ pub(super) fn compaction_begins(run: &Run, metadata: Option<RawJson>, emit: &mut
     emit.entry(run, EntryType::SystemEvent, Some("compaction"));
 }
 
-/// Writes the summary that the conversation goes on from.
+/// Writes the summary that the conversation continues from.
 pub(super) fn compaction_ends(run: &Run, summary: &str, emit: &mut Emit<'_>) {
     let result = Some(string(summary));
     let payload = StepPayload { result, ..StepPayload::new("compaction", "compaction") };
@@ -127,7 +127,7 @@ pub(super) fn compaction_ends(run: &Run, summary: &str, emit: &mut Emit<'_>) {
     emit.entry(run, EntryType::SystemEvent, Some("compaction_summary"));
 }
 
-/// A request that failed and is made again.
+/// A failed request that is retried.
 pub(super) struct Retry<'a> {
     pub(super) error: String,
     pub(super) attempt: Raw<'a>,
@@ -178,7 +178,7 @@ pub(super) fn attachment(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>
     }
 }
 
-/// Writes the system prompt when it is another than before; it is repeated with every request.
+/// Writes the system prompt if it has changed; it is repeated with every request.
 fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) -> RecordOutcome {
     if agent.system_prompt.as_deref() == Some(prompt.get()) {
         return RecordOutcome::Bookkeeping;
@@ -194,7 +194,7 @@ fn system_prompt(agent: &mut Agent, prompt: &RawValue, emit: &mut Emit<'_>) -> R
     RecordOutcome::Understood
 }
 
-/// Writes what came while the model was at work, and was handed to it between two calls.
+/// Writes a prompt that was handed to the working model between two calls.
 fn queued(
     agent: &mut Agent,
     line: &Line<'_>,
@@ -221,7 +221,7 @@ fn queued(
     content.odd().map_or(RecordOutcome::Understood, |name| unknown(&agent.run, &name, emit))
 }
 
-/// Returns the strings of an array one after the other, or a string as it is.
+/// Returns the joined strings of an array, or a string as it is.
 fn joined(strings: &RawValue) -> String {
     if let Some(text) = Some(strings).text() {
         return text.into_owned();

@@ -4,7 +4,7 @@ use super::wire::{Message, Permission};
 use crate::wire::wire;
 
 wire! {
-    /// A line that Claude Code prints, or is sent.
+    /// A line that Claude Code prints or receives.
     pub(super) struct StreamFrame {
         kind: "type" as Text,
         subtype: "subtype" as Text,
@@ -67,12 +67,12 @@ wire! {
 }
 
 wire! {
-    /// What has changed of a task.
+    /// The changed fields of a task.
     pub(super) struct TaskPatch { status: "status" as Text, }
 }
 
 wire! {
-    /// What stands beside a result, by the call's id.
+    /// Fields next to results, by the call's id.
     pub(super) struct ResultMeta {
         id: "id" as Text,
         permission: "permission_decision" => Permission,
@@ -86,7 +86,7 @@ wire! {
 }
 
 wire! {
-    /// What one side asks of the other.
+    /// A request of one side.
     pub(super) struct Request {
         subtype: "subtype" as Text,
         tool_name: "tool_name" as Text,
@@ -97,7 +97,7 @@ wire! {
 }
 
 wire! {
-    /// What the other side answers.
+    /// An answer.
     pub(super) struct Response {
         subtype: "subtype" as Text,
         request_id: "request_id" as Text,

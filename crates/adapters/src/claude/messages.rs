@@ -1,4 +1,4 @@
-//! What the messages of both sides become, in files and in streams alike.
+//! Writes the messages of both sides, in files and in streams.
 
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, RawJson};
@@ -16,19 +16,19 @@ use crate::run::{Class, Run};
 use crate::shapes::{is_text, words};
 use crate::wire::{Raw, RawField as _, WireObject as _, list};
 
-/// The model that Claude Code names for what it wrote itself.
+/// The model name of messages that Claude Code wrote itself.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// Who said it and where, beside the message.
+/// The fields next to a message.
 #[derive(Clone, Copy)]
 pub(super) struct MessageContext<'a> {
     pub(super) uuid: Raw<'a>,
     pub(super) request_id: Raw<'a>,
-    /// Whether it is Claude Code that says what became of a request.
+    /// Whether Claude Code wrote it to report a failed request.
     pub(super) is_api_error: bool,
     /// The class of an API's error; a response may have one too.
     pub(super) error: Raw<'a>,
-    /// The messages whose place it takes.
+    /// The messages that it replaces.
     pub(super) supersedes: Raw<'a>,
     /// Whether it was cut short.
     pub(super) aborted: Raw<'a>,
@@ -45,7 +45,7 @@ pub(super) fn class_of(name: &str) -> Class {
     }
 }
 
-/// Writes what the model said: one message, then the calls in it.
+/// Writes a response: one message, then its calls.
 pub(super) fn assistant(
     agent: &mut Agent,
     message: &Message<'_>,
@@ -66,7 +66,7 @@ pub(super) fn assistant(
     spoken.take_all(message.content);
     let is_repeated = spoken.leave_out_repeated(agent);
     let has_end = message.usage.json().is_some() || message.stop_reason.json().is_some();
-    // What a response cost is told again with each of its records.
+    // Each record of a response repeats its usage.
     let cost = [message.id, message.usage, message.stop_reason].map(|field| field.map(RawValue::get));
     let is_cost_told = !agent.cost_told.insert(hash_of(&cost));
     let is_heard = is_repeated && spoken.is_empty() && is_cost_told;
@@ -107,7 +107,7 @@ pub(super) fn assistant(
     }
 }
 
-/// Tells whether Claude Code wrote a message in the model's place.
+/// Tells whether Claude Code wrote a message instead of the model.
 pub(super) fn is_synthetic(message: &Message<'_>) -> bool {
     message.model.is(SYNTHETIC)
 }
@@ -120,7 +120,7 @@ fn tell_usage(agent: &mut Agent, message: &Message<'_>, emit: &mut Emit<'_>) {
     }
 }
 
-/// What Claude Code says in the model's place: that the API failed, or that there is nothing to say.
+/// A message of Claude Code instead of the model: the API failed, or there is no response.
 fn not_the_model(run: &Run, text: &str, said: MessageContext<'_>, emit: &mut Emit<'_>) {
     if said.is_api_error || said.error.json().is_some() {
         emit.error(run, &said.error.text().unwrap_or("api".into()), text);
@@ -155,7 +155,7 @@ fn response_fields(message: &Message<'_>, said: MessageContext<'_>, unnamed: &mu
     extra
 }
 
-/// Writes a call that a response makes. One that is there was made up for its result, or for who was asked to allow it.
+/// Writes a call of a response. If it already exists, it was inferred from its result or from a request for approval.
 fn made(agent: &mut Agent, id: &JsonString, call: CallReport, emit: &mut Emit<'_>) {
     let (hash, asked) = (hash_of_call(&call), agent.heard(id).asked);
     match agent.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
@@ -179,16 +179,16 @@ fn name_of(block: &Block<'_>) -> String {
 struct ResponseCall {
     id: JsonString,
     call: CallReport,
-    /// The place of its block among those of the response.
+    /// The index of its block in the response.
     place: usize,
 }
 
-/// What a response says, taken apart.
+/// The parts of a response.
 #[derive(Default)]
 struct ResponseContent<'a> {
     blocks: Vec<ContentBlock>,
     calls: Vec<ResponseCall>,
-    /// Results that the API itself gives, of tools that run there.
+    /// Results of tools that run at the API.
     results: Vec<Block<'a>>,
     entries: Vec<EntryType>,
     unknown: Vec<String>,
@@ -206,8 +206,8 @@ impl<'a> ResponseContent<'a> {
         }
     }
 
-    /// Leaves out the calls that a response has made before; one that has the id of another is unknown. Tells whether
-    /// there were any of the first kind.
+    /// Removes calls that the response has made before; a different call with a used id is unknown. Tells whether any
+    /// were removed.
     fn leave_out_repeated(&mut self, agent: &mut Agent) -> bool {
         let mut is_kept = vec![true; self.blocks.len()];
         self.calls.retain(|called| {
@@ -239,7 +239,7 @@ impl<'a> ResponseContent<'a> {
         }
     }
 
-    /// Takes what is known of a block; false when that is not all.
+    /// Takes a block; false if it has something unknown.
     fn understand(&mut self, block: Block<'a>) -> bool {
         let kind = block.kind.text().unwrap_or_default();
         match &*kind {
@@ -261,7 +261,7 @@ impl<'a> ResponseContent<'a> {
                 let Some(id) = block.id.string() else { return false };
                 self.call(id, &block);
             }
-            // Whether it is odd is found out when it is written.
+            // It is checked when it is written.
             _ if kind.ends_with("tool_result") => {
                 self.results.push(block);
                 return true;
@@ -276,7 +276,7 @@ impl<'a> ResponseContent<'a> {
         self.entries.push(entry_type);
     }
 
-    /// Says of the last block that the provider keeps its text to itself.
+    /// Marks the text of the last block as withheld by the provider.
     fn mark_redacted(&mut self, is_redacted: bool) {
         if let Some(block) = self.blocks.last_mut().filter(|_| is_redacted) {
             block.extra.push("redacted", RawJson::from(true));

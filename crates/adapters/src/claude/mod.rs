@@ -1,6 +1,6 @@
 //! Claude Code: session files of every era, its stream of JSON lines, and its control protocol.
 //!
-//! What is lost on each, and which versions were seen, is in `docs/adapters/claude.md`.
+//! `docs/adapters/claude.md` lists what each surface lacks, and the versions seen.
 
 mod agents;
 mod content;
@@ -26,10 +26,10 @@ use crate::adapter::{Adapter, Source};
 use crate::emit::AdapterInfo;
 
 const PROVIDER: &str = "claude";
-/// What a record without a type is called.
+/// The name for a record without a type.
 const UNTYPED: &str = "untyped";
 
-/// What session files and the control protocol have in common: they show all that there is.
+/// What session files and the control protocol can show: everything.
 const CHANNEL: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: "claude_agent_sdk",
@@ -60,9 +60,10 @@ pub fn disk(source: Source) -> Adapter {
     Adapter::new(source, Box::new(mapper))
 }
 
-/// Reads what Claude Code prints with `--output-format stream-json`, and what it is sent if that was captured too.
+/// Reads the output of `--output-format stream-json`, and the input if it was captured too.
 ///
-/// The agent's output is one lane, its input the other. A run of its own comes out: the session's own is its file's.
+/// The agent's output is one lane, its input the other. The result is a separate run: the session's main run comes from
+/// its file.
 #[must_use]
 pub fn stream(source: Source) -> Adapter {
     let mapper = stream::Stream::new(&source);

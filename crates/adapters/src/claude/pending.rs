@@ -1,36 +1,36 @@
-//! Records that come before their session is known, kept for a while.
+//! Records that wait until their session is known.
 
 use crate::emit::{Emit, PendingRecord};
 
-/// How many records wait for their session at most; a source that names none by then gets an id of its own.
+/// The most records that wait for their session; after that the source gets a derived id.
 pub(super) const WAITING_LEN_MAX: usize = 1024;
 
-/// What waits, in order.
+/// The waiting records, in order.
 #[derive(Default)]
 pub(super) struct PendingRecords(Vec<PendingItem>);
 
-/// A record that waits, or a piece that cannot be read.
+/// A waiting record, or an unreadable piece.
 pub(super) struct PendingItem {
     pub(super) held: PendingRecord,
     pub(super) what: PendingKind,
 }
 
-/// What kind of thing waits.
+/// The kind of a waiting item.
 pub(super) enum PendingKind {
-    /// A record; says which way it went.
+    /// A record, with its direction.
     Record(steno_model::Lane),
-    /// Something that cannot be read, and why.
+    /// An unreadable piece, and why.
     Unreadable(Box<str>),
 }
 
 impl PendingRecords {
-    /// Keeps a record; false when no more may wait after it.
+    /// Adds a record; false if no more may wait after it.
     pub(super) fn keep(&mut self, what: PendingKind, emit: &Emit<'_>) -> bool {
         self.0.push(PendingItem { held: emit.hold(), what });
         self.0.len() < WAITING_LEN_MAX
     }
 
-    /// Hands over everything that waits.
+    /// Removes and returns everything that waits.
     pub(super) fn take(&mut self) -> Vec<PendingItem> {
         std::mem::take(&mut self.0)
     }

@@ -1,5 +1,5 @@
-//! Records of a subagent that its caller's file holds as progress (2.1.12 to 2.1.81). The subagent's own file may have
-//! them too, or be gone: here they are a run of their own.
+//! Records of a subagent inside the progress records of its caller's file (2.1.12 to 2.1.81). The subagent's own file
+//! may have them too, or be gone: here they form a separate run.
 
 use std::collections::HashMap;
 
@@ -22,15 +22,15 @@ use crate::wire::{RawField as _, object, parse};
 static ABOUT: AdapterInfo =
     AdapterInfo { channel: "progress", carries: &["prompts", "calls", "results", "usage"], ..CHANNEL };
 
-/// What a record of this kind is called when it cannot be read.
+/// The name for a record of this kind that cannot be read.
 const NAME: &str = "agent_progress";
 
 /// The subagents that a file has progress of.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// Their places among the agents, by the caller's place and their ids.
+    /// Their indexes among the agents, by the caller's index and their ids.
     places: HashMap<(usize, String), usize>,
-    /// The records that were read lately: one that is told again says nothing new.
+    /// Recent records: a repeated one adds nothing.
     told: RecentRecords,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn is_of_agent(line: &Line<'_>) -> bool {
 }
 
 impl Progress {
-    /// Writes the record that the line at hand holds, and that its subagent belongs to a call of the caller's.
+    /// Writes the nested record of the current line, and ties its subagent to a call.
     pub(super) fn record(
         &mut self,
         agents: &mut Vec<Agent>,
@@ -74,7 +74,7 @@ impl Progress {
         if is_odd { facts::unknown(&agents[caller].run, NAME, emit) } else { read }
     }
 
-    /// Returns the place of a subagent, which begins with its first record.
+    /// Returns the index of a subagent, which begins with its first record.
     fn place(&mut self, agents: &mut Vec<Agent>, caller: usize, id: &str) -> usize {
         let key = (caller, id.to_owned());
         *self.places.entry(key).or_insert_with(|| {
@@ -89,8 +89,8 @@ impl Progress {
     }
 }
 
-/// Names the run of a subagent's progress. It is derived from the run whose file has it, since a fork copies such records
-/// and a run is made from one source.
+/// Returns the run id for a subagent's progress. It is derived from the run whose file has it, because a fork copies
+/// such records and a run has one source.
 fn progress_run(caller: RunId, id: &str) -> RunId {
     derived_run_id(&[PROVIDER, "progress", &caller.to_string(), id])
 }
@@ -122,7 +122,7 @@ fn write(agents: &mut [Agent], place: usize, record: &Line<'_>, emit: &mut Emit<
     let run = &mut agents[place].run;
     disk::begin(run, record, emit);
     if run.turns.path().is_empty() && !is_prompt(&kind, record) {
-        // The prompt is not there, and what follows it is work all the same.
+        // The prompt is missing, but the work after it counts.
         emit.begin_turn(run, None::<&JsonString>, None);
     }
     disk::told(agents, place, record, emit)

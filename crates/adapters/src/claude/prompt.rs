@@ -3,17 +3,17 @@
 /// What a message on the user's side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Somebody asks for something.
+    /// A prompt.
     Prompt,
     /// The user stopped the turn.
     Interrupt,
-    /// Claude Code tells the model something; the name says what.
+    /// A notice of Claude Code to the model, with its name.
     Notice(&'static str),
-    /// A task in the background tells what became of it.
+    /// A notice about a background task.
     TaskNotice,
 }
 
-/// Tags that Claude Code wraps its own messages in, and what it says with them.
+/// Tags that Claude Code wraps its own messages in, and the names of the notices.
 const WRAPPERS: [(&str, &str); 10] = [
     ("command-name", "local_command"),
     ("local-command-stdout", "local_command_output"),
@@ -29,7 +29,7 @@ const WRAPPERS: [(&str, &str); 10] = [
 
 const INTERRUPTS: [&str; 2] = ["[Request interrupted by user]", "[Request interrupted by user for tool use]"];
 
-/// Tells what a message is by its text; a tag quoted inside a person's words does not make it a notice.
+/// Classifies a message by its text; a tag quoted inside a prompt does not make it a notice.
 pub(super) fn kind_of(text: &str) -> Kind {
     let text = text.trim();
     if INTERRUPTS.contains(&text) {
@@ -47,7 +47,7 @@ pub(super) fn kind_of(text: &str) -> Kind {
         .map_or(Kind::Prompt, |(_, name)| Kind::Notice(name))
 }
 
-/// A word about where the whole output lies may follow the notification.
+/// The path of the whole output may follow the notification.
 fn is_task_notice(text: &str) -> bool {
     const TAGS: [(&str, &str); 2] =
         [("<task-notification>", "</task-notification>"), ("<agent-notification>", "</agent-notification>")];

@@ -1,11 +1,11 @@
-//! Prompts that come more than once: queued and then handed over, or sent and then printed. Each is told once, and the
-//! same words in a later turn are another prompt.
+//! Detects prompts that are recorded more than once: queued and then handed over, or sent and then printed. Each gives
+//! one event; the same text in a later turn is another prompt.
 
 use std::collections::VecDeque;
 
-/// How many prompts are remembered of each kind; not every source tells what became of them.
+/// How many prompts of each kind are remembered.
 const KEPT_LEN_MAX: usize = 64;
-/// How many prompts wait in a queue at most; those beyond are told at once.
+/// The most prompts in a queue; further ones are written at once.
 const QUEUED_LEN_MAX: usize = 256;
 
 fn keep<T>(kept: &mut VecDeque<T>, one: T) {
@@ -24,9 +24,9 @@ fn take<T>(kept: &mut VecDeque<T>, fits: impl Fn(&T) -> bool) -> Option<T> {
 #[derive(Default)]
 pub(super) struct PromptQueue {
     waiting: VecDeque<QueuedPrompt>,
-    /// Prompts whose turn has come and whose record has not.
+    /// Prompts that left the queue and whose record has not come yet.
     due: VecDeque<String>,
-    /// Prompts that were told when they were handed to the model at work.
+    /// Prompts that were written when they were handed to the working model.
     handed: VecDeque<HandedPrompt>,
 }
 
@@ -40,7 +40,7 @@ struct HandedPrompt {
     id: Option<String>,
 }
 
-/// A user's record that may be a prompt which was told before.
+/// A user's record that may be a prompt that was written before.
 #[derive(Clone, Copy)]
 pub(super) struct PromptRecord<'a> {
     pub(super) text: &'a str,
@@ -50,7 +50,7 @@ pub(super) struct PromptRecord<'a> {
 }
 
 impl PromptQueue {
-    /// Puts a prompt into the queue; returns the oldest if there are too many and nothing else tells it.
+    /// Adds a prompt to the queue; returns the oldest if the queue is full and it was not handed over.
     pub(super) fn enqueue(&mut self, text: String) -> Option<String> {
         self.waiting.push_back(QueuedPrompt { text, is_handed: false });
         let is_full = self.waiting.len() > QUEUED_LEN_MAX;
@@ -66,7 +66,7 @@ impl PromptQueue {
         }
     }
 
-    /// Takes out a prompt that will not come; returns it if nothing else tells it.
+    /// Removes a prompt; returns it if it has to be written now.
     pub(super) fn remove(&mut self, text: Option<&str>) -> Option<String> {
         if let Some(text) = text {
             take(&mut self.waiting, |queued| queued.text == text);
@@ -77,13 +77,13 @@ impl PromptQueue {
         queued.map(|queued| queued.text)
     }
 
-    /// Takes out everything; returns what nothing else tells.
+    /// Removes all prompts; returns those that were not handed over.
     pub(super) fn remove_all(&mut self) -> Vec<String> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_iter().filter(|queued| !queued.is_handed).map(|queued| queued.text).collect()
     }
 
-    /// Takes note of a prompt that was handed to the model at work, with the id that it had before.
+    /// Notes a prompt that was handed to the working model, with its id.
     pub(super) fn hand_over(&mut self, text: String, id: Option<String>) {
         if let Some(queued) = self.waiting.iter_mut().find(|queued| !queued.is_handed && queued.text == text)
         {
@@ -92,7 +92,7 @@ impl PromptQueue {
         keep(&mut self.handed, HandedPrompt { text, id });
     }
 
-    /// Tells whether a prompt was told when it was handed over.
+    /// Tells whether a prompt was written when it was handed over.
     pub(super) fn is_told(&mut self, coming: PromptRecord<'_>) -> bool {
         let is_due = take(&mut self.due, |text| text == coming.text).is_some();
         let is_its = |handed: &HandedPrompt| coming.id.is_some() && handed.id.as_deref() == coming.id;
@@ -105,19 +105,19 @@ impl PromptQueue {
 #[derive(Default)]
 pub(super) struct SentPrompts {
     prompts: VecDeque<SentPrompt>,
-    /// The ids of prompts that were told, with their texts.
+    /// The ids and texts of prompts that were written.
     told: VecDeque<(String, String)>,
 }
 
 struct SentPrompt {
     text: String,
     id: Option<String>,
-    /// How many turns end before its own does.
+    /// How many turns end before its turn.
     turns_before: usize,
 }
 
 impl SentPrompts {
-    /// Takes a prompt that is sent while so many turns are open; false when it was sent before.
+    /// Adds a prompt that is sent; false if it was sent before.
     pub(super) fn send(&mut self, id: Option<&str>, text: &str, turns_open: usize) -> bool {
         if !self.tell(id, text) {
             return false;
@@ -131,7 +131,7 @@ impl SentPrompts {
         true
     }
 
-    /// Takes a prompt that is printed; tells whether it is known.
+    /// Takes a printed prompt; tells whether it is known.
     pub(super) fn is_printed(&mut self, id: Option<&str>, text: &str) -> bool {
         let is_it = |sent: &SentPrompt| match (sent.id.as_deref(), id) {
             (Some(sent), Some(printed)) => sent == printed,
@@ -141,7 +141,7 @@ impl SentPrompts {
         !self.tell(id, text) || is_sent
     }
 
-    /// Keeps that a prompt with this id was told; false when it was before, in the same words.
+    /// Remembers a written prompt; false if the same id and text were written before.
     fn tell(&mut self, id: Option<&str>, text: &str) -> bool {
         let Some(id) = id else { return true };
         let is_new = !self.told.iter().any(|(told, words)| told == id && words == text);
@@ -151,7 +151,7 @@ impl SentPrompts {
         is_new
     }
 
-    /// Takes note that a turn has ended: the same words are another prompt from now on.
+    /// Notes that a turn has ended: from now on the same text is another prompt.
     pub(super) fn end_turn(&mut self) {
         self.prompts.retain(|prompt| prompt.turns_before > 0);
         self.prompts.iter_mut().for_each(|prompt| prompt.turns_before -= 1);

@@ -1,4 +1,4 @@
-//! Results of calls: how they ended, who allowed them, and what they say of subagents.
+//! Writes results of calls: outcome, approval, and subagents.
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
@@ -12,13 +12,13 @@ use crate::repeats::{amendment, hash_of};
 use crate::run::{Call, Class};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
-/// How the text of a result begins whose output lies in a file of its own.
+/// The beginning of a result whose output is in a separate file.
 const PERSISTED: &str = "\"<persisted-output>";
 
-/// How the text of a call's result begins whose subagent goes on in the background.
+/// The beginning of a result whose subagent continues in the background.
 const LAUNCHED: &str = "Async agent launched";
 
-/// What stands beside a result in its record.
+/// The fields next to a result in its record.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ResultContext<'a> {
     pub(super) uuid: Raw<'a>,
@@ -31,18 +31,18 @@ pub(super) struct ResultContext<'a> {
     pub(super) is_refused: bool,
 }
 
-/// What became of a result.
+/// The outcome of writing a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResultOutcome {
-    /// It was written, as the call's result or as what amends it.
+    /// It was written, as the call's result or as an amendment.
     News,
-    /// The call's result says the same.
+    /// It repeats the call's result.
     Again,
-    /// Something in it is of a kind that nobody knows.
+    /// Something in it is of an unknown kind.
     Odd,
 }
 
-/// Writes a result; before it the approval, where one is told, and what became of the subagent, if it was one's call.
+/// Writes a result, after the approval if one is recorded, and the end of the subagent if the call began one.
 pub(super) fn result(
     agent: &mut Agent,
     block: &Block<'_>,
@@ -90,7 +90,7 @@ fn write(agent: &mut Agent, id: &JsonString, answer: Answer, emit: &mut Emit<'_>
     emit.entry(&agent.run, EntryType::ToolResult, None);
 }
 
-/// Writes the call of a result that nobody saw, before anything is said about it.
+/// Writes the call of a result if it was not seen.
 fn call_unseen(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
     if agent.run.calls.get(&id.to_text()).is_none() {
         let mut call = CallReport::new("".into(), Class::Other, RawJson::null());
@@ -99,7 +99,7 @@ fn call_unseen(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
     }
 }
 
-/// Writes that a call was refused, where its result says only that it failed. The end of a stream's turn lists such calls.
+/// Writes that a call was refused, if its result says only that it failed. The end of a stream's turn lists such calls.
 pub(super) fn denied(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
     let Some(path) = agent.run.calls.get(&id.to_text()).map(|call| call.path.clone()) else { return };
     let outcome = &mut agent.heard(id).outcome;
@@ -110,7 +110,7 @@ pub(super) fn denied(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
     }
 }
 
-/// Makes what is told of a call that was answered already: views put it in the place of what the first result said.
+/// Makes an amendment for an answered call, which replaces the first result in views.
 fn amend(id: &JsonString, answer: Answer) -> StepPayload {
     let result = RawJson::object(|object| {
         object.json("output", &answer.output);
@@ -123,12 +123,12 @@ fn amend(id: &JsonString, answer: Answer) -> StepPayload {
     amendment(id, result)
 }
 
-/// Tells whether the report of such a call says anything that its result does not; others hold whole files.
+/// Tells whether the report of such a call has more than its result; other reports contain whole files.
 fn is_telling(call: &Call) -> bool {
     match call.class {
         Class::Command | Class::Agent => true,
         Class::FileChange | Class::Mcp => false,
-        // A call that nobody saw has no name.
+        // A call that was not seen has no name.
         Class::Other => call.name.is_empty() || call.name.to_text().contains("Output"),
     }
 }
@@ -136,7 +136,7 @@ fn is_telling(call: &Call) -> bool {
 fn outcome(beside: ResultContext<'_>, report: ToolReport<'_>, failed: bool) -> Outcome {
     let is_rejected = beside.permission.is_some_and(|permission| permission.decision.is("reject"));
     match beside.denial_kind.text().as_deref() {
-        // A call that was stopped while it ran is told as one that the user rejected.
+        // A call that was stopped while it ran is recorded as rejected by the user.
         Some("user-rejected" | "cancelled") if !is_rejected => Outcome::Interrupted,
         Some(_) => Outcome::Denied,
         None if is_rejected => Outcome::Denied,
@@ -147,7 +147,7 @@ fn outcome(beside: ResultContext<'_>, report: ToolReport<'_>, failed: bool) -> O
     }
 }
 
-/// How a report begins that says that the user or a rule refused, and what it has besides.
+/// The beginnings of reports that the user or a rule refused, and what else they contain.
 const REFUSALS: [(&str, &str); 5] = [
     ("Error: The user doesn't want to proceed with this tool use.", ""),
     ("Error: Permission for this tool use was denied.", ""),
@@ -156,14 +156,14 @@ const REFUSALS: [(&str, &str); 5] = [
     ("Error: This command requires approval", ""),
 ];
 
-/// Tells whether a report says that the user or a rule refused: before 2.1.3xx nothing else does.
+/// Tells whether a report says that the user or a rule refused: before 2.1.3xx this is the only sign.
 fn is_refusal(report: Raw<'_>) -> bool {
     let is_said =
         |text: &str| REFUSALS.iter().any(|(begins, has)| text.starts_with(begins) && text.contains(has));
     report.is("User rejected tool use") || report.text().is_some_and(|text| is_said(&text))
 }
 
-/// Returns what a failed call says, if that is a short text; a long one is its output and stands there.
+/// Returns the error text of a failed call if it is short; a long text is its output.
 fn reason(block: &Block<'_>) -> JsonString {
     const REASON_BYTES_MAX: usize = 1024;
     let text = block.content.filter(|content| content.get().len() <= REASON_BYTES_MAX).map(text_of);
@@ -171,7 +171,7 @@ fn reason(block: &Block<'_>) -> JsonString {
         .map_or_else(|| "the tool reported an error".into(), |text| (&*text).into())
 }
 
-/// Acceptance by configuration, or by anything else that is no person, is a field of the result and no approval.
+/// Acceptance by configuration, or by anything but a person, is a field of the result and not an approval.
 fn accepted_by(beside: ResultContext<'_>) -> Option<RawJson> {
     let permission = beside.permission.filter(|permission| permission.decision.is("accept"))?;
     permission.source.json().filter(|_| !is_by_user(permission))
@@ -183,7 +183,7 @@ fn denied_by(beside: ResultContext<'_>) -> Option<RawJson> {
     permission.source.json().filter(|_| !is_by_user(permission) && !permission.source.is("config"))
 }
 
-/// Returns why a call was not made, where the outcome does not tell.
+/// Returns why a call was not made, if the outcome does not show it.
 fn denial_kind(beside: ResultContext<'_>) -> Option<RawJson> {
     let is_told = ["user-rejected", "permission-rule"].iter().any(|kind| beside.denial_kind.is(kind));
     beside.denial_kind.json().filter(|_| !is_told)
@@ -193,7 +193,7 @@ fn is_by_user(permission: Permission<'_>) -> bool {
     permission.source.text().is_some_and(|source| source.starts_with("user"))
 }
 
-/// Writes who was asked and what the answer was, where the result says that somebody was.
+/// Writes the request for approval and the decision, if the result records them.
 fn approval(agent: &mut Agent, id: &JsonString, beside: ResultContext<'_>, emit: &mut Emit<'_>) {
     let Some(permission) = beside.permission else { return };
     if !is_by_user(permission) || !agent.asked.insert(id.to_text().into_owned()) {
@@ -207,7 +207,7 @@ fn approval(agent: &mut Agent, id: &JsonString, beside: ResultContext<'_>, emit:
     emit.decide(&agent.run, id, Some(id), &what);
 }
 
-/// Ties a subagent to its call as soon as the call's result names it, and ends it unless it goes on in the background.
+/// Ties a subagent to its call when the call's result names it, and ends it unless it continues in the background.
 fn subagent_of(
     agent: &mut Agent,
     call: &str,
@@ -216,7 +216,7 @@ fn subagent_of(
 ) {
     let report = match report {
         Some(report) => report,
-        // Nothing but the result tells of it then.
+        // Then only the result has it.
         None if agent.run.calls.child(call).is_some() => ToolReport::default(),
         None => return,
     };
@@ -243,12 +243,12 @@ fn subagent_of(
     }
 }
 
-/// Tells whether a result says that its subagent has only begun.
+/// Tells whether a result only reports the start of a subagent.
 fn is_launch(output: &RawJson) -> bool {
     output.read::<&RawValue>().is_ok_and(|content| text_of(content).starts_with(LAUNCHED))
 }
 
-/// Ends a subagent in the background when a call that asked about it says that it has.
+/// Ends a background subagent when the result of a call about it says so.
 fn asked_about(agent: &mut Agent, task: Task<'_>, emit: &mut Emit<'_>) {
     let is_over = task.status.text().is_some_and(|status| !matches!(&*status, "running" | "pending"));
     let call = task.id.text().and_then(|task| agent.call_of_task(&task));

@@ -1,4 +1,4 @@
-//! Whether parts of Claude's records say what they are there for, where the kinds of their fields alone do not tell.
+//! Checks parts of Claude's records beyond the kinds of their fields.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use crate::emit::Emit;
 use crate::shapes::{is_absent, is_list, is_object, is_text};
 use crate::wire::{Raw, RawField as _, WireObject as _};
 
-/// Tells whether a line has something that was passed over because nobody can read it.
+/// Tells whether a line has a field that was ignored because of its kind.
 pub(super) fn is_odd_line(line: &Line<'_>, emit: &Emit<'_>) -> bool {
     line.is_odd()
         || is_odd_time(line.timestamp, emit)
@@ -18,7 +18,7 @@ pub(super) fn is_odd_line(line: &Line<'_>, emit: &Emit<'_>) -> bool {
         || line.permission.is_some_and(is_odd_permission)
 }
 
-/// Tells whether a frame has something that was passed over because nobody can read it.
+/// Tells whether a frame has a field that was ignored because of its kind.
 pub(super) fn is_odd_frame(frame: &StreamFrame<'_>, emit: &Emit<'_>) -> bool {
     frame.is_odd() || is_odd_time(frame.timestamp, emit)
 }
@@ -31,7 +31,7 @@ fn is_odd_permission(permission: Permission<'_>) -> bool {
     !["accept", "reject"].iter().any(|decision| permission.decision.is(decision))
 }
 
-/// Tells whether what stands beside results is about none of them, or cannot be read.
+/// Tells whether the fields next to results match none of them, or cannot be read.
 pub(super) fn is_odd_meta(meta: Option<ResultMeta<'_>>, results: &HashSet<Cow<'_, str>>) -> bool {
     meta.is_none_or(|meta| {
         let is_of_result = meta.id.text().is_some_and(|id| results.contains(&id));
@@ -39,7 +39,7 @@ pub(super) fn is_odd_meta(meta: Option<ResultMeta<'_>>, results: &HashSet<Cow<'_
     })
 }
 
-/// Tells whether a tool's report is none, or stands beside no result that it could be about.
+/// Tells whether a tool's report is not an object, or has no result.
 pub(super) fn is_odd_report(report: Raw<'_>, results: usize) -> bool {
     let is_report = is_object(report) || is_text(report) || is_list(report);
     !is_report || (results == 0 && report.json().is_some())

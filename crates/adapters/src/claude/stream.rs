@@ -1,4 +1,4 @@
-//! `stream-json`: what Claude Code prints and, with the control protocol, what it is sent. Finds out whose each frame is.
+//! `stream-json`: the output of Claude Code and, with the control protocol, its input. Finds the agent of each frame.
 
 use std::collections::HashMap;
 
@@ -29,8 +29,8 @@ static STREAM: AdapterInfo = AdapterInfo {
 
 static CONTROL: AdapterInfo = AdapterInfo { channel: "control", ..CHANNEL };
 
-/// Frames that say nothing of the work: pieces of what comes whole, signs of life, copies of a session file's lines, and
-/// the environment that a host hands over, which is nobody's business.
+/// Frames without information about the work: deltas, keep-alives, copies of a session file's lines, and the
+/// environment that a host passes on, which is private.
 const BOOKKEEPING: [&str; 5] =
     ["keep_alive", "stream_event", "tool_progress", "transcript_mirror", "update_environment_variables"];
 
@@ -46,7 +46,7 @@ const FACTS: [&str; 8] = [
     "tool_use_summary",
 ];
 
-/// What is known of a session while another is at work.
+/// The state of a session while another one is active.
 #[derive(Default)]
 struct SessionState {
     turns: StreamTurns,
@@ -57,18 +57,18 @@ struct SessionState {
 /// A stream while it is read.
 pub(super) struct Stream {
     source: JsonString,
-    /// Whether anything was sent.
+    /// Whether there was any input.
     is_control: bool,
     pub(super) agents: Vec<Agent>,
     /// Which of the agents is the session's main one now: `/clear` begins another session in the same process.
     pub(super) main: usize,
     /// The subagents by the calls that began them.
     by_call: HashMap<String, usize>,
-    /// The same by their runs: one that is called again goes on.
+    /// The same by their runs: a subagent that is called again continues.
     by_run: HashMap<RunId, usize>,
     /// The agents that made calls, by the calls.
     makers: HashMap<String, usize>,
-    /// The ids of subagents by those calls, where only a task's record tells them.
+    /// The ids of subagents by those calls, if only a task's record has them.
     agent_ids: HashMap<String, String>,
     /// The last call that began a subagent, by its id.
     agent_calls: HashMap<String, String>,
@@ -76,15 +76,15 @@ pub(super) struct Stream {
     pub(super) sent: SentPrompts,
     pub(super) is_compacting: bool,
     version: Option<JsonString>,
-    /// What the session's run says when it begins.
+    /// The description of the session's run.
     opening: Extra,
-    /// What the last `init` said.
+    /// The last `init`.
     pub(super) settings: Option<RawJson>,
     pub(super) requests: Requests,
     waiting: PendingRecords,
-    /// The places of sessions' main agents, by the sessions' names.
+    /// The indexes of sessions' main agents, by session id.
     sessions: HashMap<String, usize>,
-    /// The sessions that are not at work, by the places of their agents.
+    /// The inactive sessions, by the indexes of their agents.
     parked: HashMap<usize, SessionState>,
 }
 
@@ -113,7 +113,7 @@ impl Stream {
         }
     }
 
-    /// Decides which session it is, by the first frame that says it, and again when another begins; false when none has.
+    /// Sets the session from the first frame that names one, and again when another begins; false if none has.
     fn open(&mut self, frame: &StreamFrame<'_>, lane: Lane) -> bool {
         let session = frame.session_id.text();
         let Some(session) = session.filter(|session| !session.is_empty() && lane == Lane::FromAgent) else {
@@ -128,7 +128,7 @@ impl Stream {
         true
     }
 
-    /// Makes another session the one that frames belong to.
+    /// Makes another session active.
     fn turn_to(&mut self, place: usize) {
         let mut then = self.parked.remove(&place).unwrap_or_default();
         std::mem::swap(&mut then.turns, &mut self.turns);
@@ -188,7 +188,7 @@ impl Stream {
             return RecordOutcome::Bookkeeping;
         }
         let read = self.said(&kind, frame, lane, emit);
-        // Of a fact, all of the frame is kept.
+        // For a fact the whole frame is kept.
         let is_whole =
             kind == "system" || FACTS.contains(&&*kind) || matches!(read, RecordOutcome::Unknown(_));
         let is_odd = !is_whole && is_odd_frame(frame, emit);
@@ -233,7 +233,7 @@ impl Stream {
         }
     }
 
-    /// Writes which calls of the turn were refused, where their results do not say it.
+    /// Writes which calls of the turn were refused, if their results do not show it.
     fn denials(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
         let denials = frame.permission_denials.and_then(list::<Denial<'_>>).unwrap_or_default();
         for id in denials.into_iter().flatten().filter_map(|denial| denial.tool_use_id.string()) {
@@ -285,7 +285,7 @@ impl Stream {
         read
     }
 
-    /// Keeps who made a call, if it was that agent.
+    /// Remembers the agent of a call.
     fn keep_maker(&mut self, call: &str, place: usize) {
         if !self.makers.contains_key(call) && self.agents[place].run.calls.get(call).is_some() {
             self.makers.insert(call.to_owned(), place);
@@ -313,7 +313,7 @@ impl Stream {
         told
     }
 
-    /// Returns the place of the agent that asks; a subagent may do so before anything else is heard of it.
+    /// Returns the index of the agent that asks; it may be the first frame of a subagent.
     fn agent_asking(&mut self, request: &Request<'_>, emit: &mut Emit<'_>) -> usize {
         if let Some(place) = request.tool_use_id.text().and_then(|call| self.agent_with_call(&call)) {
             return place;
@@ -331,7 +331,7 @@ impl Stream {
         self.agent_calls.get(agent).cloned()
     }
 
-    /// Returns the place of the agent whose frame it is, in a turn that has begun.
+    /// Returns the index of the frame's agent, in a turn that has begun.
     pub(super) fn agent_at_work(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> usize {
         let Some(call) = frame.parent_tool_use_id.text() else {
             self.turns.begin_due(&mut self.agents[self.main].run, emit);
@@ -340,7 +340,7 @@ impl Stream {
         self.subagent_at_work(&call, frame.agent_id, emit)
     }
 
-    /// Returns the place of the subagent that a call has begun, in a turn.
+    /// Returns the index of the subagent that a call has begun, in a turn.
     fn subagent_at_work(&mut self, call: &str, agent_id: Raw<'_>, emit: &mut Emit<'_>) -> usize {
         let place = self.subagent(call, agent_id, emit);
         let run = &mut self.agents[place].run;
@@ -350,13 +350,13 @@ impl Stream {
         place
     }
 
-    /// Keeps which agent a call has begun.
+    /// Remembers the agent that a call has begun.
     pub(super) fn name_agent(&mut self, call: &str, agent: &str) {
         self.agent_ids.insert(call.to_owned(), agent.to_owned());
         self.agent_calls.insert(agent.to_owned(), call.to_owned());
     }
 
-    /// Returns the place of the subagent that a call has begun; its first frame makes it one.
+    /// Returns the index of the subagent that a call has begun; its first frame creates it.
     fn subagent(&mut self, call: &str, agent_id: Raw<'_>, emit: &mut Emit<'_>) -> usize {
         if let Some(place) = self.by_call.get(call) {
             return *place;
@@ -391,7 +391,7 @@ impl Stream {
     }
 }
 
-/// Tells whether a frame says which session is at work.
+/// Tells whether a frame names the active session.
 fn is_leading(frame: &StreamFrame<'_>) -> bool {
     frame.subtype.is("init") || ["assistant", "user", "result"].iter().any(|kind| frame.kind.is(kind))
 }
@@ -407,13 +407,13 @@ impl Mapper for Stream {
         if emit.is_known(frame.uuid.text().as_deref()) {
             return Ok(RecordOutcome::Understood);
         }
-        // It is decided before the run begins, and stays: the run's id is made from it.
+        // It is set before the run begins and does not change, because the run's id is derived from it.
         self.is_control |= record.lane == Lane::ToAgent && self.agents.is_empty();
         let main = self.main;
         if self.open(&frame, record.lane) {
             self.release(emit);
             let read = self.frame(&frame, record.lane, emit);
-            // A late word about a session that is over does not bring it back.
+            // A late frame of an ended session does not make it active again.
             if self.main != main && !is_leading(&frame) {
                 self.turn_to(main);
             }

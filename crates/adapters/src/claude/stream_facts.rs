@@ -12,7 +12,7 @@ use crate::adapter::RecordOutcome;
 use crate::emit::Emit;
 use crate::wire::RawField as _;
 
-/// Facts of the moment, which say nothing once it is over.
+/// Momentary states without lasting information.
 const BOOKKEEPING: [&str; 6] = [
     "background_tasks_changed",
     "commands_changed",
@@ -57,7 +57,7 @@ pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Em
         "task_updated" if frame.patch.is_some_and(|patch| is_stopped(patch.status.text().as_deref())) => {
             task_ended(stream, frame, emit);
         }
-        // All of the frame is kept.
+        // The whole frame is kept.
         _ => {
             facts::fact(&stream.agents[stream.main].run, &subtype, emit);
             return RecordOutcome::Understood;
@@ -66,7 +66,7 @@ pub(super) fn system(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Em
     if is_odd_frame(frame, emit) { stream.unknown(&subtype, emit) } else { RecordOutcome::Understood }
 }
 
-/// Every turn has its `init`; what it says is written when it is something new.
+/// Every turn has an `init`; its settings are written if they have changed.
 fn init(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     stream.turns.init(frame);
     let settings = RawJson::object(|object| {
@@ -133,12 +133,12 @@ fn task_ended(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>)
     if agent.end_child(&call, SubagentEnd { status, more: said_of_end(frame) }, emit) {
         emit.entry(&agent.run, EntryType::SystemEvent, Some(&subtype));
     } else {
-        // Another record has ended it; what this one says of it is kept all the same.
+        // Another record has ended it; this one is kept too.
         facts::fact(&agent.run, &subtype, emit);
     }
 }
 
-/// Returns what a task's record says of its end. A subagent in the background says its last words nowhere else.
+/// Returns the fields of a task's end. The last message of a background subagent is only here.
 fn said_of_end(frame: &StreamFrame<'_>) -> Vec<(&'static str, RawJson)> {
     let fields = [("usage", frame.usage), ("summary", frame.summary), ("output_file", frame.output_file)];
     let is_said = |value: &RawJson| value.as_str() != "\"\"";

@@ -1,6 +1,6 @@
 //! The turns of a stream: begun by a prompt that was sent or by the first frame after an `init`, ended by a `result`.
 //!
-//! Results may come late: a subagent that ends in the background begins another turn before the first one's result.
+//! Results may come late: a background subagent that ends begins another turn before the first one's result.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ impl StreamTurns {
         self.open.len()
     }
 
-    /// Takes note of an `init`.
+    /// Notes an `init`.
     pub(super) fn init(&mut self, frame: &StreamFrame<'_>) {
         let (model, mode) = (frame.model.json(), frame.permission_mode.json());
         self.settings = Some(RawJson::object(|object| {
@@ -41,7 +41,7 @@ impl StreamTurns {
         self.is_due = !std::mem::take(&mut self.is_awaiting_init);
     }
 
-    /// Takes note that somebody wants the turn to stop.
+    /// Notes a request to stop the turn.
     pub(super) fn interrupt(&mut self) {
         self.is_interrupted = !self.open.is_empty();
     }
@@ -60,14 +60,14 @@ impl StreamTurns {
     }
 
     fn begin(&mut self, run: &mut Run, turn_id: Raw<'_>, emit: &mut Emit<'_>) {
-        // One that is open stays so until its result has come.
+        // An open turn stays open until its result.
         run.turns.end();
         emit.begin_turn(run, turn_id.string().as_ref(), self.settings.clone());
         self.open.push_back(run.turns.path());
         self.is_due = false;
     }
 
-    /// Ends the oldest turn that is open with a `result`, and writes what it cost.
+    /// Ends the oldest open turn with a `result`, and writes its usage.
     pub(super) fn end(&mut self, run: &mut Run, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) {
         let errors = errors_of(frame);
         let error = self.error(frame, errors.clone());
@@ -107,7 +107,7 @@ impl StreamTurns {
     fn error(&mut self, frame: &StreamFrame<'_>, told: Option<JsonString>) -> Option<JsonString> {
         let is_interrupted = std::mem::take(&mut self.is_interrupted);
         if frame.subtype.is("success") && !frame.is_error.is_true() {
-            // The turn was over before anybody could stop it.
+            // The turn ended before it could be stopped.
             return None;
         }
         if is_interrupted {
@@ -117,7 +117,7 @@ impl StreamTurns {
     }
 }
 
-/// Returns what has gone wrong in a turn: texts one below the other, anything else as it came.
+/// Returns the errors of a turn: texts on separate lines, other values as they are.
 fn errors_of(frame: &StreamFrame<'_>) -> Option<JsonString> {
     let are_usual = is_list(frame.errors) && are_names(frame.errors);
     let Some(errors) = frame.errors.filter(|_| are_usual) else { return words(frame.errors) };
@@ -125,7 +125,7 @@ fn errors_of(frame: &StreamFrame<'_>) -> Option<JsonString> {
     (!errors.is_empty()).then(|| errors.join("\n").as_str().into())
 }
 
-/// What a `result` says of tokens.
+/// The token usage of a `result`.
 #[derive(Clone, Copy)]
 struct ResultUsage<'a> {
     id: Raw<'a>,

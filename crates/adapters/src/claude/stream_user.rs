@@ -16,7 +16,7 @@ use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, push};
 use crate::wire::{RawField as _, objects};
 
-/// Commands that Claude Code carries out itself when they are sent as prompts.
+/// Commands that Claude Code runs itself when they are sent as prompts.
 const LOCAL_COMMANDS: [&str; 4] = ["/clear", "/compact", "/context", "/cost"];
 
 /// Writes a message that was sent.
@@ -35,7 +35,7 @@ pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit
     understood(stream, &content, told, emit)
 }
 
-/// Tells how much of a message was understood.
+/// Returns how much of a message was understood.
 fn understood(
     stream: &Stream,
     content: &Content<'_>,
@@ -50,7 +50,7 @@ fn understood(
     }
 }
 
-/// Writes what somebody asks for: a prompt, or a command.
+/// Writes a prompt or a command.
 fn sent_words(
     stream: &mut Stream,
     frame: &StreamFrame<'_>,
@@ -112,7 +112,7 @@ fn results(
             let meta = by_id.get(&id).and_then(|meta| **meta).unwrap_or_default();
             let beside = ResultContext {
                 uuid: frame.uuid,
-                // Of several results in one frame nobody knows which one it is about.
+                // With several results in one frame it is unknown which one the report belongs to.
                 report: frame.tool_use_result.filter(|_| is_single),
                 permission: meta.permission,
                 denial_kind: meta.non_execution_kind,
@@ -171,7 +171,7 @@ fn said(
     RecordOutcome::Understood
 }
 
-/// Tells whether Claude Code carries a prompt out itself.
+/// Tells whether Claude Code runs a prompt itself.
 fn is_local_command(text: &str) -> bool {
     text.split_whitespace().next().is_some_and(|word| LOCAL_COMMANDS.contains(&word))
 }

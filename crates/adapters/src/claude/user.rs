@@ -1,4 +1,4 @@
-//! The user's side of a session file: prompts, results, interrupts, and what Claude Code says in the user's name.
+//! The user's side of a session file: prompts, results, interrupts, and messages of Claude Code in the user's name.
 
 use steno_model::json::{Extra, RawJson};
 use steno_model::{ContentBlock, EntryType};
@@ -42,7 +42,7 @@ pub(super) fn user(
     }
 }
 
-/// Writes the results in a message, and what is said beside them.
+/// Writes the results in a message, and its other content.
 fn told(
     agents: &mut [Agent],
     place: usize,
@@ -52,7 +52,7 @@ fn told(
 ) -> RecordOutcome {
     let results = content.results();
     let mut beside = ResultContext { uuid: line.uuid, ..ResultContext::default() };
-    // Of several results in one record nobody knows which one the record's own fields are about.
+    // With several results in one record it is unknown which one the record's fields belong to.
     if results.len() == 1 {
         beside.report = line.tool_use_result;
         (beside.permission, beside.denial_kind) = (line.permission, line.denial_kind);
@@ -96,7 +96,7 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: UserContent, emit:
             emit.user(&agent.run, said.blocks, message_fields(line));
             emit.entry(&agent.run, EntryType::UserMessage, None);
         }
-        // It was told when it was handed to the model at work; what it begins now is a turn.
+        // It was written when it was handed to the working model; now it begins a turn.
         Kind::Prompt if is_told(&mut agent.queue, line, text) => begin_turn(agent, line, emit),
         Kind::Prompt => {
             begin_turn(agent, line, emit);
@@ -113,7 +113,7 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: UserContent, emit:
             emit.entry(&agent.run, EntryType::SystemEvent, Some("interrupt"));
         }
         Kind::TaskNotice => {
-            // The model answers it as it answers a person; nobody has asked anything, though.
+            // The model answers it like a prompt, but no person asked.
             if !said.is_beside_results && !line.is_meta.is_true() {
                 begin_turn(agent, line, emit);
             }
@@ -139,22 +139,22 @@ fn begin_turn(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) {
     agent.has_end_record = false;
     let run = &mut agent.run;
     if !std::mem::replace(&mut agent.is_turn_copied, emit.is_marked()) {
-        // That a turn of its own is over is nothing that a copied line says.
+        // A copied line does not end a turn of this session.
         emit.unmarked(|emit| emit.end_turn(run, TurnEnd::plain(EndedBy::Prompt)));
     }
     let mode = line.permission_mode.json();
     let settings = mode.map(|mode| RawJson::object(|object| object.json("permission_mode", &mode)));
-    // A fork gives every turn that it copies one prompt id, so the record's own comes first.
+    // A fork gives all copied turns one prompt id, so the record's own id is preferred.
     emit.begin_turn(run, line.uuid.string().or_else(|| line.prompt_id.string()).as_ref(), settings);
 }
 
-/// Writes what Claude Code says in the user's name.
+/// Writes a message of Claude Code in the user's name.
 pub(super) fn notice(run: &Run, name: &str, text: &str, emit: &mut Emit<'_>) {
     emit.system(run, name, Some(string(text)));
     emit.entry(run, EntryType::SystemEvent, Some(name));
 }
 
-/// Writes what a task in the background tells, and ends it if it was a subagent.
+/// Writes the notice of a background task, and ends it if it is a subagent.
 pub(super) fn task_notice(agent: &mut Agent, text: &str, emit: &mut Emit<'_>) {
     notice(&agent.run, "task_notification", text, emit);
     let Some(notification) = Notification::read(text) else { return };

@@ -1,4 +1,4 @@
-//! The shapes of Claude Code's records on disk, and of what records of all its surfaces have inside.
+//! The shapes of Claude Code's records on disk, and of the parts that all surfaces share.
 
 use crate::wire::wire;
 
@@ -82,7 +82,7 @@ wire! {
 }
 
 wire! {
-    /// Who a user's message is from.
+    /// The origin of a user's message.
     pub(super) struct Origin { kind: "kind" as Text, }
 }
 
@@ -92,7 +92,7 @@ wire! {
 }
 
 wire! {
-    /// What a call reports: of the subagent or the task that it has begun or asked about, or of a command.
+    /// The report of a call: about a subagent, a task or a command.
     pub(super) struct ToolReport {
         status: "status" as Text,
         agent_id: "agentId" as Text,

@@ -1,4 +1,4 @@
-//! Calls and what becomes of them: results, approvals, subagents.
+//! Writes calls, results, approvals and subagents.
 
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use steno_model::{CallId, EventType, Fidelity, Payload, RunId, StepPayload, ToolPayload};
@@ -17,7 +17,7 @@ pub(crate) struct CallReport {
 }
 
 impl CallReport {
-    /// Makes a call without anything special about it.
+    /// Makes a call with default fields.
     pub(crate) fn new(name: JsonString, class: Class, input: RawJson) -> Self {
         Self { name, class, input, keep_input: false, extra: Extra::default() }
     }
@@ -33,7 +33,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Makes an answer without anything special about it.
+    /// Makes an answer with default fields.
     pub(crate) fn new(output: RawJson, outcome: Outcome) -> Self {
         Self { output, error: None, outcome, exit_code: None, extra: Extra::default() }
     }
@@ -61,15 +61,15 @@ impl Outcome {
     }
 }
 
-/// Where an approval stands.
+/// The decision about an approval.
 pub(crate) struct Decision<'a> {
-    /// `allowed`, `denied`, or what the provider says.
+    /// `allowed`, `denied`, or the provider's word.
     pub(crate) verdict: &'a str,
     /// Who decided.
     pub(crate) by: &'a str,
     /// For how long: `once`, `session`, ….
     pub(crate) scope: Option<&'a str>,
-    /// The provider's own words.
+    /// The provider's text.
     pub(crate) raw: Option<RawJson>,
 }
 
@@ -96,7 +96,7 @@ impl Emit<'_> {
         self.put(run, (EventType::ToolCall, &path), &Payload::Tool(payload), None);
     }
 
-    /// Writes the result of a call; a call that nobody saw is written before it, marked as such.
+    /// Writes the result of a call. If the call was not seen, it is written first and marked as such.
     pub(crate) fn result(&mut self, run: &mut Run, id: &JsonString, name: &str, answer: Answer) {
         if run.calls.get(&id.to_text()).is_none() {
             let mut extra = Extra::default();
@@ -117,7 +117,7 @@ impl Emit<'_> {
         self.put(run, (EventType::ToolResult, &call.path), &Payload::Tool(payload), None);
     }
 
-    /// Writes that somebody was asked to allow a call.
+    /// Writes that approval of a call was requested.
     pub(crate) fn ask(&mut self, run: &Run, request: &JsonString, call: Option<&JsonString>) {
         let mut payload = StepPayload::new(request.clone(), "approval");
         push(&mut payload.extra, "tool_call_id", call.map(JsonString::to_json));
@@ -129,7 +129,7 @@ impl Emit<'_> {
         );
     }
 
-    /// Writes what the answer was.
+    /// Writes the decision.
     pub(crate) fn decide(
         &mut self,
         run: &Run,

@@ -1,11 +1,11 @@
-//! The records of a source's earlier generations, so that a rewritten source gives no event twice and a record that
-//! vanished from it is told.
+//! Remembers the records of a source's earlier generations, so that a rewritten source gives no event twice and removed
+//! records are reported.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
 use std::ops::Range;
 
-/// A record, as it is told apart from others.
+/// The hashes that identify a record.
 #[derive(Clone, Copy, Default)]
 struct RecordMark {
     bytes: u64,
@@ -14,25 +14,25 @@ struct RecordMark {
     place: RecordSpan,
 }
 
-/// Where a record stood in its generation.
+/// The position of a record in its generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordSpan {
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
-/// What was read, generation by generation.
+/// The records of all generations.
 #[derive(Default)]
 pub(crate) struct EarlierRecords {
     hasher: foldhash::fast::FixedState,
     /// The ids of all earlier generations.
     ids: HashSet<u64>,
-    /// How often the same bytes stood in one of the earlier generations at most.
+    /// The most occurrences of the same bytes in one earlier generation.
     times: HashMap<u64, u32>,
     before: PreviousGeneration,
     /// The records of this generation, in order.
     now: Vec<RecordMark>,
-    /// How often the same bytes have stood in this generation, once there was another.
+    /// The occurrences of the same bytes in this generation, if it is not the first.
     times_now: HashMap<u64, u32>,
     at_hand: RecordMark,
 }
@@ -41,14 +41,14 @@ pub(crate) struct EarlierRecords {
 #[derive(Default)]
 struct PreviousGeneration {
     marks: Vec<RecordMark>,
-    /// Where a record with these bytes or this id stands, in order.
+    /// The indexes of records with these bytes or this id, in order.
     found: HashMap<u64, Vec<usize>>,
-    /// Up to where this generation has followed it.
+    /// The index up to which this generation has followed it.
     followed: usize,
 }
 
 impl EarlierRecords {
-    /// Takes a record at hand; tells whether an earlier generation had as many with the same bytes.
+    /// Takes the current record; tells whether an earlier generation had as many with the same bytes.
     pub(super) fn take(&mut self, text: &str, place: RecordSpan) -> bool {
         let bytes = self.hasher.hash_one(text);
         self.at_hand = RecordMark { bytes, id: None, place };
@@ -56,14 +56,14 @@ impl EarlierRecords {
         self.times.get(&bytes).is_some_and(|times| *times > times_now)
     }
 
-    /// Gives the record at hand its id; tells whether a record of an earlier generation had it.
+    /// Sets the id of the current record; tells whether an earlier generation had a record with this id.
     pub(super) fn name(&mut self, id: &str) -> bool {
         let id = self.hasher.hash_one((id, 0_u8));
         self.at_hand.id = Some(id);
         self.ids.contains(&id)
     }
 
-    /// Keeps the record at hand; returns the places in the generation before that have been left out up to it.
+    /// Remembers the current record; returns the records of the previous generation that were left out before it.
     pub(super) fn keep(&mut self) -> Vec<RecordSpan> {
         self.now.push(self.at_hand);
         if !self.times.is_empty() {
@@ -73,7 +73,7 @@ impl EarlierRecords {
         self.before.marks[skipped].iter().map(|mark| mark.place).collect()
     }
 
-    /// Begins the next generation; returns the places in the one before the last that the last has never come to.
+    /// Begins the next generation; returns the records of the last but one generation that the last one did not reach.
     pub(super) fn rewritten(&mut self) -> Vec<RecordSpan> {
         let left = self.before.marks.split_off(self.before.followed);
         let now = std::mem::take(&mut self.now);
@@ -107,7 +107,7 @@ impl PreviousGeneration {
         Self { marks, found, followed: 0 }
     }
 
-    /// Goes on to the record that `mark` is, if it is still ahead; returns those in between.
+    /// Advances to the record with this mark, if it is ahead; returns the records in between.
     fn follow(&mut self, mark: RecordMark) -> Range<usize> {
         let ahead = |key: u64| {
             let places = self.found.get(&key)?;

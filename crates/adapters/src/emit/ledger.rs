@@ -1,18 +1,18 @@
-//! Which records have no entry yet: each gets one, and some only when a later record has shown what they are.
+//! The records without an entry. Each gets one, some only after a later record has shown what they are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::PendingRecord;
 
-/// From how many records on all of them are looked at, and not only the first.
+/// The number of records from which all of them are checked, not only the first.
 const LOOK_AT_MIN: usize = 1024;
 
 /// The records without an entry, in the order of the source.
 #[derive(Default)]
 pub(crate) struct Ledger {
     open: BTreeMap<(u32, u64), PendingRecord>,
-    /// From how many records on it is worth to look at all of them again.
+    /// The number of records at which to check all of them again.
     look_at: usize,
 }
 
@@ -22,7 +22,7 @@ impl Ledger {
         self.open.insert((held.generation, held.offset), held);
     }
 
-    /// Takes note that a record has an entry.
+    /// Notes that a record has an entry.
     pub(super) fn close(&mut self, generation: u32, offset: u64) {
         if !self.open.is_empty() {
             self.open.remove(&(generation, offset));
@@ -33,8 +33,8 @@ impl Ledger {
         self.open.is_empty()
     }
 
-    /// Hands over the records that nobody keeps any more, the first ones alone: those behind one that is kept follow it,
-    /// unless there are very many.
+    /// Removes and returns the records that are no longer pending, up to the first pending one, or all of them if there
+    /// are very many.
     pub(crate) fn take_free(&mut self) -> Vec<PendingRecord> {
         let mut free = Vec::new();
         while let Some(first) = self.open.first_entry()

@@ -1,4 +1,4 @@
-//! What an adapter knows beside the record at hand: where it stands, what was read before, what waits.
+//! The state of an adapter: the current record, records of earlier generations, and pending records.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct CurrentRecord<'a> {
 }
 
 impl<'a> CurrentRecord<'a> {
-    /// Returns where no record is, at the end of what was read.
+    /// Returns a position without a record, at the end of what was read.
     pub(crate) fn end_of(source: &'a JsonString, generation: u32, offset: u64) -> Self {
         Self {
             source,
@@ -40,15 +40,15 @@ impl<'a> CurrentRecord<'a> {
     }
 }
 
-/// What an adapter remembers from record to record, whatever its provider.
+/// What an adapter remembers between records, for any provider.
 pub(crate) struct Memory {
-    /// The last time that a record gave, or that of capture where the channel goes by it.
+    /// The last time of a record, or of capture on channels that use it.
     pub(crate) clock: Option<Timestamp>,
     /// When the bytes that are being read were captured, if they were captured live.
     pub(crate) captured: Option<Timestamp>,
-    /// What records were that have waited for their run.
+    /// The outcomes of records that waited for their run.
     pub(crate) late: Vec<RecordOutcome>,
-    /// What was read, unless the source is read only once.
+    /// The earlier records, unless the source is read only once.
     pub(crate) seen: Option<EarlierRecords>,
     /// The records that have no entry yet.
     pub(crate) ledger: Ledger,

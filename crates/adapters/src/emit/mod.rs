@@ -1,4 +1,4 @@
-//! Writes what a record becomes: each draft placed, timed, and tied to the bytes it was made from.
+//! Writes the events of a record: each draft with its path, time and evidence.
 
 mod calls;
 mod earlier_records;
@@ -27,10 +27,10 @@ use crate::run::Run;
 use crate::sink::{AdapterEntry, Sink};
 use crate::wire::{Raw, RawField as _};
 
-/// The field that names the run whose record one is a copy of.
+/// The field that names the run that a record was copied from.
 const COPIED_FROM: &str = "copied_from";
 
-/// What all runs of an adapter say of themselves when they begin.
+/// The description that all runs of an adapter begin with.
 pub(crate) struct AdapterInfo {
     /// The provider's name, which is the run's too.
     pub(crate) provider: &'static str,
@@ -42,7 +42,7 @@ pub(crate) struct AdapterInfo {
     pub(crate) channel: &'static str,
     /// What the channel can show at all; what is not in the list is unavailable, not zero.
     pub(crate) carries: &'static [&'static str],
-    /// Under which name a record stands in the detail of its entries.
+    /// The key of a record in the detail of its entries.
     pub(crate) detail_name: &'static str,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct Emit<'a> {
     about: &'a AdapterInfo,
     at: CurrentRecord<'a>,
     part: u32,
-    /// What the user's message of this record says; kept only for entries.
+    /// The text of this record's user message; kept only for entries.
     said: Option<String>,
-    /// What the deltas of the record's item said; kept only for entries.
+    /// The text of the item's deltas; kept only for entries.
     accumulated: Option<String>,
     /// How many entries the record has.
     entries: u32,
@@ -64,19 +64,19 @@ pub(crate) struct Emit<'a> {
     is_inferred: bool,
     /// Fields that all events of the record get.
     marks: Vec<(&'static str, RawJson)>,
-    /// The record inside this one that is being written, if one is.
+    /// The nested record that is being written, if any.
     inner: Option<&'a str>,
 }
 
-/// A record that stands inside another one.
+/// A record that is nested in another one.
 #[derive(Clone, Copy)]
 pub(crate) struct NestedRecord<'a> {
     pub(crate) text: &'a str,
-    /// What its run says of itself.
+    /// The description of its run.
     pub(crate) about: &'static AdapterInfo,
-    /// Its own time; without one it has that of the record around it.
+    /// Its time; without one it has the time of the outer record.
     pub(crate) time: Raw<'a>,
-    /// The run that it is a copy of, if the record around it was copied.
+    /// The run that it was copied from, if the outer record is a copy.
     pub(crate) copied_from: Option<RunId>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// Sets what a run that begins with the record says of itself, where its own records tell it.
+    /// Sets the description of a run that begins with the record.
     pub(crate) fn set_about(&mut self, about: &'static AdapterInfo) {
         self.about = about;
     }
@@ -138,7 +138,7 @@ impl<'a> Emit<'a> {
     pub(crate) fn release(&mut self, held: &PendingRecord, write: impl FnOnce(&mut Emit<'_>)) {
         let now = self.memory.clock.clone();
         let captured = std::mem::replace(&mut self.memory.captured, held.captured.clone());
-        // A record that came before all times has the first one that there is.
+        // A record before the first time gets the first time.
         self.memory.clock = held.clock.clone().or_else(|| now.clone());
         let at = CurrentRecord {
             source: self.at.source,
@@ -160,19 +160,19 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// Takes note that the record was read. If it has no entry, it gets one when nobody keeps it any more.
+    /// Notes that the record was read. If it has no entry, it gets one once it is no longer pending.
     pub(crate) fn read(&mut self) {
         if self.entries == 0 && self.sink.wants_entries() {
             self.memory.ledger.open(self.hold());
         }
     }
 
-    /// Says what a record is that was kept.
+    /// Sets the outcome of a pending record.
     pub(crate) fn read_late(&mut self, read: RecordOutcome) {
         self.memory.late.push(read);
     }
 
-    /// Gives all events of the record that follow a field more; its value has to be flat.
+    /// Adds a field to all following events of the record; its value must not be nested.
     pub(crate) fn mark(&mut self, name: &'static str, value: RawJson) {
         self.marks.push((name, value));
     }
@@ -182,7 +182,7 @@ impl<'a> Emit<'a> {
         !self.marks.is_empty()
     }
 
-    /// Writes events that are not what the record says, and so have none of its fields.
+    /// Writes events without the record's fields.
     pub(crate) fn unmarked(&mut self, write: impl FnOnce(&mut Self)) {
         let marks = std::mem::take(&mut self.marks);
         write(self);
@@ -194,7 +194,7 @@ impl<'a> Emit<'a> {
         self.at.text
     }
 
-    /// Writes the events of a record that stands inside this one, in a run of another channel.
+    /// Writes the events of a nested record, in a run of another channel.
     pub(crate) fn inside(
         &mut self,
         inside: NestedRecord<'a>,
@@ -228,13 +228,13 @@ impl<'a> Emit<'a> {
         id.zip(seen).is_some_and(|(id, seen)| seen.name(id))
     }
 
-    /// Keeps that the record was read, and writes which ones of the generation before are no longer there.
+    /// Remembers the record, and writes which records of the previous generation are gone.
     pub(crate) fn keep(&mut self, run: Option<&Run>) -> u64 {
         let gone = self.memory.seen.as_mut().map(EarlierRecords::keep).unwrap_or_default();
         self.vanished(run, &gone, 1)
     }
 
-    /// Writes that the source was rewritten, with what the last rewriting has taken.
+    /// Writes that the source was rewritten, and which records are gone.
     pub(crate) fn rewritten(&mut self, run: Option<&Run>) -> u64 {
         let Some(seen) = &mut self.memory.seen else { return 0 };
         let gone = seen.rewritten();
@@ -294,7 +294,7 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// Says that the record is a copy of one that another run's source has.
+    /// Marks the record as a copy of a record of another run.
     pub(crate) fn set_copied_from(&mut self, run: Option<RunId>) {
         if let Some(run) = run {
             self.mark(COPIED_FROM, string(&run.to_string()));
@@ -306,29 +306,29 @@ impl<'a> Emit<'a> {
         RawJson::parse(self.inner.unwrap_or(self.at.text)).unwrap_or_else(|_| RawJson::null())
     }
 
-    /// Tells whether anybody wants entries.
+    /// Tells whether entries are wanted.
     pub(crate) fn wants_entries(&self) -> bool {
         self.sink.wants_entries()
     }
 
-    /// Sets what the user says with the record, where its message is written later.
+    /// Sets the user's text of the record, if its message is written later.
     pub(crate) fn set_said(&mut self, text: &str) {
         if self.sink.wants_entries() {
             self.said = Some(text.to_owned());
         }
     }
 
-    /// Sets what the deltas of the record's item said.
+    /// Sets the text of the item's deltas.
     pub(crate) fn set_accumulated(&mut self, text: Option<String>) {
         self.accumulated = text;
     }
 
-    /// Tells whether anybody wants to know what tools gave.
+    /// Tells whether tool output is wanted.
     pub(crate) fn wants_whole(&self) -> bool {
         self.sink.wants_whole()
     }
 
-    /// Writes an entry, if anybody wants them.
+    /// Writes an entry, if entries are wanted.
     pub(crate) fn entry(&mut self, run: &Run, entry_type: EntryType, subtype: Option<&str>) {
         self.entry_with(run, entry_type, subtype, self.inner.unwrap_or(self.at.text));
     }
@@ -366,7 +366,7 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// Names the bytes that the next event is made from.
+    /// Returns the evidence of the next event.
     fn evidence(&self) -> RawJson {
         let position = Position { generation: self.at.generation, offset: self.at.offset, part: self.part };
         let (source, length) = (self.at.source.clone(), self.at.length);
@@ -389,7 +389,7 @@ impl<'a> Emit<'a> {
             None => Draft::new(event_type, payload),
             Some(child) => Draft::calling(event_type, child, payload),
         };
-        // What nests too deep for a line is in the evidence, and the event says so.
+        // Values that nest too deep for a line are only in the evidence, and the event notes it.
         let draft = make(payload).or_else(|error| {
             let is_deep = matches!(error, Error::TooDeep { .. });
             if is_deep { make(&shallow(payload)) } else { Err(error) }

@@ -1,4 +1,4 @@
-//! Values that nest too deep for a line, left out one by one: the rest of an event is worth keeping.
+//! Removes values that nest too deep for a line, and keeps the rest of an event.
 
 use steno_model::json::{Extra, RawJson, depth};
 use steno_model::limits::DEPTH_MAX;
@@ -9,7 +9,7 @@ use super::string;
 /// How deep a value may nest: a payload puts it a few levels further down.
 const VALUE_DEPTH_MAX: usize = DEPTH_MAX - 8;
 
-/// Puts null in place of each value that nests too deep, and says where that was done; the bytes are in the evidence.
+/// Replaces each value that nests too deep by null, and notes where; the bytes are in the evidence.
 pub(super) fn shallow(payload: &Payload) -> Payload {
     let mut payload = payload.clone();
     let mut left_out = Vec::new();

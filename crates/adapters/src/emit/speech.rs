@@ -1,4 +1,4 @@
-//! Who speaks and when: runs that begin, turns, messages of both sides.
+//! Writes the start of runs, turns, and messages of both sides.
 
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
 use steno_model::{BlockContent, ContentBlock, EventType, MessagePayload, Payload, Role, StepPayload};
@@ -35,7 +35,7 @@ pub(crate) struct TurnEnd {
 }
 
 impl TurnEnd {
-    /// Makes an end that says nothing of how the turn went.
+    /// Makes an end without an outcome.
     pub(crate) fn plain(by: EndedBy) -> Self {
         Self { by, error: None, result: None }
     }
@@ -126,6 +126,6 @@ impl Emit<'_> {
 
 fn text_in(block: &ContentBlock) -> Option<String> {
     let BlockContent::Text(Some(text)) = &block.content else { return None };
-    // A system prompt has a label, and is nobody's words.
+    // A system prompt is labelled.
     block.extra.get("label").is_none().then(|| text.to_text().into_owned())
 }

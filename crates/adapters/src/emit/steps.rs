@@ -1,4 +1,4 @@
-//! Facts that are neither said nor called: steps of every other kind.
+//! Writes all other facts as steps.
 
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{EventType, Payload, StepPayload};
@@ -23,7 +23,7 @@ impl Emit<'_> {
         self.step_completed(run, &run.turns.path(), payload);
     }
 
-    /// Writes that something failed that is no call.
+    /// Writes an error that is not the result of a call.
     pub(crate) fn error(&mut self, run: &Run, name: &str, error: &str) {
         let payload = StepPayload { error: Some(error.into()), ..StepPayload::new(name, "error") };
         self.step_completed(run, &run.turns.path(), payload);
