@@ -1,10 +1,10 @@
-//! Numbers that look random and depend on nothing but where they began.
+//! Pseudo-random numbers that depend only on their seed.
 
 /// Draws numbers.
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Begins where a checksum of the bytes says.
+    /// Takes a checksum of the bytes as the seed.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         Self(bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))

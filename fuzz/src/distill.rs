@@ -1,5 +1,5 @@
-//! What holds for any session file: it becomes a spine and back, and whatever tasks come of it are whole, the same each time,
-//! and lie where they should.
+//! Checks for any session file: it becomes a spine and back, and its tasks are complete, deterministic and in the right
+//! place.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use steno_model::{Draft, ExchangeEvent, Frame, RunId, Seq, SpineRecord, ThreadId
 /// How many turns of a session are tried.
 const TURNS_MAX: usize = 8;
 
-/// Checks all that holds for the tasks of any session file.
+/// Checks the tasks of any session file.
 ///
 /// # Panics
-/// When something does not hold.
+/// If a check fails.
 pub fn check_tasks(input: &[u8]) {
     let mut fold = RolloutFold::new();
     let (mut made, mut offset) = (Vec::new(), 0);
@@ -82,7 +82,7 @@ fn check_files(files: &[TaskFile], thread: &ThreadId) {
     }
 }
 
-/// Nothing recorded becomes a step of its own.
+/// Makes no separate steps.
 fn check_dockerfile(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).expect("it is text");
     for line in text.lines() {
@@ -99,7 +99,7 @@ fn check_dockerfile(bytes: &[u8]) {
     }
 }
 
-/// Numbers what an adapter makes.
+/// Numbers the events of an adapter.
 #[derive(Default)]
 struct Events(Vec<ExchangeEvent>);
 

@@ -1,8 +1,7 @@
-//! What the fuzz targets of adapters check: whatever the bytes are, an adapter survives them, makes the same of them however they
-//! are cut, and gives each run's events in the order of their positions; and what it makes can be read again.
+//! Checks of the adapters' fuzz targets: for any bytes an adapter does not panic, gives the same drafts however the
+//! bytes are cut, and gives each run's events in the order of their positions; and its drafts can be read again.
 //!
-//! An input is a file as it is, so that samples are seeds and findings can be looked at. The cuts come from a checksum
-//! of it.
+//! An input is a plain file, so that samples are seeds and findings can be inspected. The cuts come from its checksum.
 
 mod dice;
 mod distill;
@@ -23,10 +22,10 @@ pub use spine::{check_archive, check_segment};
 /// Makes the adapter of a surface.
 type Open = fn(Source) -> Adapter;
 
-/// Checks all that holds for any input.
+/// Checks any input.
 ///
 /// # Panics
-/// When something does not hold.
+/// If a check fails.
 pub fn check(open: Open, input: &[u8]) {
     let whole = read(open, input, &[input.len()]);
     for (run, draft) in &whole.drafts {
@@ -41,7 +40,7 @@ pub fn check(open: Open, input: &[u8]) {
     survive_disorder(open, input, &mut dice);
 }
 
-/// What an adapter made of an input.
+/// The output of an adapter for an input.
 struct Reading {
     drafts: Vec<(RunId, Draft)>,
     entries: Vec<String>,
@@ -90,7 +89,7 @@ fn read(open: Open, input: &[u8], ends: &[usize]) -> Reading {
     Reading { drafts: sink.drafts, entries: sink.entries, completeness }
 }
 
-/// Another cut gives the same; shows the first difference.
+/// Checks that another cut gives the same output; shows the first difference.
 fn same<T: PartialEq + Debug>(whole: &[T], cut: &[T]) {
     for (whole, cut) in whole.iter().zip(cut) {
         assert_eq!(whole, cut, "whole, and in pieces");
@@ -110,7 +109,7 @@ fn cuts(len: usize, dice: &mut Dice) -> Vec<usize> {
     ends
 }
 
-/// A draft becomes a line that a strict reader takes.
+/// Checks that a strict reader accepts the line of a draft.
 fn readable(run: RunId, draft: &Draft) {
     let mut line = Vec::new();
     let unknown = || Timestamp::from_record("".into());
@@ -132,8 +131,8 @@ fn positions_increase(drafts: &[(RunId, Draft)]) {
     }
 }
 
-/// Lanes that mix within a line, missing and repeated bytes, a source that is rewritten: nothing is known of what comes
-/// out, but something does.
+/// Feeds mixed lanes, missing and repeated bytes, and rewritten sources: the output is not checked, but the adapter
+/// must not panic.
 fn survive_disorder(open: Open, input: &[u8], dice: &mut Dice) {
     let mut adapter = adapter(open, input);
     let mut sink = Collected::default();

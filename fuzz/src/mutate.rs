@@ -1,13 +1,13 @@
-//! Changes that keep most of an input a transcript: lines moved, repeated and dropped, values put where others were.
+//! Mutations that keep most of an input a valid transcript: move, repeat and drop lines, replace values.
 //!
-//! Bytes changed at random mostly give lines that are no JSON, and those are soon known. What needs many records in the
-//! right order is found by moving records.
+//! Random byte changes mostly give lines that are not JSON, which are covered soon. Moving records finds errors that
+//! need many records in a certain order.
 
 use libfuzzer_sys::fuzzer_mutate;
 
 use crate::dice::Dice;
 
-/// What may stand where another value was.
+/// Replacement values.
 const VALUES: [&str; 12] = [
     "null",
     "true",
@@ -23,7 +23,7 @@ const VALUES: [&str; 12] = [
     "{\"id\":[1],\"id\":2}",
 ];
 
-/// Changes the first `size` bytes of `data`; returns how many there are then, `max_size` at most.
+/// Changes the first `size` bytes of `data`; returns the new length, at most `max_size`.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut dice = Dice::of(&seed.to_le_bytes());
     let input = &data[..size];

@@ -1,5 +1,5 @@
-//! What holds for any segment and any archive: the validator survives them, and finds the same however they are cut; and
-//! the quick way to read a record agrees with the one that keeps all of it.
+//! Checks for any segment and any bundle: the validator does not panic and finds the same however the bytes are cut,
+//! and the fast way to read a record agrees with the complete one.
 
 use std::io::{self, Read, Write as _};
 
@@ -10,10 +10,10 @@ use crate::dice::Dice;
 
 const BLOCK_BYTES: usize = 512;
 
-/// Checks all that holds for any segment.
+/// Checks any segment.
 ///
 /// # Panics
-/// When something does not hold.
+/// If a check fails.
 pub fn check_segment(input: &[u8]) {
     for line in input.split(|byte| *byte == b'\n') {
         check_line(line);
@@ -24,10 +24,10 @@ pub fn check_segment(input: &[u8]) {
     same_in_pieces(&tar.finish().expect("memory takes every write"));
 }
 
-/// Checks all that holds for any archive. Sums of headers are put right first, or no change would get past them.
+/// Checks any bundle. Header checksums are corrected first, or all changes would fail there.
 ///
 /// # Panics
-/// When something does not hold.
+/// If a check fails.
 pub fn check_archive(input: &[u8]) {
     let mut archive = input.to_vec();
     for header in archive.chunks_exact_mut(BLOCK_BYTES).filter(|header| &header[257..262] == b"ustar") {
@@ -46,7 +46,7 @@ fn check_line(line: &[u8]) {
             assert_eq!(quick.record_type, whole.record_type);
             quick.check_payload().ok();
         }
-        // Only one of them asks for depth, and tells an empty line from one that is no JSON.
+        // Only one of them checks depth, and tells an empty line from one that is not JSON.
         (Err(Error::TooDeep { .. } | Error::Empty), _) => {}
         (Err(_), Err(_)) => {}
         (quick, whole) => panic!("{:?} and {:?}", quick.err(), whole.err()),
@@ -61,7 +61,7 @@ fn same_in_pieces(archive: &[u8]) {
     assert_eq!(seen(&whole), seen(&cut), "whole, and in pieces");
 }
 
-/// Gives bytes in pieces of any length, and is interrupted now and then.
+/// Gives bytes in pieces of any length, with interruptions.
 struct Pieces<'a> {
     rest: &'a [u8],
     dice: Dice,

@@ -1,4 +1,4 @@
-//! Bytes taken for a session file of Claude Code.
+//! Reads bytes as a session file of Claude Code.
 #![no_main]
 
 use steno_adapters::claude;

@@ -1,4 +1,4 @@
-//! Bytes taken for what Claude Code prints as `stream-json`, or both directions of its control protocol.
+//! Reads bytes as `stream-json` output of Claude Code, or both directions of its control protocol.
 #![no_main]
 
 use steno_adapters::claude;

@@ -1,4 +1,4 @@
-//! Bytes taken for a connection with Codex's app-server.
+//! Reads bytes as a connection with Codex's app-server.
 #![no_main]
 
 use steno_adapters::codex;

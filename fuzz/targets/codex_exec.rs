@@ -1,4 +1,4 @@
-//! Bytes taken for what `codex exec --json` prints.
+//! Reads bytes as output of `codex exec --json`.
 #![no_main]
 
 use steno_adapters::codex;

@@ -1,4 +1,4 @@
-//! Bytes taken for a rollout of Codex.
+//! Reads bytes as a rollout of Codex.
 #![no_main]
 
 use steno_adapters::codex;

@@ -1,4 +1,4 @@
-//! Bytes taken for a session file whose turns become tasks.
+//! Reads bytes as a session file whose turns become tasks.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| steno_fuzz::check_tasks(input));

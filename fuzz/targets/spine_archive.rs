@@ -1,4 +1,4 @@
-//! Bytes taken for a tar archive with a bundle in it.
+//! Reads bytes as a tar archive with a bundle in it.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| steno_fuzz::check_archive(input));

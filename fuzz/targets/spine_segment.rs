@@ -1,4 +1,4 @@
-//! Bytes taken for a segment of a spine.
+//! Reads bytes as a segment of a spine.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| steno_fuzz::check_segment(input));

@@ -1,5 +1,4 @@
-//! What benchmarks of programs share: running them for their effect or for what they cost, and the history they are
-//! measured on.
+//! Shared by benchmarks of programs: runs programs, measures their cost, and makes the history to measure on.
 
 use std::env;
 use std::error::Error;
@@ -11,28 +10,28 @@ use std::process::{Command, Stdio};
 use crate::places;
 use serde_json::Value;
 
-/// Anything may go wrong, and then there is no result.
+/// The result of a benchmark step, with any error.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The name says how it was made, so that another size or seed is another corpus.
+/// The name has size and seed, so that another size or seed is another corpus.
 const CORPUS: &str = "corpus-200mb-seed7";
 
-/// What a program cost, and what it printed.
+/// The cost and the output of a program.
 pub struct Cost {
-    /// Seconds of processor, user and system, of all its threads.
+    /// CPU seconds, user and system, of all its threads.
     pub cpu_s: f64,
-    /// Seconds that it took.
+    /// Wall-clock seconds.
     pub wall_s: f64,
-    /// The most memory that it had at a time.
+    /// Its peak memory.
     pub peak_mb: f64,
-    /// What it printed.
+    /// Its output.
     pub output: String,
 }
 
-/// Runs a program, and returns what it printed.
+/// Runs a program and returns its output.
 ///
 /// # Errors
-/// When it does not start or fails.
+/// If it does not start or fails.
 pub fn run<A: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = A>) -> Outcome<String> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -44,10 +43,10 @@ pub fn run<A: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = A>) ->
     }
 }
 
-/// Builds the `steno` that ships.
+/// Builds the release `steno`.
 ///
 /// # Errors
-/// When it does not build.
+/// If it does not build.
 pub fn build_steno() -> Outcome<()> {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let manifest = places::workspace_root().join("Cargo.toml");
@@ -56,7 +55,7 @@ pub fn build_steno() -> Outcome<()> {
     Ok(())
 }
 
-/// Returns the `steno` of another version to compare with, which `STENO_BENCH_BEFORE` names.
+/// Returns the `steno` of another version to compare with, from `STENO_BENCH_BEFORE`.
 #[must_use]
 pub fn program_before() -> Option<PathBuf> {
     env::var_os("STENO_BENCH_BEFORE").map(PathBuf::from)
@@ -68,18 +67,18 @@ pub struct Measured<'a> {
     pub program: &'a Path,
     /// Its arguments.
     pub args: &'a [&'a OsStr],
-    /// What its home directory is taken to be.
+    /// Its home directory.
     pub home: &'a Path,
-    /// More of its environment.
+    /// Further environment variables.
     pub variables: &'a [(&'a str, &'a OsStr)],
     /// Where its output goes.
     pub output: &'a Path,
 }
 
-/// Runs a program through the script that asks the system for its cost.
+/// Runs a program through the script that measures its cost.
 ///
 /// # Errors
-/// When it does not start or fails.
+/// If it does not start or fails.
 pub fn cost(measured: &Measured<'_>) -> Outcome<Cost> {
     let Measured { program, args, home, variables, output } = *measured;
     let script = places::workspace_root().join("scripts/spent.py");
@@ -100,14 +99,14 @@ pub fn cost(measured: &Measured<'_>) -> Outcome<Cost> {
     })
 }
 
-/// Returns the home directory of the synthetic history, made below `dir` if it is not there.
+/// Returns the home directory of the synthetic history; creates it below `dir` if it does not exist.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be made.
 pub fn corpus(shared: &Path, dir: &Path) -> Outcome<PathBuf> {
     let corpus = dir.join(CORPUS);
     if !corpus.is_dir() {
-        // Half a corpus must not be taken for one the next time.
+        // An incomplete corpus must not be used the next time.
         let partial = dir.join(format!("{CORPUS}.partial"));
         if partial.is_dir() {
             fs::remove_dir_all(&partial)?;

@@ -1,6 +1,6 @@
-//! What benchmarks share: rows with thresholds, a table, a JSON file, medians, clocks, facts about the machine.
+//! Shared by benchmarks: rows with thresholds, a table, a JSON file, medians, clocks, facts about the machine.
 //!
-//! What is measured, and against what, is each benchmark's own affair.
+//! Each benchmark decides what it measures.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::places;
 /// The variable that names the directory to measure in.
 const BENCH_DIR: &str = "STENO_BENCH_DIR";
 
-/// What a row calls the cores that others kept busy while it was measured.
+/// The name in a row for the cores that other processes kept busy.
 pub const OTHERS_CORES: &str = "others_cores";
 
-/// One measured number, what it has to reach, and how it came about.
+/// One measured number with its threshold and details.
 #[derive(Clone, Debug)]
 pub struct Row {
     name: String,
@@ -26,7 +26,7 @@ pub struct Row {
     detail: Map<String, Value>,
 }
 
-/// What a value has to reach, or must not exceed.
+/// The minimum or maximum of a value.
 #[derive(Clone, Copy, Debug)]
 enum Threshold {
     AtLeast(f64),
@@ -64,19 +64,19 @@ impl Row {
         Self { name: name.into(), value, unit, threshold: None, detail: Map::new() }
     }
 
-    /// Sets what the value has to reach.
+    /// Sets the minimum.
     #[must_use]
     pub fn at_least(self, threshold: f64) -> Self {
         Self { threshold: Some(Threshold::AtLeast(threshold)), ..self }
     }
 
-    /// Sets what the value must not exceed.
+    /// Sets the maximum.
     #[must_use]
     pub fn at_most(self, threshold: f64) -> Self {
         Self { threshold: Some(Threshold::AtMost(threshold)), ..self }
     }
 
-    /// Adds something to know about the value.
+    /// Adds a detail about the value.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.detail.insert(name.to_owned(), value.into());
@@ -111,7 +111,7 @@ impl fmt::Display for Row {
         };
         let value = rounded(self.value);
         write!(out, "{:<52} {value:>12} {:<10} {threshold:<7} {verdict:<4}", self.name, self.unit)?;
-        // Lists are for the file: a line of the table shows single numbers.
+        // Lists go only to the file: the table shows single numbers.
         let shown = self.detail.iter().filter(|(_, value)| !value.is_array());
         for (name, value) in shown {
             write!(out, "  {name}={value}")?;
@@ -142,8 +142,8 @@ impl Report {
         &self.machine
     }
 
-    /// Adds a row and returns it. Unless it tells itself, it gets the number of cores that others kept busy since
-    /// the row before.
+    /// Adds a row and returns it. Unless it has it already, it gets the number of cores that other processes kept busy
+    /// since the previous row.
     pub fn push(&mut self, row: Row) -> &Row {
         const WINDOW_MIN: Duration = Duration::from_millis(200);
         // Rows that come together were measured together.
@@ -167,7 +167,7 @@ impl Report {
     /// Writes `bench/NAME.json` below the target directory; returns its path.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn write(&self) -> io::Result<PathBuf> {
         let dir = target_dir().join("bench");
         fs::create_dir_all(&dir)?;
@@ -184,7 +184,7 @@ impl Report {
     }
 }
 
-/// How busy everybody else keeps the machine, the kernel's own threads included.
+/// Measures how busy other processes and the kernel keep the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise {
     since: Instant,
@@ -192,13 +192,13 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Begins to watch.
+    /// Begins to measure.
     #[must_use]
     pub fn watch() -> Self {
         Self { since: Instant::now(), others: others_cpu() }
     }
 
-    /// Returns how many cores others have used since; `None` where the system does not tell.
+    /// Returns how many cores others have used since; `None` if the system does not report it.
     ///
     /// Linux counts in hundredths of a second, so watching for less than a tenth gives a rough figure.
     #[must_use]
@@ -211,9 +211,9 @@ impl Noise {
 /// How long something took.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
-    /// By the clock on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// On a processor, by this thread alone; `None` where the system does not tell.
+    /// CPU time of this thread; `None` if the system does not report it.
     pub cpu: Option<Duration>,
 }
 
@@ -227,7 +227,7 @@ impl Spent {
         (result, Self { wall, cpu })
     }
 
-    /// Returns the processor's time if it is known, else the wall's, which is never shorter.
+    /// Returns the CPU time if known, else the wall-clock time, which is never shorter.
     #[must_use]
     pub fn one_core(&self) -> Duration {
         self.cpu.unwrap_or(self.wall)
@@ -247,13 +247,13 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Returns how many came in a second.
+/// Returns the rate per second.
 #[must_use]
 pub fn per_second(count: u64, time: Duration) -> f64 {
     float(count) / time.as_secs_f64()
 }
 
-/// Returns how many nanoseconds one of `count` took.
+/// Returns the nanoseconds per item.
 #[must_use]
 pub fn ns_each(count: u64, time: Duration) -> f64 {
     time.as_secs_f64() * 1e9 / float(count)
@@ -277,7 +277,7 @@ pub fn rounded(value: f64) -> f64 {
 /// target directory, which is on a real disk where the system's temporary directory often is not.
 ///
 /// # Errors
-/// What the system says.
+/// An I/O error.
 pub fn bench_dir() -> io::Result<PathBuf> {
     let named = env::var_os(BENCH_DIR).filter(|name| !name.is_empty()).map(PathBuf::from);
     let dir = named.unwrap_or_else(|| target_dir().join("bench"));
@@ -341,14 +341,14 @@ fn machine(dir: &Path) -> Value {
     })
 }
 
-/// Finds the kind of file system that `dir`, an absolute path without links, lies on.
+/// Finds the type of the file system of `dir`, an absolute path without links.
 fn filesystem(mountinfo: &str, dir: &Path) -> Option<String> {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let point = Path::new(before.split(' ').nth(4)?);
         dir.starts_with(point).then(|| (point.components().count(), after.split(' ').next()))
     });
-    // Of two mounts at one place the later one is on top, and `max_by_key` takes the last of equals.
+    // Of two mounts at one path the later one counts, and `max_by_key` takes the last of equals.
     mounts.max_by_key(|(depth, _)| *depth)?.1.map(str::to_owned)
 }
 

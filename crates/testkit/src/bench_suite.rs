@@ -1,5 +1,5 @@
-//! What every benchmark does around its measuring: it takes the command line, prints a table, writes a file, and fails
-//! when a threshold was missed.
+//! The frame of every benchmark: reads the command line, prints a table, writes a file, and fails if a threshold was
+//! missed.
 
 use std::cell::RefCell;
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use crate::bench_report::{Report, Row, bench_dir};
 
 /// A benchmark that is being run.
 pub struct Suite {
-    /// Parts of names, any of which will do; nothing means everything.
+    /// Filters: parts of names, any of which selects a row. Empty selects all.
     chosen: Vec<String>,
     dir: PathBuf,
     // Shared, so that rows can be taken while the rest is looked at.
@@ -19,10 +19,10 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Begins with what the command line asks for, and prints what machine this is; `None` when nothing is to be measured.
+    /// Begins with the command line's filters and prints the machine; `None` if nothing is to be measured.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn begin(name: &'static str, package: &str) -> Outcome<Option<Self>> {
         let args: Vec<String> = std::env::args().skip(1).collect();
         // `cargo test --all-targets` starts benchmarks too, without this flag.
@@ -37,7 +37,7 @@ impl Suite {
         Ok(Some(Self { chosen, dir, report: RefCell::new(report) }))
     }
 
-    /// Tells whether somebody wants the rows of that name.
+    /// Tells whether rows of this name are selected.
     #[must_use]
     pub fn includes(&self, name: &str) -> bool {
         self.chosen.is_empty() || self.chosen.iter().any(|part| name.contains(part.as_str()))
@@ -51,14 +51,14 @@ impl Suite {
 
     /// Takes a row.
     pub fn take(&self, row: Row) {
-        // The table is for those who watch; the file has everything.
+        // The table is a summary; the file has everything.
         writeln!(io::stdout(), "{}", self.report.borrow_mut().push(row)).ok();
     }
 
     /// Writes the file; fails when a threshold was missed.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn finish(self) -> Outcome<ExitCode> {
         let report = self.report.into_inner();
         let path = report.write()?;

@@ -1,4 +1,4 @@
-//! Golden files: a text that was looked at once, checked in, and compared ever after.
+//! Golden files: checked-in texts that test output is compared with.
 //!
 //! Owns the comparison and its message. Rewriting takes `STENO_BLESS=1`, and never happens where `CI` is set.
 
@@ -67,7 +67,7 @@ fn bless(path: &Path, actual: &str) -> Result<(), String> {
         .map_err(|error| format!("cannot write golden file `{}`: {error}", path.display()))
 }
 
-/// Describes where two different texts part. Lines are cut around the difference: records can be megabytes long.
+/// Describes the first difference of two texts. Lines are cut around the difference: records can be megabytes long.
 fn first_difference(want: &str, got: &str) -> String {
     // Splitting at the newline, and not `lines()`: a missing last newline is a difference too.
     let (mut wants, mut gots) = (want.split('\n'), got.split('\n'));

@@ -1,13 +1,13 @@
-//! What the tests of this workspace share. Nothing here is part of the `steno` binary: other crates name this
-//! one under `[dev-dependencies]` and nowhere else, which its own `architecture` test checks.
+//! Shared by the tests of this workspace. Nothing here is part of the `steno` binary: other crates name this one under
+//! `[dev-dependencies]` and nowhere else, which its own `architecture` test checks.
 //!
 //! # What is here
 //! - [`skip!`] and [`needs!`] leave a test that lacks something (root, `jq`, the sample sessions). The test
 //!   runner hides what a passing test prints, so a skip also goes to the file that `STENO_SKIPS` names; CI
 //!   compares that file with a list of the skips it accepts. [`tool`], [`shared_dir`] and [`is_root`] look for
 //!   what tests tend to lack.
-//! - [`golden::check`] compares a text with a checked-in file. It rewrites the file only when somebody asks for
-//!   it with `STENO_BLESS=1`, and on CI not even then.
+//! - [`golden::check`] compares a text with a checked-in file. It rewrites the file only with `STENO_BLESS=1`, and
+//!   never on CI.
 //! - [`places`] finds the workspace, lists its sources and reads them, so that tests of crates which must not
 //!   touch files need not do it themselves.
 //! - The integration test `it` looks after the workspace as a whole: `architecture` compares the crates'
@@ -27,7 +27,7 @@
 //!
 //! # Promises
 //! - A skip is never silent: if the line cannot be written to `STENO_SKIPS`, the test fails.
-//! - A comparison never repairs what it compares with, unless it was told to.
+//! - A comparison never changes the golden file, unless asked to.
 //! - Everything panics with a sentence that names the file. This is code for tests: it has no error type.
 
 pub mod bench_programs;

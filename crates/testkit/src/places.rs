@@ -1,4 +1,4 @@
-//! Where things lie in the workspace: its root, its source files, and their text.
+//! Finds the workspace's root, its source files and their text.
 //!
 //! The files are found by walking, not by asking git: the tests also run from an unpacked archive, and a file
 //! that is about to be added is judged like one that already was.
@@ -15,8 +15,8 @@ const HIDDEN_BUT_OURS: [&str; 3] = [".cargo", ".ci", ".github"];
 /// If there is none above the crate under test.
 #[must_use]
 pub fn workspace_root() -> PathBuf {
-    // Cargo's answer at run time comes first: two checkouts that share a target directory share this binary, and
-    // the path compiled into it is that of whichever was built first.
+    // Cargo's answer at run time comes first: two checkouts that share a target directory share this binary, and the
+    // path compiled into it is that of the first build.
     let told = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let start = told.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
     match root_above(&start) {
@@ -103,8 +103,7 @@ pub fn files_below(root: &Path) -> Vec<String> {
     found
 }
 
-/// Says whether a directory holds sources. Cargo marks what it builds into with `CACHEDIR.TAG`, whatever the
-/// directory is called.
+/// Tells whether a directory has sources. Cargo marks its build directories with `CACHEDIR.TAG`.
 fn is_ours(directory: &Path) -> bool {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let hidden = name.starts_with('.') && !HIDDEN_BUT_OURS.contains(&&*name);
@@ -160,6 +159,6 @@ mod tests {
     #[test]
     fn this_file_is_among_the_files() {
         assert!(files().iter().any(|path| path == "crates/testkit/src/places.rs"));
-        assert!(read("crates/testkit/src/places.rs").starts_with("//! Where things lie"));
+        assert!(read("crates/testkit/src/places.rs").starts_with("//! Finds the workspace"));
     }
 }

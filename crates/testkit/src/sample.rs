@@ -5,7 +5,7 @@ use steno_model::{
     ContentBlock, Draft, EventType, Fidelity, MessagePayload, Payload, Role, RunId, Timestamp,
 };
 
-/// Returns the nth of any number of run ids.
+/// Returns the nth run id.
 ///
 /// # Panics
 /// Never: the text is a UUID.
@@ -14,7 +14,7 @@ pub fn run_id(number: u64) -> RunId {
     RunId::parse(&format!("00000000-0000-4000-8000-{number:012x}")).expect("twelve hex digits end a UUID")
 }
 
-/// Returns a fixed time, so that what is written does not depend on when.
+/// Returns a fixed time, so that output does not depend on the clock.
 ///
 /// # Panics
 /// Never: the text is a time.
@@ -23,7 +23,7 @@ pub fn time() -> Timestamp {
     Timestamp::parse("2026-06-08T08:14:42.123Z").expect("the text is a time")
 }
 
-/// Returns a message whose line has about `line_bytes` bytes, and says `label` in it.
+/// Returns a message that contains `label` and whose line has about `line_bytes` bytes.
 ///
 /// # Panics
 /// Never: a text block is a payload that a message may have.

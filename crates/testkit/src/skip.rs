@@ -1,4 +1,4 @@
-//! Tests that cannot run here say so where somebody sees it.
+//! Reports tests that cannot run on this machine.
 //!
 //! Owns the macros `skip!` and `needs!`, the file of skips, and the questions that decide on a skip. Which skips
 //! are acceptable is not decided here: CI compares the file with its list.
@@ -16,8 +16,8 @@ const SKIPS: &str = "STENO_SKIPS";
 /// The variable that names the directory of sample sessions, when it is not beside the workspace.
 const SHARED: &str = "STENO_SHARED";
 
-/// Leaves a test that lacks something: says so on stderr, adds `crate::module::test<TAB>reason` to the file that
-/// `STENO_SKIPS` names, and returns. Takes what `format!` takes.
+/// Skips a test that lacks something: prints the reason on stderr, adds `crate::module::test<TAB>reason` to the file
+/// that `STENO_SKIPS` names, and returns. Takes what `format!` takes.
 ///
 /// ```
 /// fn mounts_a_file_system() {
@@ -68,7 +68,7 @@ pub fn shared_dir() -> Option<PathBuf> {
     beside.is_dir().then_some(beside)
 }
 
-/// Returns where a program lies, by `PATH` and then the directories for administrators, which `PATH` often lacks.
+/// Returns the path of a program, from `PATH` and then the directories for administrators, which `PATH` often lacks.
 #[must_use]
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -76,7 +76,7 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     directories.map(|directory| directory.join(name)).find(|file| is_program(file))
 }
 
-/// Says whether the test runs as root.
+/// Tells whether the test runs as root.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -95,7 +95,7 @@ pub fn announce(package: &str, place: &str, reason: &str) {
     }
 }
 
-/// Puts the line together. An integration test calls its crate `it`, so the package's name goes in front.
+/// Builds the line. The crate of an integration test is called `it`, so the package's name goes in front.
 fn line(package: &str, place: &str, reason: &str) -> String {
     let package = package.replace('-', "_");
     let place = place.strip_suffix("::here").unwrap_or(place).replace("::{{closure}}", "");

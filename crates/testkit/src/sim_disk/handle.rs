@@ -63,18 +63,18 @@ impl DiskFile for Handle {
     }
 }
 
-pub(super) struct HeldLock {
+pub(super) struct SimLockGuard {
     pub(super) disk: SimDisk,
     pub(super) inode: usize,
 }
 
-impl HeldLock {
+impl SimLockGuard {
     fn handle(&self) -> Handle {
         Handle { disk: self.disk.clone(), inode: self.inode }
     }
 }
 
-impl LockGuard for HeldLock {
+impl LockGuard for SimLockGuard {
     fn read(&self) -> io::Result<String> {
         let mut text = vec![0; 4096];
         let count = self.handle().read_at(&mut text, 0)?;
@@ -88,10 +88,10 @@ impl LockGuard for HeldLock {
     }
 }
 
-impl Drop for HeldLock {
+impl Drop for SimLockGuard {
     fn drop(&mut self) {
         let mut world = self.disk.world();
-        // The locks of a process that has died are gone already, and may be somebody else's by now.
+        // The locks of a dead process are already released, and another process may hold them by now.
         if world.process == self.disk.process {
             world.unlock(self.inode);
         }

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steno_disk::{Disk, DiskFile, Identity, LockGuard, StorePath};
 
-use handle::{Handle, HeldLock};
-use world::{Held, World};
+use handle::{Handle, SimLockGuard};
+use world::{LockState, World};
 
 pub use world::{Call, Fault};
 
@@ -35,7 +35,7 @@ pub enum Death {
 }
 
 impl SimDisk {
-    /// Makes an empty disk; all chance comes from the seed.
+    /// Makes an empty disk; all randomness comes from the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let world = Arc::new(Mutex::new(World::new(seed)));
@@ -89,12 +89,12 @@ impl SimDisk {
         world.inode_at(path.as_str()).map(|inode| world.inodes[inode].cache.clone())
     }
 
-    /// Replaces the content of a file behind everybody's back, synced.
+    /// Replaces the content of a file from outside, synced.
     pub fn tamper(&self, path: &StorePath, bytes: &[u8]) {
         self.world().tamper(path.as_str(), bytes);
     }
 
-    /// Deletes a file behind everybody's back.
+    /// Deletes a file from outside.
     pub fn delete(&self, path: &StorePath) {
         self.world().delete(path.as_str());
     }
@@ -111,14 +111,14 @@ impl SimDisk {
         Ok(world.inode_at(path.as_str()))
     }
 
-    fn lock(&self, path: &StorePath, how: Held) -> io::Result<Option<Box<dyn LockGuard>>> {
+    fn lock(&self, path: &StorePath, how: LockState) -> io::Result<Option<Box<dyn LockGuard>>> {
         self.open_append(path)?;
         let mut world = self.world();
         let inode = world.inode_at(path.as_str()).ok_or(io::ErrorKind::NotFound)?;
         if !world.lock(inode, how) {
             return Ok(None);
         }
-        Ok(Some(Box::new(HeldLock { disk: self.clone(), inode })))
+        Ok(Some(Box::new(SimLockGuard { disk: self.clone(), inode })))
     }
 
     fn handle(&self, inode: usize) -> Arc<dyn DiskFile> {
@@ -207,11 +207,11 @@ impl Disk for SimDisk {
     }
 
     fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
-        self.lock(path, Held::Alone)
+        self.lock(path, LockState::Alone)
     }
 
     fn try_share(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
-        self.lock(path, Held::Shared(1))
+        self.lock(path, LockState::Shared(1))
     }
 
     fn is_locked(&self, path: &StorePath) -> io::Result<bool> {

@@ -1,4 +1,4 @@
-//! What the simulated disk holds: what is durable, what is only in the cache, and what a power cut makes of it.
+//! The state of the simulated disk: what is durable, what is only in the cache, and what a power cut leaves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -77,16 +77,16 @@ enum NameChange {
 
 /// How a lock is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum LockState {
     Alone,
-    /// By so many.
+    /// Shared by this many.
     Shared(u32),
 }
 
 pub(super) struct World {
     pub(super) process: u64,
     pub(super) inodes: Vec<Inode>,
-    locks: BTreeMap<usize, Held>,
+    locks: BTreeMap<usize, LockState>,
     pub(super) room: Option<u64>,
     pub(super) short_writes: Option<usize>,
     pub(super) calls: u64,
@@ -134,7 +134,7 @@ impl World {
         Ok(())
     }
 
-    /// Counts a call and lets a planned fault fire on it.
+    /// Counts a call and triggers a planned fault.
     pub(super) fn begin(&mut self, process: u64, kind: Call) -> io::Result<()> {
         self.check_alive(process)?;
         let changes_something = kind != Call::OpenRead;
@@ -196,7 +196,7 @@ impl World {
         if let Some(room) = self.room {
             let used: usize = self.inodes.iter().map(|inode| inode.cache.len()).sum();
             let left = usize::try_from(room).unwrap_or(usize::MAX).saturating_sub(used);
-            // Bytes that the file has are written over where they are.
+            // Existing bytes are overwritten in place.
             let there = self.inodes[inode].cache.len().saturating_sub(offset);
             if left + there == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
@@ -207,11 +207,11 @@ impl World {
         Ok(count)
     }
 
-    /// Takes a lock; false when it is held otherwise.
-    pub(super) fn lock(&mut self, inode: usize, how: Held) -> bool {
+    /// Takes a lock; false if it is held in a conflicting way.
+    pub(super) fn lock(&mut self, inode: usize, how: LockState) -> bool {
         let held = match (self.locks.get(&inode), how) {
             (None, _) => how,
-            (Some(Held::Shared(count)), Held::Shared(more)) => Held::Shared(count + more),
+            (Some(LockState::Shared(count)), LockState::Shared(more)) => LockState::Shared(count + more),
             (Some(_), _) => return false,
         };
         self.locks.insert(inode, held);
@@ -220,7 +220,7 @@ impl World {
 
     pub(super) fn unlock(&mut self, inode: usize) {
         match self.locks.get_mut(&inode) {
-            Some(Held::Shared(count)) if *count > 1 => *count -= 1,
+            Some(LockState::Shared(count)) if *count > 1 => *count -= 1,
             _ => {
                 self.locks.remove(&inode);
             }
@@ -228,7 +228,7 @@ impl World {
     }
 
     pub(super) fn is_held_alone(&self, inode: usize) -> bool {
-        self.locks.get(&inode) == Some(&Held::Alone)
+        self.locks.get(&inode) == Some(&LockState::Alone)
     }
 
     pub(super) fn inode_at(&self, path: &str) -> Option<usize> {
@@ -273,7 +273,7 @@ impl World {
         }
     }
 
-    /// Takes a directory away. A power cut does not bring it back: that would be an empty one, which is harmless.
+    /// Removes a directory. A power cut does not restore it: an empty directory would be harmless.
     pub(super) fn remove_dir(&mut self, dir: &str) -> io::Result<()> {
         if !self.list(dir).is_empty() {
             return Err(io::ErrorKind::DirectoryNotEmpty.into());
@@ -382,12 +382,12 @@ impl Inode {
         }
     }
 
-    /// After a failed sync the cache keeps what the disk does not have, and nobody remembers.
+    /// After a failed sync the cache keeps data that the disk does not have, and no longer marks it as dirty.
     pub(super) fn forget_dirty(&mut self) {
         self.unsynced.clear();
     }
 
-    /// Keeps of the unsynced changes what chance leaves: each sector by itself, lengths with holes of zeros.
+    /// Keeps a random part of the unsynced changes: each sector separately, lengths with holes of zeros.
     fn cut_power(&mut self, dice: &mut Dice) {
         let orderly = dice.once_in(2);
         for change in std::mem::take(&mut self.unsynced) {
@@ -440,7 +440,7 @@ impl NameChange {
     }
 }
 
-/// Writes bytes at an offset; what lies between the end and the offset becomes zeros.
+/// Writes bytes at an offset; a gap before the offset becomes zeros.
 fn put(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     let end = offset + bytes.len();
     if content.len() < end {

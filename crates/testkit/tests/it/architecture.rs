@@ -1,6 +1,6 @@
-//! Who may use whom. The table in `ARCHITECTURE.md` is the rule and `cargo metadata` the fact; this file holds one
-//! against the other, so that neither the document nor the manifests can drift alone. Also here: folders and
-//! packages are called alike, pure crates carry their bans, and every crate has its five lines in the document.
+//! Checks which crates may use which: compares the table in `ARCHITECTURE.md` with `cargo metadata`. Also checks that
+//! folders and packages have the same names, that pure crates have their bans, and that every crate has its five lines
+//! in the document.
 
 use std::env;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ const HEADING: &str = "Who may use whom";
 /// The crates that turn input into output and do nothing else.
 const PURE: [&str; 6] = ["model", "adapters", "session", "views", "exports", "redact"];
 
-/// What the `clippy.toml` of a pure crate has to ban, at the least.
+/// What the `clippy.toml` of a pure crate must ban.
 const BANS: [(&str, &[&str]); 4] = [
     ("clock", &["std::time::SystemTime::now", "std::time::Instant::now", "jiff::Timestamp::now"]),
     ("environment", &["std::env::var", "std::env::var_os", "std::env::vars", "std::env::current_dir"]),
@@ -93,7 +93,7 @@ struct Crate {
     package: String,
     /// Relative to the workspace's root.
     folder: String,
-    /// The folders' names of our crates that it needs outside its tests.
+    /// The folders of our crates that it depends on outside tests.
     uses: Vec<String>,
 }
 
@@ -181,7 +181,7 @@ fn parse_table(markdown: &str) -> Result<Vec<Row>, String> {
     if parsed.is_empty() { Err("the table has no rows".to_owned()) } else { Ok(parsed) }
 }
 
-/// Complains about crates without a row, rows without a crate, and dependencies that no row allows.
+/// Reports crates without a row, rows without a crate, and dependencies that no row allows.
 fn edges(rows: &[Row], crates: &[Crate]) -> Vec<String> {
     let mut found = Vec::new();
     for krate in crates {
@@ -205,7 +205,7 @@ fn edges(rows: &[Row], crates: &[Crate]) -> Vec<String> {
     found
 }
 
-/// A row may use rows above it only: so the table has no circle, and reads in the order of the flow.
+/// A row may use only rows above it, so there are no cycles.
 fn order(rows: &[Row]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, row) in rows.iter().enumerate() {
@@ -234,7 +234,7 @@ fn names(crates: &[Crate]) -> Vec<String> {
     found
 }
 
-/// Complains where the table's column of effects and the list of pure crates disagree.
+/// Reports differences between the table's column of effects and the list of pure crates.
 fn purity(rows: &[Row]) -> Vec<String> {
     let wrong = rows.iter().filter(|row| row.pure != PURE.contains(&row.name.as_str()));
     wrong.map(|row| format!("`{}`: the table and the list of pure crates disagree", row.name)).collect()

@@ -19,7 +19,7 @@ const PROMISING: [&str; 8] = [
     "docs/receipts/README.md",
 ];
 
-/// How the names of rows begin, of all benchmarks.
+/// The prefixes of benchmark row names.
 const ROWS: [&str; 17] = [
     "ATIF, ",
     "following, ",
@@ -134,7 +134,7 @@ fn promises_without_a_test_are_found() {
     }
 }
 
-/// Says what is wrong with a page of promises: documents without a table, headings and tests that are not there.
+/// Reports problems of a page of promises: documents without a table, missing headings and tests.
 fn promise_gaps(page: &str, documents: &[&str], read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let mut gaps = Vec::new();
     for document in documents {
@@ -171,7 +171,7 @@ fn promise_gaps(page: &str, documents: &[&str], read: &dyn Fn(&str) -> Option<St
     gaps
 }
 
-/// Tells whether there is a test: `crate::module::name`, or a function of a script, `scripts/x.py: name`.
+/// Tells whether a test exists: `crate::module::name`, or a function of a script, `scripts/x.py: name`.
 fn is_test(test: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
     if let Some((script, name)) = test.split_once(": ") {
         let is_function = |text: &str| !ends_in(script, "py") || text.contains(&format!("def {name}("));
@@ -212,7 +212,7 @@ fn recipes(justfile: &str) -> Vec<String> {
     recipes
 }
 
-/// Returns the words of code in the first cells of all tables.
+/// Returns the code words in the first cells of all tables.
 fn first_cells(document: &str) -> Vec<String> {
     let cells = document.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
     cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
@@ -224,7 +224,7 @@ fn rows(code: &str) -> Vec<String> {
     texts.filter(|text| ROWS.iter().any(|begin| text.starts_with(begin))).map(str::to_owned).collect()
 }
 
-/// Tells whether a row of the document can be that of a benchmark: both have gaps, which stand for anything.
+/// Tells whether a row of the document matches a benchmark's row: gaps in both match any text.
 fn fits(row: &str, name: &str) -> bool {
     let row = row.replace("R × T", "… × …").replace(" N ", " … ");
     let mut name: Vec<char> = name.chars().collect();

@@ -1,6 +1,6 @@
-//! A rough reading of Rust source: which characters are code and which are comment, and from where to where the
-//! functions and the test modules go. Knows strings, raw strings, characters, lifetimes and nested comments;
-//! knows nothing of macros beyond their braces.
+//! A rough parser for Rust source: which characters are code and which are comment, and from where to where the
+//! functions and the test modules go. Knows strings, raw strings, characters, lifetimes and nested comments; knows
+//! nothing of macros beyond their braces.
 
 use std::ops::RangeInclusive;
 
@@ -232,7 +232,7 @@ impl Reader {
         }
     }
 
-    /// Says whether the quote at hand opens a character and not a lifetime.
+    /// Tells whether the current quote opens a character and not a lifetime.
     fn at_character(&self) -> bool {
         self.peek(1) == Some('\\') || self.peek(2) == Some('\'')
     }
