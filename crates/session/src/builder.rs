@@ -11,8 +11,8 @@ use crate::fields::{BlockFields, PayloadFields};
 use crate::grouping::Grouping;
 use crate::reports::{Reports, Subject};
 use crate::session::{
-    Approval, ApprovalId, At, Branch, Call, CallNumber, CallResult, ChildId, ChildLink, Fact, FactId, Item,
-    ItemKind, Message, Response, ResponseId, RunHead, RunNumber, Session, StepId, TurnId,
+    Approval, ApprovalId, Branch, Call, CallNumber, CallResult, ChildId, ChildLink, EventPosition, Fact,
+    FactId, Item, ItemKind, Message, Response, ResponseId, RunHead, RunNumber, Session, StepId, TurnId,
 };
 use crate::state::State;
 use crate::steps::StepFold;
@@ -66,7 +66,7 @@ pub(crate) struct IncomingEvent<'a> {
     pub(crate) fields: PayloadFields<'a>,
     /// The blocks of a message.
     pub(crate) blocks: Vec<BlockFields<'a>>,
-    pub(crate) at: At,
+    pub(crate) at: EventPosition,
     pub(crate) step: Option<StepId>,
     pub(crate) turn: Option<TurnId>,
     /// Whether another run has told the same: it may say it more exactly, and adds nothing.
@@ -160,7 +160,7 @@ impl SessionBuilder {
         }
         let step = self.steps.owner(event);
         let turn = self.turns.around(&event.path.to_text());
-        let at = At { run, seq: event.seq };
+        let at = EventPosition { run, seq: event.seq };
         let incoming = IncomingEvent { event, fields, blocks, at, step, turn, is_repeat };
         self.step_now = step;
         let turn = match &event.event_type {
@@ -329,7 +329,7 @@ impl SessionBuilder {
     /// Takes note of an event of another run that no id ties to the session.
     pub(crate) fn leave_out(&mut self, run: RunNumber, event: &ExchangeEvent) {
         let turn = self.turns.around(&event.path.to_text());
-        self.turns.leave_out(turn, At { run, seq: event.seq });
+        self.turns.leave_out(turn, EventPosition { run, seq: event.seq });
     }
 
     pub(crate) fn add(&mut self, turn: Option<TurnId>, kind: ItemKind) {
@@ -389,7 +389,7 @@ impl SessionBuilder {
             | ItemKind::Fact(_) => true,
         };
         let items = self.items.iter().filter(|item| is_shown(item)).copied().collect();
-        let (used, told_total) = self.usage.finish();
+        let (used, reported_total) = self.usage.finish();
         Session {
             id: self.id,
             runs: self.runs,
@@ -410,7 +410,7 @@ impl SessionBuilder {
             foreign_events: self.foreign_events,
             branches: self.branches,
             used,
-            told_total,
+            reported_total,
         }
     }
 }

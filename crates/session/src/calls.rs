@@ -8,7 +8,7 @@ use steno_model::{Fidelity, Vocabulary as _};
 
 use crate::call_ids::{CallIds, Channel, ReportKind};
 use crate::fields::PayloadFields;
-use crate::session::{At, Call, CallNumber, CallResult, TurnId};
+use crate::session::{Call, CallNumber, CallResult, EventPosition, TurnId};
 
 /// All calls so far, in the order of their first report.
 #[derive(Default)]
@@ -166,7 +166,7 @@ impl Call {
     /// Keeps what a report says; a seam of ours knows better than the agent.
     fn fill(
         &mut self,
-        at: At,
+        at: EventPosition,
         fidelity: Option<JsonString>,
         name: Option<JsonString>,
         input: impl FnOnce() -> Option<RawJson>,
@@ -227,7 +227,7 @@ impl Call {
 
     /// Returns the last word on something else that its result says: what became known later counts more.
     #[must_use]
-    pub fn last_said(&self, name: &str) -> Option<RawJson> {
+    pub fn latest_field(&self, name: &str) -> Option<RawJson> {
         let later =
             self.amendments.iter().rev().find_map(|facts| PayloadFields::parse(facts.as_str()).json(name));
         let at_first = || {
@@ -404,7 +404,7 @@ mod tests {
 
     fn call() -> Call {
         Call {
-            at: At { run: crate::session::RunNumber::MAIN, seq: steno_model::Seq::FIRST },
+            at: EventPosition { run: crate::session::RunNumber::MAIN, seq: steno_model::Seq::FIRST },
             time: steno_model::Timestamp::from_record("2026-06-08T08:00:00Z".into()),
             turn: None,
             step: None,

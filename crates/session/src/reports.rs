@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::session::{ApprovalId, At, CallNumber, TurnId};
+use crate::session::{ApprovalId, CallNumber, EventPosition, TurnId};
 use crate::turns::Turns;
 
 /// What events tell of.
@@ -14,11 +14,11 @@ pub(crate) enum Subject {
 
 /// The events that tell of each subject, with their turns.
 #[derive(Default)]
-pub(crate) struct Reports(BTreeMap<Subject, Vec<(Option<TurnId>, At)>>);
+pub(crate) struct Reports(BTreeMap<Subject, Vec<(Option<TurnId>, EventPosition)>>);
 
 impl Reports {
     /// Takes note that an event tells of something.
-    pub(crate) fn add(&mut self, subject: Subject, turn: Option<TurnId>, at: At) {
+    pub(crate) fn add(&mut self, subject: Subject, turn: Option<TurnId>, at: EventPosition) {
         self.0.entry(subject).or_default().push((turn, at));
     }
 

@@ -12,7 +12,7 @@ use steno_model::json::JsonString;
 use crate::builder::{IncomingEvent, response_key};
 use crate::calls::Content;
 use crate::path_tree::PathTree;
-use crate::session::{At, Call, EndedBy, RunHead, RunNumber, StepId, Turn, TurnId, TurnStatus};
+use crate::session::{Call, EndedBy, EventPosition, RunHead, RunNumber, StepId, Turn, TurnId, TurnStatus};
 use crate::turn_usage::{TurnUsage, cost, cost_in_one_run};
 
 /// What an agent writes for a turn that was stopped.
@@ -41,7 +41,7 @@ struct TurnFold {
     /// Whether the time of its end was taken from elsewhere.
     end_is_inferred: bool,
     /// The model's last response.
-    last_said: Option<LastResponse>,
+    latest_field: Option<LastResponse>,
     /// What it cost, as each run tells it.
     usage: Vec<(RunNumber, TurnUsage)>,
 }
@@ -107,7 +107,7 @@ impl Turns {
             last_error: None,
             is_ended: false,
             end_is_inferred: false,
-            last_said: None,
+            latest_field: None,
             usage: Vec::new(),
         });
         id
@@ -150,19 +150,19 @@ impl Turns {
     }
 
     /// Takes note that an event is in a turn.
-    pub(crate) fn saw(&mut self, turn: Option<TurnId>, at: At) {
+    pub(crate) fn saw(&mut self, turn: Option<TurnId>, at: EventPosition) {
         if let Some(turn) = turn {
             self.all[turn.0].turn.events.push(at);
         }
     }
 
     /// Takes note that facts of a turn are made of an event outside of it.
-    pub(crate) fn other(&mut self, turn: TurnId, at: At) {
+    pub(crate) fn other(&mut self, turn: TurnId, at: EventPosition) {
         self.all[turn.0].turn.others.push(at);
     }
 
     /// Takes note that a turn has an event of another run that no id ties to it.
-    pub(crate) fn leave_out(&mut self, turn: Option<TurnId>, at: At) {
+    pub(crate) fn leave_out(&mut self, turn: Option<TurnId>, at: EventPosition) {
         if let Some(turn) = turn {
             self.all[turn.0].turn.left_out.push(at);
         }
@@ -174,7 +174,7 @@ impl Turns {
         let IncomingEvent { fields, blocks, .. } = incoming;
         let response = fields.json_text("response").filter(|id| *id != "null");
         let response = response.map(|id| response_key(id, incoming.at.run));
-        let last = &mut self.all[turn.0].last_said;
+        let last = &mut self.all[turn.0].latest_field;
         let known = last.as_ref().and_then(|last| last.response.as_deref());
         let is_same = known.is_some() && known == response.as_deref();
         if !is_same && !blocks.is_empty() {
@@ -246,7 +246,7 @@ impl Turns {
 
 impl TurnFold {
     fn finish(self, is_waiting: bool, runs: &[RunHead], content: Content) -> Turn {
-        let is_last_word = self.last_said.as_ref().is_some_and(LastResponse::is_last_word);
+        let is_last_word = self.latest_field.as_ref().is_some_and(LastResponse::is_last_word);
         let usage = match content {
             Content::Whole => cost(self.usage, runs),
             Content::ForReceipts => cost_in_one_run(self.usage, runs),

@@ -8,7 +8,7 @@
 //! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
-//! - [`gist`]: what a value says, in a few words for one line.
+//! - [`short_text`]: what a value says, in a few words for one line.
 //! - [`State`] and [`ParentReport`]: what is known about an end.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`columns_of()`], [`padding()`] and [`cut()`] fit text to
 //!   columns, [`count()`] gives a number its noun.
@@ -41,21 +41,21 @@
 
 pub mod conversation;
 mod event_ref;
-pub mod gist;
 pub mod receipt;
 pub mod records;
+pub mod short_text;
 pub mod summary;
 #[cfg(test)]
 mod testing;
+mod text_format;
 pub mod tree;
 mod visible;
 mod wire;
-mod words;
 
 pub use event_ref::EventRef;
 pub use steno_session::{ParentReport, State, session_run_id};
+pub use text_format::{columns_of, count, cut, padding};
 pub use visible::{Lines, visible};
-pub use words::{columns_of, count, cut, padding};
 
 /// Returns what is known of the end of a turn in the words for runs and steps.
 fn state_of(status: steno_session::TurnStatus) -> State {

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_open_until_its_end_is_recorded() {
+    fn run_is_open_until_its_end_is_recorded() {
         check(&["run"], &summary(State::Open, 1));
         check(&["run", "> a", "< a error=boom"], &summary(State::Open, 3));
         check(&["run", "u -", "end"], &summary(State::Completed, 3));
@@ -244,12 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_begins_again_is_open() {
+    fn restarted_run_is_open() {
         assert_eq!(fold(&events(1, &["run", "end", "run"])), summary(State::Open, 3));
     }
 
     #[test]
-    fn names_and_relatives_come_from_the_first_event_that_has_them() {
+    fn names_come_from_the_first_event_that_has_them() {
         let want = RunSummary {
             name: Some("review".into()),
             kind: Some("session".into()),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_other_runs_and_no_events_say_nothing() {
+    fn events_of_other_runs_are_ignored() {
         assert_eq!(fold(&events(2, &["run", "end"])), SummaryBuilder::new(run_id(1)).finish());
         assert_eq!(SummaryBuilder::new(run_id(1)).finish().events, 0);
     }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_provider_is_the_given_one_or_that_of_the_adapter() {
+    fn provider_falls_back_to_the_adapter() {
         check_provider(r#"{"provider":"claude","adapter":"x/1"}"#, Some("claude"));
         check_provider(r#"{"provider":null,"adapter":"codex/1"}"#, Some("codex"));
         check_provider(r#"{"adapter":"gemini"}"#, Some("gemini"));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_form_leaves_no_field_out() {
+    fn json_has_every_field() {
         let events = events(1, &["run - name=review kind=workflow", "end"]);
         let want = concat!(
             r#"{"run_id":"00000001-0000-4000-8000-000000000000","parent_run_id":null,"session_run_id":null,"#,

@@ -76,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn line_feeds_and_tabs_stay_when_asked_to() {
+    fn line_feeds_and_tabs_can_be_kept() {
         check("a\n\tb", Lines::Keep, "a\n\tb");
         check("a\n\tb", Lines::Escape, r"a\u{a}\u{9}b");
         check("a\r\nb", Lines::Keep, "a\\u{d}\nb");
     }
 
     #[test]
-    fn every_steering_character_is_shown() {
+    fn every_control_character_is_escaped() {
         let ranges = [0..=8, 0xb..=0x1f, 0x7f..=0x9f, 0x202a..=0x202e, 0x2066..=0x2069, 0x2028..=0x2029];
         let singles = [0x61c, 0x200e, 0x200f, 0x200b, 0xfeff];
         for code in ranges.into_iter().flatten().chain(singles) {

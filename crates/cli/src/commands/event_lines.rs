@@ -5,7 +5,7 @@ use steno_journal::RecordedEvent;
 use steno_library::Origin;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, ExchangeEvent, Payload};
-use steno_views::gist::{placeholder, reason, usage};
+use steno_views::short_text::{placeholder, reason, usage};
 use steno_views::{Lines, columns_of, cut, visible};
 
 use crate::args::EventFormat;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steno_library::{Error as LibraryError, IdIndex, Library, Tally, TargetKind};
 use steno_model::RunId;
 use steno_session::{Content, Session};
-use steno_views::tree::{Joined, RunTree, join, join_all};
+use steno_views::tree::{Forest, RunTree, join, join_all};
 use steno_views::{Lines, visible};
 
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 
 /// Sessions, and how they are related.
 pub struct RelatedSessions {
-    pub joined: Joined,
+    pub joined: Forest,
     pub sessions: BTreeMap<RunId, Session>,
     /// The ids of the sessions, and of the store that they are from.
     pub ids: IdIndex<RunId>,

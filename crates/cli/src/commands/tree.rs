@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use steno_library::split_event;
-use steno_views::tree::{Look, Tone, export_all, toned_text};
+use steno_views::tree::{TreeStyle, TreeTone, export_all, styled_text};
 
 use super::related_sessions::RelatedSessions;
 use crate::args::ViewArgs;
@@ -24,7 +24,7 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
         }
     } else {
         let paint_ids = |tone, words: &str| {
-            let marked = if tone == Tone::Frame {
+            let marked = if tone == TreeTone::Frame {
                 marked_name(words, &related.ids, |run| related.sessions.contains_key(&run))
             } else {
                 None
@@ -32,22 +32,26 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
             marked.unwrap_or_else(|| paint(tone, words))
         };
         let absent = if related.is_of_agents { "not read" } else { "missing" };
-        let look =
-            Look { width: output.width(), has_every_step: args.all, absent, ..Look::plain(&paint_ids) };
-        output.line(toned_text(&related.joined, &look).trim_end());
+        let look = TreeStyle {
+            width: output.width(),
+            has_every_step: args.all,
+            absent,
+            ..TreeStyle::plain(&paint_ids)
+        };
+        output.line(styled_text(&related.joined, &look).trim_end());
     }
     related.check()?;
     Ok(Exit::Done)
 }
 
 /// Colours a part of a line; `Output` removes colours where they are not wanted.
-fn paint(tone: Tone, words: &str) -> String {
+fn paint(tone: TreeTone, words: &str) -> String {
     let style = match tone {
-        Tone::Frame => Style::new().dimmed(),
-        Tone::Completed => AnsiColor::Green.on_default(),
-        Tone::Failed => AnsiColor::Red.on_default().bold(),
-        Tone::Open => AnsiColor::Cyan.on_default(),
-        Tone::Odd => AnsiColor::Yellow.on_default(),
+        TreeTone::Frame => Style::new().dimmed(),
+        TreeTone::Completed => AnsiColor::Green.on_default(),
+        TreeTone::Failed => AnsiColor::Red.on_default().bold(),
+        TreeTone::Open => AnsiColor::Cyan.on_default(),
+        TreeTone::Odd => AnsiColor::Yellow.on_default(),
     };
     format!("{style}{words}{style:#}")
 }

@@ -7,7 +7,7 @@ use steno_session::{Block, Message, PayloadFields};
 use super::build::Records;
 use super::content::Part;
 use super::media::Media;
-use steno_views::gist::placeholder;
+use steno_views::short_text::placeholder;
 
 /// Splits what a step gave into its words and the rest: a text is all words, an object may have them in `content` or
 /// `text`.

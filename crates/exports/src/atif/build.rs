@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Evidence, RunId};
-use steno_session::usage::{Tokens, Used};
+use steno_session::usage::{TokenUsage, Tokens};
 use steno_session::{
-    At, Block, ItemKind, Message, PayloadFields, ResponseOrigin, Session, State, Turn, TurnStatus,
+    Block, EventPosition, ItemKind, Message, PayloadFields, ResponseOrigin, Session, State, Turn, TurnStatus,
 };
 
 use super::blocks::{Marks, is_mark, part, told};
@@ -43,7 +43,7 @@ pub struct Run {
     /// The runs that it began, in order.
     pub(super) links: Vec<RunId>,
     /// What it used itself.
-    pub(super) used: Option<Used>,
+    pub(super) used: Option<TokenUsage>,
     /// What the agent says that it and its subagents used.
     pub(super) total: Option<Tokens>,
     pub(super) unknown: BTreeMap<String, u64>,
@@ -77,7 +77,7 @@ impl Run {
             steps,
             links,
             used: session.used,
-            total: session.told_total.as_ref().map(Tokens::told_in_all),
+            total: session.reported_total.as_ref().map(Tokens::reported_sum),
             unknown: session.unknown_records.clone(),
             media_unread,
             calls: Calls::of(session),
@@ -252,7 +252,7 @@ impl Maker<'_> {
         let Some((seq, time)) = main.seq_last.zip(main.ended_at.as_ref()) else { return };
         let system = System { kind: Some("run".into()), name: main.name.clone(), ..System::default() };
         let path = JsonString::from("");
-        let at = place(At { run: steno_session::RunNumber::MAIN, seq }, time, &path, None);
+        let at = place(EventPosition { run: steno_session::RunNumber::MAIN, seq }, time, &path, None);
         let step = Step::of(at, Role::System(system));
         self.steps.push(Step { parts: vec![Part::Text(error.clone())], ..step });
     }
@@ -263,7 +263,7 @@ fn stands(message: &Message) -> Stands<'_> {
 }
 
 fn place<'a>(
-    at: At,
+    at: EventPosition,
     time: &'a steno_model::Timestamp,
     path: &'a JsonString,
     copied_from: Option<&'a JsonString>,

@@ -7,10 +7,10 @@ use super::family::Family;
 use super::steps::Role;
 use super::text::push_clean;
 use steno_session::ResponseUsage;
-use steno_session::usage::{Tokens, Used};
+use steno_session::usage::{TokenUsage, Tokens};
 
 /// Tells whether what a run used is what its steps have together.
-pub(super) fn is_sum_of_steps(used: Used, run: &Run) -> bool {
+pub(super) fn is_sum_of_steps(used: TokenUsage, run: &Run) -> bool {
     sum_of_steps(run) == used.tokens
 }
 
@@ -25,17 +25,17 @@ fn sum_of_steps(run: &Run) -> Tokens {
 impl Family {
     /// Returns what a run used. It is a lower bound also where the agent has counted more than the run and those below it
     /// have on record: it asks the model for what it shows nobody, like the summary of a compaction.
-    pub(super) fn used(&self, run: &Run) -> Option<Used> {
+    pub(super) fn used(&self, run: &Run) -> Option<TokenUsage> {
         let sum = sum_of_steps(run);
-        let nothing = Used { responses: 0, tokens: Tokens::default(), is_lower_bound: true };
+        let nothing = TokenUsage { responses: 0, tokens: Tokens::default(), is_lower_bound: true };
         let used = run.used.or_else(|| (sum != Tokens::default()).then_some(nothing))?;
         // What the agent says of a turn may be less than it said of its responses; a sum is never less than its parts.
-        let used = Used { tokens: used.tokens.max(sum), ..used };
+        let used = TokenUsage { tokens: used.tokens.max(sum), ..used };
         let is_more = run.total.zip(self.found_below(run)).is_some_and(|(total, found)| {
             let total = Tokens { reasoning: found.reasoning, ..total };
             found.max(total) != found
         });
-        Some(Used { is_lower_bound: used.is_lower_bound || is_more, ..used })
+        Some(TokenUsage { is_lower_bound: used.is_lower_bound || is_more, ..used })
     }
 
     /// Adds up what a run and all below it used; nothing where that is not all known, so that no total can be judged by
@@ -84,7 +84,7 @@ pub(super) fn step_metrics(out: &mut String, usage: &ResponseUsage) {
 }
 
 /// Writes what all responses used together.
-pub(super) fn final_metrics(out: &mut String, steps: u64, used: Option<Used>) {
+pub(super) fn final_metrics(out: &mut String, steps: u64, used: Option<TokenUsage>) {
     let mut object = ObjectWriter::begin(out);
     if let Some(used) = used {
         object.number("total_prompt_tokens", prompt(used.tokens));

@@ -14,7 +14,7 @@ use super::step::StepWriter;
 use super::text::{push_clean, push_list, push_text};
 use super::{Counted, MAPPING, SCHEMA_VERSION};
 use steno_session::PayloadFields;
-use steno_session::usage::Used;
+use steno_session::usage::TokenUsage;
 use steno_views::count;
 
 /// A trajectory, and what is in it.
@@ -142,7 +142,7 @@ pub(super) fn push_fields(out: &mut String, fields: &[(JsonString, RawJson)]) {
 struct Notes<'a> {
     run: &'a Run,
     children: &'a [&'a Run],
-    used: Option<Used>,
+    used: Option<TokenUsage>,
     media_left: u64,
 }
 

@@ -254,7 +254,7 @@ fn call_of(session: &Session, call: &SessionCall) -> Call {
             seq: seqs.max().unwrap_or(0),
             outcome: text(result.outcome.as_ref()),
             exit_code: result.exit_code.as_ref().and_then(|code| code.as_str().parse().ok()),
-            changes: call.last_said("changes").filter(|changes| !changes.is_null()),
+            changes: call.latest_field("changes").filter(|changes| !changes.is_null()),
         }
     });
     let approval = call.approvals.last().map(|approval| {

@@ -11,7 +11,7 @@ use steno_disk::read_host_file;
 use steno_model::receipt::{MissingRange, Receipt};
 use steno_model::records::{EventRecord, ItemRecord, ThreadRecord, TurnRecord};
 use steno_views::count;
-use steno_views::receipt::{Missing, Origin, Source, TurnFacts, build};
+use steno_views::receipt::{MissingEvents, ReceiptInput, RecordOrigin, TurnFacts, build};
 
 use super::Error;
 
@@ -49,12 +49,12 @@ impl Directory {
         };
         let events: Vec<&EventRecord> = events.iter().filter(is_its).collect();
         let own: Vec<&ItemRecord> = items.iter().filter(|item| item.turn_id == turn_record.id).collect();
-        let source = Source {
+        let source = ReceiptInput {
             thread: &thread_record,
             turn: &turn_record,
             items: &items,
             facts: TurnFacts::of_records(&own, &events),
-            origin: Origin::Directory,
+            origin: RecordOrigin::Directory,
             missing,
         };
         Ok(build(&source)?)
@@ -107,7 +107,7 @@ impl Directory {
     }
 
     /// Reads the events of a thread, and finds the numbers that are missing over all threads.
-    fn events(&self, thread: &str) -> Result<(Vec<EventRecord>, Missing), Error> {
+    fn events(&self, thread: &str) -> Result<(Vec<EventRecord>, MissingEvents), Error> {
         let (mut events, mut seqs, mut unreadable) = (Vec::new(), BTreeSet::new(), 0);
         for path in self.files("events")? {
             let (records, bad) = read_records::<EventRecord>(&path)?;
@@ -117,7 +117,10 @@ impl Directory {
         }
         events.sort_by_key(|event| event.seq);
         if unreadable > 0 {
-            return Ok((events, Missing::Unknown(format!("{unreadable} records of events cannot be read"))));
+            return Ok((
+                events,
+                MissingEvents::Unknown(format!("{unreadable} records of events cannot be read")),
+            ));
         }
         let mut ranges = Vec::new();
         let mut next = seqs.first().copied().unwrap_or(0);
@@ -127,7 +130,7 @@ impl Directory {
             }
             next = seq.saturating_add(1);
         }
-        Ok((events, Missing::Known(ranges)))
+        Ok((events, MissingEvents::Known(ranges)))
     }
 
     /// Lists the files of a kind of records, in the order of their names.

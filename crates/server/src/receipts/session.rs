@@ -9,9 +9,11 @@ use steno_model::receipt::{Integrities, MissingRange, Receipt};
 use steno_model::records::TurnRecord;
 use steno_model::{ExchangeEvent, RunId};
 use steno_session::session_run_id;
-use steno_session::{At, Content, RunEvents, RunNumber, Session, SessionBuilder, merge_by_ids, merged_order};
-use steno_views::receipt::{Missing, Origin, Prover, Source, TurnFacts, build};
-use steno_views::records::Records;
+use steno_session::{
+    Content, EventPosition, RunEvents, RunNumber, Session, SessionBuilder, merge_by_ids, merged_order,
+};
+use steno_views::receipt::{MissingEvents, Prover, ReceiptInput, RecordOrigin, TurnFacts, build};
+use steno_views::records::SessionRecords;
 
 use super::Error;
 use super::superseded::adapter_of;
@@ -62,7 +64,7 @@ impl RunSelection {
 /// A session with its records and proofs.
 pub struct ReceiptSession {
     /// Its records.
-    pub records: Records,
+    pub records: SessionRecords,
     /// Its runs, if there are several.
     runs: Vec<RunEvents>,
     provers: Vec<(RunId, Prover)>,
@@ -275,7 +277,7 @@ impl ReceiptSession {
     pub(super) fn lines_needed(&self, turn: &str) -> Result<Vec<(RunId, Vec<u64>)>, Error> {
         let record = self.turn(turn)?;
         let lines = self.records.turn_of(record).map(|(_, turn)| self.records.lines_of(turn));
-        let lines: Vec<At> = lines.unwrap_or_default();
+        let lines: Vec<EventPosition> = lines.unwrap_or_default();
         let of_run = |(number, run): (usize, &steno_session::RunHead)| {
             let own = lines.iter().filter(|at| at.run == RunNumber(number)).map(|at| at.seq.get());
             (run.id, own.collect())
@@ -322,12 +324,19 @@ impl ReceiptSession {
         let no_turn = || Error::NoReceipt("its turn is missing".to_owned());
         let (id, _) = self.records.turn_of(record).ok_or_else(no_turn)?;
         let mut facts = TurnFacts::of_session(&self.records.session, id, missing);
-        let missing = Missing::Known(std::mem::take(&mut facts.missing));
+        let missing = MissingEvents::Known(std::mem::take(&mut facts.missing));
         if self.wanted.is_unnamed {
             facts.runs = None;
         }
         let (thread, items) = (&self.records.thread, &self.records.items);
-        Ok(build(&Source { thread, turn: record, items, facts, origin: Origin::Session, missing })?)
+        Ok(build(&ReceiptInput {
+            thread,
+            turn: record,
+            items,
+            facts,
+            origin: RecordOrigin::Session,
+            missing,
+        })?)
     }
 }
 
@@ -359,9 +368,9 @@ impl ProvedRun {
     }
 }
 
-fn records_of(session: Session, wanted: &ReadOptions) -> Records {
-    let Some(name) = &wanted.turn else { return Records::of(session) };
-    Records::with_items_of(session, |turn| {
+fn records_of(session: Session, wanted: &ReadOptions) -> SessionRecords {
+    let Some(name) = &wanted.turn else { return SessionRecords::of(session) };
+    SessionRecords::with_items_of(session, |turn| {
         turn.name == *name || turn.turn_id.as_ref().is_some_and(|id| id.is(name))
     })
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::tests::{end, run, run_id, turn};
 use super::*;
-use crate::usage::{Counts, UsageBuilder, Used};
+use crate::usage::{Counts, TokenUsage, UsageBuilder};
 
 /// A report of a response that has so much output.
 fn used(path: &str, response: &Value, output: u64, is_final: bool) -> Value {
@@ -24,10 +24,10 @@ fn told(path: &str, id: &str, reports: &[(Value, u64)]) -> Vec<Value> {
 }
 
 /// Sums up what a store with these runs says.
-pub(super) fn of_store<'a>(runs: impl Iterator<Item = &'a RunEvents>) -> Used {
+pub(super) fn of_store<'a>(runs: impl Iterator<Item = &'a RunEvents>) -> TokenUsage {
     let mut builder = UsageBuilder::new();
     runs.flat_map(|run| &run.events).for_each(|event| builder.push(event));
-    let mut sum = Used::default();
+    let mut sum = TokenUsage::default();
     builder.finish().values().for_each(|used| sum.add(*used));
     sum
 }

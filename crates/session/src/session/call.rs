@@ -3,14 +3,14 @@
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Timestamp};
 
-use super::{ApprovalId, At, CallNumber, ChildId, ResponseId, StepId, TurnId};
+use super::{ApprovalId, CallNumber, ChildId, EventPosition, ResponseId, StepId, TurnId};
 use crate::state::State;
 
 /// A call, from whichever records tell of it.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The first event that tells of it.
-    pub at: At,
+    pub at: EventPosition,
     /// When that was.
     pub time: Timestamp,
     /// The turn that it was made in.
@@ -22,7 +22,7 @@ pub struct Call {
     /// The id that pairs it with its result.
     pub id: Option<JsonString>,
     /// Its `tool.call`.
-    pub called: Option<At>,
+    pub called: Option<EventPosition>,
     /// Whether somebody has recorded it, and not its result alone.
     pub is_recorded: bool,
     /// The tool.
@@ -53,7 +53,7 @@ pub struct Call {
 #[derive(Clone, Debug, Default)]
 pub struct CallResult {
     /// Its `tool.result`; `None` where it stood in a message.
-    pub at: Option<At>,
+    pub at: Option<EventPosition>,
     /// When.
     pub time: Option<Timestamp>,
     /// The step that it came in.
@@ -75,14 +75,14 @@ pub struct CallResult {
     /// What else its record says.
     pub extra: Vec<(JsonString, RawJson)>,
     /// The last event that told more of it later.
-    pub amended: Option<At>,
+    pub amended: Option<EventPosition>,
 }
 
 /// A question whether something may be done.
 #[derive(Clone, Debug)]
 pub struct Approval {
     /// Its first event.
-    pub at: At,
+    pub at: EventPosition,
     /// When.
     pub time: Timestamp,
     /// The turn that it is in.
@@ -113,7 +113,7 @@ pub struct Approval {
 #[derive(Clone, Debug)]
 pub struct ChildLink {
     /// The event that names it first.
-    pub at: At,
+    pub at: EventPosition,
     /// When.
     pub time: Timestamp,
     /// The turn that it was named in.

@@ -3,7 +3,7 @@
 use steno_model::Timestamp;
 use steno_model::json::{JsonString, RawJson};
 
-use super::{At, CallNumber, MessageId, StepId, TurnId};
+use super::{CallNumber, EventPosition, MessageId, StepId, TurnId};
 use crate::usage::Tokens;
 
 /// Who said something.
@@ -21,7 +21,7 @@ pub enum Speaker {
 #[derive(Clone, Debug)]
 pub struct Message {
     /// Its event.
-    pub at: At,
+    pub at: EventPosition,
     /// When.
     pub time: Timestamp,
     /// Who said it.
@@ -69,7 +69,7 @@ pub enum ResponseOrigin {
 #[derive(Clone, Debug)]
 pub struct Response {
     /// Its first event.
-    pub at: At,
+    pub at: EventPosition,
     /// When it began.
     pub time: Timestamp,
     /// The turn that it is in.

@@ -1,7 +1,7 @@
 //! What a session is: the types that every view, export and route is made from.
 //!
 //! Things of one kind lie in one list and name each other by number, so that no depth can overflow a stack. Every fact has
-//! the place it was read at ([`At`]): which of the session's runs, and which of its events.
+//! the place it was read at ([`EventPosition`]): which of the session's runs, and which of its events.
 
 mod call;
 mod message;
@@ -14,7 +14,7 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
 use crate::state::State;
-use crate::usage::Used;
+use crate::usage::TokenUsage;
 
 pub use call::{Approval, Call, CallResult, ChildLink};
 pub use message::{Block, Message, Response, ResponseOrigin, ResponseUsage, Speaker};
@@ -59,7 +59,7 @@ impl RunNumber {
 
 /// Where a fact was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct At {
+pub struct EventPosition {
     /// The run.
     pub run: RunNumber,
     /// The event.
@@ -106,15 +106,15 @@ pub struct Session {
     /// What copies of the session say otherwise from some point on.
     pub branches: Vec<Branch>,
     /// What its responses used that were not copied from another session; `None` where no record says it.
-    pub used: Option<Used>,
+    pub used: Option<TokenUsage>,
     /// What the agent says that the session used in all, its subagents perhaps included.
-    pub told_total: Option<RawJson>,
+    pub reported_total: Option<RawJson>,
 }
 
 impl Session {
     /// Returns the run that a fact was read from.
     #[must_use]
-    pub fn run_of(&self, at: At) -> RunId {
+    pub fn run_of(&self, at: EventPosition) -> RunId {
         self.runs.get(at.run.0).map_or(self.id, |run| run.id)
     }
 
@@ -163,9 +163,9 @@ pub struct Step {
     /// How an approval was decided: `allowed`, `denied`, or what the provider says.
     pub decision: Option<JsonString>,
     /// The event that began it; `None` for an instant step, which has only an end.
-    pub started: Option<At>,
+    pub started: Option<EventPosition>,
     /// The event that ended it.
-    pub completed: Option<At>,
+    pub completed: Option<EventPosition>,
     /// When it began.
     pub started_at: Option<Timestamp>,
     /// When it ended.
@@ -182,7 +182,7 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct Fact {
     /// Its first event.
-    pub at: At,
+    pub at: EventPosition,
     /// When.
     pub time: Timestamp,
     /// The turn that it is in.

@@ -3,7 +3,7 @@
 use steno_model::Timestamp;
 use steno_model::json::{JsonString, RawJson};
 
-use super::{At, RunNumber, StepId};
+use super::{EventPosition, RunNumber, StepId};
 
 /// How a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Turn {
     /// The provider's id of it.
     pub turn_id: Option<JsonString>,
     /// Its first event.
-    pub at: At,
+    pub at: EventPosition,
     /// When it began.
     pub started_at: Option<Timestamp>,
     /// When it ended.
@@ -63,15 +63,15 @@ pub struct Turn {
     /// What it cost, in the provider's words.
     pub usage: Option<TurnCost>,
     /// The events in it, of whichever run, in order.
-    pub events: Vec<At>,
+    pub events: Vec<EventPosition>,
     /// The runs that tell of its beginning.
     pub runs: Vec<RunNumber>,
     /// The runs that tell of its end.
     pub ended_in: Vec<RunNumber>,
     /// Events of other runs in it that no id ties to it; a session that is merged by ids leaves them out.
-    pub left_out: Vec<At>,
+    pub left_out: Vec<EventPosition>,
     /// Events outside of it that its facts are made of: what tells elsewhere of its calls, and of calls that it tells of.
-    pub others: Vec<At>,
+    pub others: Vec<EventPosition>,
 }
 
 /// What a turn cost.

@@ -11,7 +11,7 @@ use self::open_steps::{OpenSteps, StepKey};
 use self::step_index::{StepIndex, StepLocation};
 use crate::builder::IncomingEvent;
 use crate::fields::PayloadFields;
-use crate::session::{At, Step, StepId};
+use crate::session::{EventPosition, Step, StepId};
 use crate::state::State;
 
 pub use path::StepPath;
@@ -31,7 +31,12 @@ impl StepFold {
     }
 
     /// Takes the start of a step.
-    pub(crate) fn started(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>, at: At) -> StepId {
+    pub(crate) fn started(
+        &mut self,
+        event: &ExchangeEvent,
+        fields: &PayloadFields<'_>,
+        at: EventPosition,
+    ) -> StepId {
         let spot = self.places.spot(event);
         let facts = StepFacts::read(fields);
         let identity = facts.identity(&spot);
@@ -46,7 +51,12 @@ impl StepFold {
     }
 
     /// Takes the end of a step.
-    pub(crate) fn completed(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>, at: At) -> StepId {
+    pub(crate) fn completed(
+        &mut self,
+        event: &ExchangeEvent,
+        fields: &PayloadFields<'_>,
+        at: EventPosition,
+    ) -> StepId {
         let spot = self.places.spot(event);
         let facts = StepFacts::read(fields);
         let (ended_at, state) = (Some(event.timestamp.clone()), facts.end_state());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steno_model::json::{ObjectWriter, RawJson};
 
-use super::{RowKey, Tokens, Used};
+use super::{RowKey, TokenUsage, Tokens};
 
 /// What a row adds up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +54,9 @@ pub type UsageGroup = Vec<(&'static str, String)>;
 
 /// Adds rows up. Columns that are named twice count once.
 #[must_use]
-pub fn grouped(rows: &BTreeMap<RowKey, Used>, by: &[Column]) -> BTreeMap<UsageGroup, Used> {
+pub fn grouped(rows: &BTreeMap<RowKey, TokenUsage>, by: &[Column]) -> BTreeMap<UsageGroup, TokenUsage> {
     let by = each_once(by);
-    let mut groups = BTreeMap::<UsageGroup, Used>::new();
+    let mut groups = BTreeMap::<UsageGroup, TokenUsage>::new();
     for (key, used) in rows {
         let group = by.iter().map(|column| (column.name(), column.of(key))).collect();
         groups.entry(group).or_default().add(*used);
@@ -78,7 +78,7 @@ pub fn each_once(by: &[Column]) -> Vec<Column> {
 
 /// Returns a row as JSON.
 #[must_use]
-pub fn row(group: &UsageGroup, used: &Used) -> RawJson {
+pub fn row(group: &UsageGroup, used: &TokenUsage) -> RawJson {
     RawJson::object(|object: &mut ObjectWriter<'_>| {
         for (name, value) in group {
             object.string(name, &value.as_str().into());

@@ -43,7 +43,7 @@ pub struct RowKey {
 
 /// What was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct TokenUsage {
     /// How many responses, or turns where a channel counts only those.
     pub responses: u64,
     /// The tokens.
@@ -52,7 +52,7 @@ pub struct Used {
     pub is_lower_bound: bool,
 }
 
-impl Used {
+impl TokenUsage {
     /// Adds up.
     pub fn add(&mut self, other: Self) {
         self.responses += other.responses;
@@ -317,7 +317,7 @@ impl UsageBuilder {
 
     /// Adds everything up: of each agent what tells it most exactly, and nothing twice.
     #[must_use]
-    pub fn finish(self) -> BTreeMap<RowKey, Used> {
+    pub fn finish(self) -> BTreeMap<RowKey, TokenUsage> {
         Tally::of(&self).rows()
     }
 }

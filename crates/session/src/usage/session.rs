@@ -3,7 +3,7 @@
 use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, Word};
 
-use super::{Tokens, UsageBuilder, Used};
+use super::{TokenUsage, Tokens, UsageBuilder};
 use crate::builder::copied_from;
 use crate::fields::PayloadFields;
 use crate::session::Session;
@@ -13,15 +13,15 @@ impl Session {
     /// for what it shows nobody, like the summary of a compaction. An agent's count may include its subagents, and that of a
     /// fork goes on from another one's; then it tells nothing here.
     #[must_use]
-    pub fn own_usage(&self) -> Option<Used> {
+    pub fn own_usage(&self) -> Option<TokenUsage> {
         let used = self.used?;
         let is_alone = self.links.is_empty() && self.items_copied() == 0;
-        let told = self.told_total.as_ref().filter(|_| is_alone).map(Tokens::told_in_all);
+        let told = self.reported_total.as_ref().filter(|_| is_alone).map(Tokens::reported_sum);
         let is_more = told.is_some_and(|told| {
             let told = Tokens { reasoning: used.tokens.reasoning, ..told };
             used.tokens.max(told) != used.tokens
         });
-        Some(Used { is_lower_bound: used.is_lower_bound || is_more, ..used })
+        Some(TokenUsage { is_lower_bound: used.is_lower_bound || is_more, ..used })
     }
 
     fn items_copied(&self) -> usize {
@@ -64,7 +64,7 @@ impl SessionUsage {
     }
 
     /// Returns what was used, and what the agent says it was in all.
-    pub(crate) fn finish(self) -> (Option<Used>, Option<RawJson>) {
+    pub(crate) fn finish(self) -> (Option<TokenUsage>, Option<RawJson>) {
         let told = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
         let used = sum(self.usage).or_else(|| {
             let mut usage = UsageBuilder::new();
@@ -77,9 +77,9 @@ impl SessionUsage {
 }
 
 /// Adds up all rows; nothing where no record says anything, which is not zero.
-fn sum(usage: UsageBuilder) -> Option<Used> {
+fn sum(usage: UsageBuilder) -> Option<TokenUsage> {
     let rows = usage.finish();
-    let mut all = Used::default();
+    let mut all = TokenUsage::default();
     for used in rows.values() {
         all.add(*used);
     }

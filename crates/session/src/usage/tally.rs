@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use steno_model::RunId;
 
 use super::{
-    Amount, Choice, NameKind, ResponseEntry, ResponseReport, RowKey, Tokens, TurnEntry, TurnReport,
-    UsageBuilder, Used, choose,
+    Amount, Choice, NameKind, ResponseEntry, ResponseReport, RowKey, TokenUsage, Tokens, TurnEntry,
+    TurnReport, UsageBuilder, choose,
 };
 
 /// What was used, row by row.
-type Rows = BTreeMap<RowKey, Used>;
+type Rows = BTreeMap<RowKey, TokenUsage>;
 
 /// The sum in the making.
 pub(super) struct Tally<'a> {
@@ -174,7 +174,7 @@ impl<'a> Tally<'a> {
         let new = places.filter(|place| self.told.insert(**place)).count();
         if !is_copy && !is_told {
             let responses = responses.min(new.max(1)) as u64;
-            let used = Used { responses, tokens: total.amount.tokens, is_lower_bound: false };
+            let used = TokenUsage { responses, tokens: total.amount.tokens, is_lower_bound: false };
             self.add(turn.run, &total.amount, used);
         }
     }
@@ -197,7 +197,7 @@ impl<'a> Tally<'a> {
 
     /// Adds what agents have added up themselves, where that is all. It may leave out what subagents used.
     fn add_totals(&mut self) {
-        let sum = |run: RunId| self.told_in_all(run).total();
+        let sum = |run: RunId| self.reported_sum(run).total();
         let mut largest = HashMap::<RunId, RunId>::new();
         for id in self.usage.runs.keys() {
             // A total goes on where the one before stood, so those of one agent are not summed.
@@ -212,14 +212,14 @@ impl<'a> Tally<'a> {
             }
             for amount in self.usage.runs.get(&run).into_iter().flat_map(|run| &run.total) {
                 if amount.tokens != Tokens::default() {
-                    let used = Used { responses: 1, tokens: amount.tokens, is_lower_bound: true };
+                    let used = TokenUsage { responses: 1, tokens: amount.tokens, is_lower_bound: true };
                     self.add(run, amount, used);
                 }
             }
         }
     }
 
-    fn told_in_all(&self, run: RunId) -> Tokens {
+    fn reported_sum(&self, run: RunId) -> Tokens {
         let total = self.usage.runs.get(&run).into_iter().flat_map(|run| &run.total);
         total.fold(Tokens::default(), |sum, amount| sum.plus(amount.tokens))
     }
@@ -236,7 +236,7 @@ impl<'a> Tally<'a> {
         let is_incomplete = |id: RunId| {
             let session = self.session_of(id);
             let found = counted.get(&session).copied().unwrap_or_default();
-            !forks.contains(&session) && found.max(self.told_in_all(id)) != found
+            !forks.contains(&session) && found.max(self.reported_sum(id)) != found
         };
         let runs = self.usage.runs.iter();
         let incomplete: HashSet<RunId> = runs
@@ -259,7 +259,7 @@ impl<'a> Tally<'a> {
             .collect()
     }
 
-    fn add(&mut self, run: RunId, amount: &Amount, used: Used) {
+    fn add(&mut self, run: RunId, amount: &Amount, used: TokenUsage) {
         let key = RowKey {
             day: amount.day.clone(),
             provider: self.usage.runs.get(&run).map_or_else(String::new, |run| run.provider.clone()),
@@ -291,8 +291,8 @@ impl<'a> Tally<'a> {
 }
 
 impl ResponseEntry {
-    fn used(&self) -> Used {
+    fn used(&self) -> TokenUsage {
         let is_lower_bound = !self.is_final || self.is_lower_bound;
-        Used { responses: 1, tokens: self.amount.tokens, is_lower_bound }
+        TokenUsage { responses: 1, tokens: self.amount.tokens, is_lower_bound }
     }
 }

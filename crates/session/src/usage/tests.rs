@@ -37,7 +37,7 @@ fn check(events: &[ExchangeEvent], want: &[&str]) {
     let rows = |events: &mut dyn Iterator<Item = &ExchangeEvent>| {
         let mut builder = UsageBuilder::new();
         events.for_each(|event| builder.push(event));
-        let show = |(key, used): (RowKey, Used)| {
+        let show = |(key, used): (RowKey, TokenUsage)| {
             let mark = if used.is_lower_bound { "≥" } else { "" };
             let session = key.session.to_string();
             let tokens = used.tokens;

@@ -62,7 +62,7 @@ impl Counts {
 impl Tokens {
     /// Adds up what an agent says it has used in all, model by model where it tells them apart.
     #[must_use]
-    pub fn told_in_all(report: &RawJson) -> Self {
+    pub fn reported_sum(report: &RawJson) -> Self {
         let by_model = Self::read_by_model(report.as_str());
         if by_model.is_empty() {
             return Counts::read(report.as_str()).unwrap_or_default().tokens;

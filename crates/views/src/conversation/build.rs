@@ -3,12 +3,12 @@
 use steno_model::RunId;
 use steno_session::usage::{UsageGroup, row};
 use steno_session::{
-    At, Call, CallNumber, Effect, EndedBy, ItemKind, Message as Record, Response, ResponseId, ResponseOrigin,
-    RunHead, Session,
+    Call, CallNumber, Effect, EndedBy, EventPosition, ItemKind, Message as Record, Response, ResponseId,
+    ResponseOrigin, RunHead, Session,
 };
 
 use super::{
-    Approval, Block, ChildRun, Conversation, Fact, Item, LooseCall, Message, Said, SourceRun, ToolResult,
+    Approval, Block, ChildRun, Conversation, Fact, Item, LooseCall, Message, Prompt, SourceRun, ToolResult,
     ToolUse, Turn,
 };
 use crate::State;
@@ -17,7 +17,7 @@ impl Conversation {
     /// Returns the conversation of a session.
     #[must_use]
     pub fn of(session: &Session) -> Self {
-        let shown = Shown(session);
+        let shown = ConversationBuilder(session);
         let main = session.runs.first();
         let (mut turns, mut outside) = (shown.turns(), Vec::new());
         let mut outside_orders = Vec::new();
@@ -82,10 +82,10 @@ fn source_run(run: &RunHead) -> SourceRun {
 }
 
 /// A session, to be shown.
-struct Shown<'a>(&'a Session);
+struct ConversationBuilder<'a>(&'a Session);
 
-impl Shown<'_> {
-    fn run(&self, at: At) -> RunId {
+impl ConversationBuilder<'_> {
+    fn run(&self, at: EventPosition) -> RunId {
         self.0.run_of(at)
     }
 
@@ -107,7 +107,7 @@ impl Shown<'_> {
         self.0.turns.iter().map(turn).collect()
     }
 
-    fn system_prompts(&self) -> Vec<Said> {
+    fn system_prompts(&self) -> Vec<Prompt> {
         let said = self.0.items.iter().filter_map(|item| match item.kind {
             ItemKind::SystemPrompt(message) => Some(self.said(&self.0.messages[message.0])),
             ItemKind::Prompt(_)
@@ -140,8 +140,8 @@ impl Shown<'_> {
         })
     }
 
-    fn said(&self, message: &Record) -> Said {
-        Said {
+    fn said(&self, message: &Record) -> Prompt {
+        Prompt {
             run: self.run(message.at),
             seq: message.at.seq,
             at: message.time.clone(),

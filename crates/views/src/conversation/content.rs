@@ -3,12 +3,12 @@
 use serde_json::value::RawValue;
 use steno_model::json::RawJson;
 
-use crate::gist::{self, placeholder};
+use crate::short_text::{self, placeholder};
 use steno_session::PayloadFields;
 
 /// A block as it is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum BlockText {
     /// What was said.
     Words(String),
     /// A part of what was said, to be put together with the next one.
@@ -24,7 +24,7 @@ pub(super) enum Shown {
 }
 
 /// Reads a block as it was recorded.
-pub(super) fn shown(block: &RawJson) -> Shown {
+pub(super) fn shown(block: &RawJson) -> BlockText {
     let fields = PayloadFields::parse(block.as_str());
     let text = |name: &str| fields.string(name).map(|text| text.to_text().into_owned());
     let kind = text("type").unwrap_or_default();
@@ -33,15 +33,15 @@ pub(super) fn shown(block: &RawJson) -> Shown {
             let words = text("text").unwrap_or_default();
             // A picture, say, which is not among the words.
             let mark = || placeholder(&|name| fields.json(name));
-            Shown::Words(if words.is_empty() { mark().unwrap_or_default() } else { words })
+            BlockText::Words(if words.is_empty() { mark().unwrap_or_default() } else { words })
         }
-        "stream" => Shown::Chunk(text("chunk").or_else(|| text("text")).unwrap_or_default()),
-        "thinking" => Shown::Thought(text("thinking").filter(|thought| !thought.is_empty())),
-        "command" => Shown::Command(text("command").unwrap_or_default()),
-        "tool_result" => Shown::Output(
+        "stream" => BlockText::Chunk(text("chunk").or_else(|| text("text")).unwrap_or_default()),
+        "thinking" => BlockText::Thought(text("thinking").filter(|thought| !thought.is_empty())),
+        "command" => BlockText::Command(text("command").unwrap_or_default()),
+        "tool_result" => BlockText::Output(
             fields.json("tool_content").and_then(|content| output(&content)).unwrap_or_default(),
         ),
-        _ => Shown::Other(kind),
+        _ => BlockText::Other(kind),
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn output(content: &RawJson) -> Option<String> {
     let inside = PayloadFields::parse(content.as_str()).json("content");
     let blocks = |content: &RawJson| {
         let blocks = content.read::<Vec<&RawValue>>().ok().filter(|blocks| !blocks.is_empty())?;
-        let texts = blocks.into_iter().map(gist::block).collect::<Option<Vec<_>>>()?;
+        let texts = blocks.into_iter().map(short_text::block).collect::<Option<Vec<_>>>()?;
         Some(texts.join("\n"))
     };
     Some(blocks(content).or_else(|| blocks(&inside?)).unwrap_or_else(|| content.to_string()))
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_text_where_they_can_be() {
+    fn output_is_text_where_possible() {
         check_output("null", None);
         check_output(r#""a\nb""#, Some("a\nb"));
         check_output(r#"[{"type":"text","text":"a"},{"type":"image"}]"#, Some("a\n[image]"));
@@ -93,24 +93,24 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_block(block: &str, want: &Shown) {
+    fn check_block(block: &str, want: &BlockText) {
         assert_eq!(shown(&RawJson::parse(block).unwrap()), *want, "{block}");
     }
 
     #[test]
     fn blocks_are_shown_by_their_type() {
-        check_block(r#"{"type":"text","text":"a"}"#, &Shown::Words("a".into()));
+        check_block(r#"{"type":"text","text":"a"}"#, &BlockText::Words("a".into()));
         check_block(
             r#"{"type":"text","text":"","label":"image","size_bytes":9}"#,
-            &Shown::Words("[image, 9 bytes]".into()),
+            &BlockText::Words("[image, 9 bytes]".into()),
         );
-        check_block(r#"{"type":"stream","chunk":"a"}"#, &Shown::Chunk("a".into()));
-        check_block(r#"{"type":"stream","text":"a"}"#, &Shown::Chunk("a".into()));
-        check_block(r#"{"type":"thinking","thinking":"a"}"#, &Shown::Thought(Some("a".into())));
-        check_block(r#"{"type":"thinking","thinking":""}"#, &Shown::Thought(None));
-        check_block(r#"{"type":"command","command":"ls"}"#, &Shown::Command("ls".into()));
-        check_block(r#"{"type":"tool_result","tool_content":"a"}"#, &Shown::Output("a".into()));
-        check_block(r#"{"type":"hologram"}"#, &Shown::Other("hologram".into()));
-        check_block("[]", &Shown::Other(String::new()));
+        check_block(r#"{"type":"stream","chunk":"a"}"#, &BlockText::Chunk("a".into()));
+        check_block(r#"{"type":"stream","text":"a"}"#, &BlockText::Chunk("a".into()));
+        check_block(r#"{"type":"thinking","thinking":"a"}"#, &BlockText::Thought(Some("a".into())));
+        check_block(r#"{"type":"thinking","thinking":""}"#, &BlockText::Thought(None));
+        check_block(r#"{"type":"command","command":"ls"}"#, &BlockText::Command("ls".into()));
+        check_block(r#"{"type":"tool_result","tool_content":"a"}"#, &BlockText::Output("a".into()));
+        check_block(r#"{"type":"hologram"}"#, &BlockText::Other("hologram".into()));
+        check_block("[]", &BlockText::Other(String::new()));
     }
 }

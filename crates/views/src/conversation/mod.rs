@@ -4,9 +4,9 @@
 //! `tool_use`, whoever reported the two and in whatever order. What a channel tells later is folded in, and nothing is
 //! answered that was not: a call without a result says so.
 
-mod asides;
 mod build;
 mod content;
+mod step_lines;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
-pub use text::{Look, Tone, count_of_branches, text, toned_text};
+pub use text::{ConversationStyle, ConversationTone, count_of_branches, styled_text, text};
 
 use crate::State;
 use crate::wire;
@@ -44,7 +44,7 @@ pub struct Conversation {
     #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
     /// What the model was told to be, each time it changed; these messages are not among the items.
-    pub system_prompts: Vec<Said>,
+    pub system_prompts: Vec<Prompt>,
     /// What belongs to no turn; its numbers say between which.
     pub outside: Vec<Item>,
     /// The turns, in the order in which they began.
@@ -131,7 +131,7 @@ pub struct Turn {
 #[serde(tag = "item", rename_all = "snake_case")]
 pub enum Item {
     /// What the user said.
-    Prompt(Said),
+    Prompt(Prompt),
     /// What the model said in one response.
     Message(Message),
     /// A call that no message holds, as two blocks.
@@ -148,7 +148,7 @@ pub enum Item {
 
 /// Blocks that were said at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct Prompt {
     /// The run that has it.
     pub run: RunId,
     /// The number of its event there.

@@ -6,11 +6,11 @@
 use steno_model::RunId;
 use steno_model::json::RawJson;
 
-use super::asides::{approval, child_run, end, fit, name_of};
-use super::content::{Shown, output, shown};
-use super::{Block, Conversation, Item, Message, Said, ToolResult, ToolUse, Turn};
+use super::content::{BlockText, output, shown};
+use super::step_lines::{approval, child_run, end, fit, name_of};
+use super::{Block, Conversation, Item, Message, Prompt, ToolResult, ToolUse, Turn};
+use crate::text_format::{columns_of, count, cut, room};
 use crate::visible::{Lines, visible};
-use crate::words::{columns_of, count, cut, room};
 use crate::{ParentReport, State};
 
 /// How many characters of a name or a path are shown.
@@ -22,7 +22,7 @@ const OUTPUT_LINES_MAX: usize = 6;
 
 /// What a part of a line tells, for whoever gives it a colour. Without colours nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub enum ConversationTone {
     /// What holds the rest together: drawn lines, ids, times, steps beside the conversation.
     Frame,
     /// Who speaks, if it is the user.
@@ -61,7 +61,7 @@ pub enum Tone {
 /// ```
 #[must_use]
 pub fn text(conversation: &Conversation) -> String {
-    toned_text(conversation, &Look::plain(&|_, words| words.to_owned()))
+    styled_text(conversation, &ConversationStyle::plain(&|_, words| words.to_owned()))
 }
 
 /// Returns a number of branches in words.
@@ -70,11 +70,11 @@ pub fn count_of_branches(branches: u64) -> String {
     if branches == 1 { "1 branch".to_owned() } else { format!("{branches} branches") }
 }
 
-/// How a conversation is to look.
+/// How a conversation is to style.
 #[derive(Clone)]
-pub struct Look<'a> {
+pub struct ConversationStyle<'a> {
     /// Gives a part of a line its colour.
-    pub paint: &'a dyn Fn(Tone, &str) -> String,
+    pub paint: &'a dyn Fn(ConversationTone, &str) -> String,
     /// How wide lines are that are cut to fit; `None` for as wide as suits a file.
     pub width: Option<usize>,
     /// Whether system steps that follow each other are shown each.
@@ -83,18 +83,18 @@ pub struct Look<'a> {
     pub reported: Option<ParentReport>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> ConversationStyle<'a> {
     /// Returns how [`text()`] shows a conversation, but for the colours.
     #[must_use]
-    pub fn plain(paint: &'a dyn Fn(Tone, &str) -> String) -> Self {
+    pub fn plain(paint: &'a dyn Fn(ConversationTone, &str) -> String) -> Self {
         Self { paint, width: None, has_every_step: false, reported: None }
     }
 }
 
-/// Returns the same lines as [`text()`], as they are to look.
+/// Returns the same lines as [`text()`], as they are to style.
 #[must_use]
-pub fn toned_text(conversation: &Conversation, look: &Look<'_>) -> String {
-    let mut writer = Writer { out: String::new(), look, is_beside: false, copied_from: None };
+pub fn styled_text(conversation: &Conversation, style: &ConversationStyle<'_>) -> String {
+    let mut writer = Writer { out: String::new(), style, is_beside: false, copied_from: None };
     writer.head(conversation);
     for said in &conversation.system_prompts {
         writer.system(said);
@@ -114,7 +114,7 @@ pub fn toned_text(conversation: &Conversation, look: &Look<'_>) -> String {
 /// Puts lines together: parts with two spaces between them, each in its tone.
 pub(super) struct Writer<'a> {
     out: String,
-    pub(super) look: &'a Look<'a>,
+    pub(super) style: &'a ConversationStyle<'a>,
     /// Whether the last line stood beside the conversation; such lines stand close.
     is_beside: bool,
     /// The run that the whole turn is copied from, which its heading says.
@@ -124,13 +124,13 @@ pub(super) struct Writer<'a> {
 impl Writer<'_> {
     fn head(&mut self, shown: &Conversation) {
         let word = if shown.parent_run_id.is_some() { "child run" } else { "run" };
-        let mut parts = vec![(Tone::Frame, format!("{word} {}", shown.run_id))];
+        let mut parts = vec![(ConversationTone::Frame, format!("{word} {}", shown.run_id))];
         if let Some(parent) = shown.parent_run_id {
-            parts.push((Tone::Frame, format!("of {parent}")));
+            parts.push((ConversationTone::Frame, format!("of {parent}")));
         }
-        parts.extend(shown.name.as_ref().map(|name| (Tone::Frame, name_of(name))));
-        parts.extend(shown.forked_from.map(|run| (Tone::Frame, format!("fork of {run}"))));
-        parts.push(match &self.look.reported {
+        parts.extend(shown.name.as_ref().map(|name| (ConversationTone::Frame, name_of(name))));
+        parts.extend(shown.forked_from.map(|run| (ConversationTone::Frame, format!("fork of {run}"))));
+        parts.push(match &self.style.reported {
             Some(reported) if shown.state == State::Open => {
                 let (tone, words) = end(reported.state, reported.error.as_ref());
                 (tone, format!("{words} (reported by parent)"))
@@ -144,22 +144,27 @@ impl Writer<'_> {
             (shown.unknown_blocks.values().sum(), "block", "of unknown type"),
         ];
         let odd = odd.into_iter().filter(|(count, _, _)| *count > 0);
-        parts.extend(odd.map(|(number, noun, what)| (Tone::Odd, format!("{} {what}", count(number, noun)))));
-        parts.extend((shown.branches > 0).then(|| (Tone::Odd, count_of_branches(shown.branches))));
+        parts.extend(
+            odd.map(|(number, noun, what)| {
+                (ConversationTone::Odd, format!("{} {what}", count(number, noun)))
+            }),
+        );
+        parts
+            .extend((shown.branches > 0).then(|| (ConversationTone::Odd, count_of_branches(shown.branches))));
         self.line(&parts);
     }
 
     fn turn(&mut self, turn: &Turn) {
-        let mut parts = vec![(Tone::Frame, format!("── {}", name_of(&turn.path)))];
+        let mut parts = vec![(ConversationTone::Frame, format!("── {}", name_of(&turn.path)))];
         let began = turn.started_at.as_ref().map(ToString::to_string);
-        parts.extend(began.map(|time| (Tone::Frame, visible(&time, Lines::Escape).into_owned())));
+        parts.extend(began.map(|time| (ConversationTone::Frame, visible(&time, Lines::Escape).into_owned())));
         match turn.status {
             "completed" => {}
-            "interrupted" => parts.push((Tone::Failed, turn.status.to_owned())),
+            "interrupted" => parts.push((ConversationTone::Failed, turn.status.to_owned())),
             _ => parts.push(end(turn.state, turn.error.as_ref())),
         }
         self.copied_from = copied_from(turn);
-        parts.extend(self.copied_from.map(|run| (Tone::Frame, format!("copied from run {run}"))));
+        parts.extend(self.copied_from.map(|run| (ConversationTone::Frame, format!("copied from run {run}"))));
         self.blank();
         self.line(&parts);
         self.items(&turn.items);
@@ -178,38 +183,48 @@ impl Writer<'_> {
                 let (tone, words) = approval(asked);
                 self.beside(&[(tone, format!("· {words}"))]);
             }
-            Item::Child(child) => self.beside(&[(Tone::Frame, format!("· {}", child_run(child)))]),
+            Item::Child(child) => {
+                self.beside(&[(ConversationTone::Frame, format!("· {}", child_run(child)))])
+            }
             Item::Compaction(fact) => {
                 self.blank();
-                self.line(&[(Tone::Frame, "── what was said so far was replaced by a summary".to_owned())]);
-                self.output(Tone::Frame, &fact.result.as_ref().and_then(output).unwrap_or_default());
+                self.line(&[(
+                    ConversationTone::Frame,
+                    "── what was said so far was replaced by a summary".to_owned(),
+                )]);
+                self.output(
+                    ConversationTone::Frame,
+                    &fact.result.as_ref().and_then(output).unwrap_or_default(),
+                );
             }
             Item::Fact(fact) => self.fact(fact),
         }
     }
 
-    fn system(&mut self, said: &Said) {
+    fn system(&mut self, said: &Prompt) {
         self.blank();
-        self.line(&[(Tone::Frame, "system".to_owned())]);
+        self.line(&[(ConversationTone::Frame, "system".to_owned())]);
         for block in &said.blocks {
             if let Block::Recorded(block) = block
-                && let Shown::Words(words) = shown(block)
+                && let BlockText::Words(words) = shown(block)
             {
-                self.output(Tone::Frame, &words);
+                self.output(ConversationTone::Frame, &words);
             }
         }
     }
 
-    fn prompt(&mut self, said: &Said) {
+    fn prompt(&mut self, said: &Prompt) {
         let copied = self.copied(said.copied_from);
         self.blank();
-        self.line(&std::iter::once((Tone::User, "user".to_owned())).chain(copied).collect::<Vec<_>>());
+        self.line(
+            &std::iter::once((ConversationTone::User, "user".to_owned())).chain(copied).collect::<Vec<_>>(),
+        );
         self.blocks(&said.blocks);
     }
 
     fn message(&mut self, message: &Message) {
-        let mut parts = vec![(Tone::Model, "assistant".to_owned())];
-        parts.extend(message.model.as_ref().map(|model| (Tone::Frame, name_of(model))));
+        let mut parts = vec![(ConversationTone::Model, "assistant".to_owned())];
+        parts.extend(message.model.as_ref().map(|model| (ConversationTone::Frame, name_of(model))));
         parts.extend(self.copied(message.copied_from));
         self.blank();
         self.line(&parts);
@@ -217,9 +232,9 @@ impl Writer<'_> {
     }
 
     /// Says what something is copied from, where the heading has not said it of the whole turn.
-    fn copied(&self, from: Option<RunId>) -> Option<(Tone, String)> {
+    fn copied(&self, from: Option<RunId>) -> Option<(ConversationTone, String)> {
         let from = from.filter(|run| self.copied_from != Some(*run))?;
-        Some((Tone::Frame, format!("copied from run {from}")))
+        Some((ConversationTone::Frame, format!("copied from run {from}")))
     }
 
     fn blocks(&mut self, blocks: &[Block]) {
@@ -229,7 +244,7 @@ impl Writer<'_> {
                 Block::Recorded(recorded) => Some(shown(recorded)),
                 Block::ToolUse(_) | Block::ToolResult(_) => None,
             };
-            if let Some(Shown::Chunk(chunk)) = &recorded {
+            if let Some(BlockText::Chunk(chunk)) = &recorded {
                 chunks.push_str(chunk);
                 continue;
             }
@@ -244,14 +259,16 @@ impl Writer<'_> {
         self.words(&chunks);
     }
 
-    fn recorded(&mut self, block: &Shown) {
+    fn recorded(&mut self, block: &BlockText) {
         match block {
-            Shown::Words(words) | Shown::Chunk(words) => self.words(words),
-            Shown::Thought(Some(thought)) => self.thought(thought),
-            Shown::Thought(None) => self.thought("(a thought that is not in the record)"),
-            Shown::Command(command) => self.words(&format!("$ {command}")),
-            Shown::Output(text) => self.output(Tone::Frame, text),
-            Shown::Other(kind) => self.line(&[(Tone::Odd, format!("? {}", fit(kind, NAME_CHARS_MAX)))]),
+            BlockText::Words(words) | BlockText::Chunk(words) => self.words(words),
+            BlockText::Thought(Some(thought)) => self.thought(thought),
+            BlockText::Thought(None) => self.thought("(a thought that is not in the record)"),
+            BlockText::Command(command) => self.words(&format!("$ {command}")),
+            BlockText::Output(text) => self.output(ConversationTone::Frame, text),
+            BlockText::Other(kind) => {
+                self.line(&[(ConversationTone::Odd, format!("? {}", fit(kind, NAME_CHARS_MAX)))])
+            }
         }
     }
 
@@ -260,17 +277,20 @@ impl Writer<'_> {
         let input = call.tool_input.as_ref().filter(|input| !input.is_null()).map(RawJson::as_str);
         let chars_max = self.room(columns_of("▸ ") + columns_of(&name) + 1);
         let input = input.map(|input| format!(" {}", fit(input, chars_max)));
-        let (mark, name) = ((self.look.paint)(Tone::Frame, "▸"), (self.look.paint)(Tone::Call, &name));
+        let (mark, name) = (
+            (self.style.paint)(ConversationTone::Frame, "▸"),
+            (self.style.paint)(ConversationTone::Call, &name),
+        );
         self.push(&format!("{mark} {name}{}", input.unwrap_or_default()));
         for asked in &call.approvals {
             let (tone, words) = approval(asked);
             self.output(tone, &words);
         }
         for child in &call.child_runs {
-            self.output(Tone::Frame, &child_run(child));
+            self.output(ConversationTone::Frame, &child_run(child));
         }
         if call.is_dangling {
-            self.barred(Tone::Odd, "no result");
+            self.barred(ConversationTone::Odd, "no result");
         }
     }
 
@@ -280,25 +300,25 @@ impl Writer<'_> {
         let word = result.outcome.as_ref().filter(|outcome| !outcome.is("ok") && !outcome.is("unknown"));
         let word = word.map(name_of).or_else(|| error.as_ref().map(|_| "failed".to_owned()));
         let Some(word) = word else {
-            self.output(Tone::Frame, &said);
+            self.output(ConversationTone::Frame, &said);
             if result.outcome.as_ref().is_some_and(|outcome| outcome.is("unknown")) {
-                self.barred(Tone::Frame, "(outcome unknown)");
+                self.barred(ConversationTone::Frame, "(outcome unknown)");
             }
             return;
         };
         // Agents give the output of a failed call as the reason why it failed.
         match error.filter(|error| error.trim() != said.trim()) {
             Some(error) => {
-                self.output(Tone::Failed, &format!("{word}: {error}"));
-                self.output(Tone::Frame, &said);
+                self.output(ConversationTone::Failed, &format!("{word}: {error}"));
+                self.output(ConversationTone::Frame, &said);
             }
-            None if said.is_empty() => self.barred(Tone::Failed, &word),
-            None => self.output(Tone::Failed, &format!("{word}: {said}")),
+            None if said.is_empty() => self.barred(ConversationTone::Failed, &word),
+            None => self.output(ConversationTone::Failed, &format!("{word}: {said}")),
         }
     }
 
     /// Writes a line beside the conversation; several of them stand together.
-    pub(super) fn beside(&mut self, parts: &[(Tone, String)]) {
+    pub(super) fn beside(&mut self, parts: &[(ConversationTone, String)]) {
         if !self.is_beside {
             self.blank();
         }
@@ -308,7 +328,7 @@ impl Writer<'_> {
 
     /// Returns how many characters there is room for after those that are used.
     pub(super) fn room(&self, used: usize) -> usize {
-        room(self.look.width, used, LINE_CHARS_MAX)
+        room(self.style.width, used, LINE_CHARS_MAX)
     }
 
     /// Writes what was said, whole.
@@ -321,12 +341,12 @@ impl Writer<'_> {
     /// Writes what was thought, whole.
     fn thought(&mut self, thought: &str) {
         for line in visible(thought.trim_end(), Lines::Keep).lines() {
-            self.marked("┊", Tone::Thought, line);
+            self.marked("┊", ConversationTone::Thought, line);
         }
     }
 
     /// Writes the first lines of what a tool gave, and how many there are more.
-    fn output(&mut self, tone: Tone, text: &str) {
+    fn output(&mut self, tone: ConversationTone, text: &str) {
         let lines = text.trim_end().trim_start_matches('\n').lines();
         let chars_max = self.room(columns_of("│ "));
         for line in lines.clone().take(OUTPUT_LINES_MAX) {
@@ -334,22 +354,22 @@ impl Writer<'_> {
         }
         let more = lines.skip(OUTPUT_LINES_MAX).count() as u64;
         if more > 0 {
-            self.barred(Tone::Frame, &format!("… {}", count(more, "more line")));
+            self.barred(ConversationTone::Frame, &format!("… {}", count(more, "more line")));
         }
     }
 
-    fn barred(&mut self, tone: Tone, words: &str) {
+    fn barred(&mut self, tone: ConversationTone, words: &str) {
         self.marked("│", tone, words);
     }
 
     /// Writes a line of foreign text after a mark of ours.
-    fn marked(&mut self, mark: &str, tone: Tone, words: &str) {
-        let words = if words.is_empty() { String::new() } else { (self.look.paint)(tone, words) };
-        self.push(&format!("{} {words}", (self.look.paint)(Tone::Frame, mark)));
+    fn marked(&mut self, mark: &str, tone: ConversationTone, words: &str) {
+        let words = if words.is_empty() { String::new() } else { (self.style.paint)(tone, words) };
+        self.push(&format!("{} {words}", (self.style.paint)(ConversationTone::Frame, mark)));
     }
 
-    fn line(&mut self, parts: &[(Tone, String)]) {
-        let parts: Vec<String> = parts.iter().map(|(tone, words)| (self.look.paint)(*tone, words)).collect();
+    fn line(&mut self, parts: &[(ConversationTone, String)]) {
+        let parts: Vec<String> = parts.iter().map(|(tone, words)| (self.style.paint)(*tone, words)).collect();
         self.push(&parts.join("  "));
     }
 

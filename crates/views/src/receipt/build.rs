@@ -31,7 +31,7 @@ const CACHE_COUNTS: [&str; 10] = [
 
 /// Where records come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum RecordOrigin {
     /// A session of ours.
     Session,
     /// A directory of records, which its system keeps whole.
@@ -40,7 +40,7 @@ pub enum Origin {
 
 /// What is missing among the events of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingEvents {
     /// This, and nothing else.
     Known(Vec<MissingRange>),
     /// That cannot be known, for this reason.
@@ -48,7 +48,7 @@ pub enum Missing {
 }
 
 /// What a receipt is built from.
-pub struct Source<'a> {
+pub struct ReceiptInput<'a> {
     /// The session.
     pub thread: &'a ThreadRecord,
     /// The turn.
@@ -58,9 +58,9 @@ pub struct Source<'a> {
     /// What else the turn's events tell.
     pub facts: TurnFacts,
     /// Where these come from.
-    pub origin: Origin,
+    pub origin: RecordOrigin,
     /// What is missing among the events.
-    pub missing: Missing,
+    pub missing: MissingEvents,
 }
 
 /// Why there is no receipt (R96).
@@ -101,15 +101,15 @@ impl std::error::Error for Mismatch {}
 ///
 /// # Errors
 /// When the records do not belong together.
-pub fn build(source: &Source<'_>) -> Result<Receipt, Mismatch> {
-    let Source { thread, turn, items, .. } = source;
+pub fn build(source: &ReceiptInput<'_>) -> Result<Receipt, Mismatch> {
+    let ReceiptInput { thread, turn, items, .. } = source;
     if turn.thread_id != thread.id {
         let (turn, thread, found) = (turn.id.clone(), thread.id.clone(), turn.thread_id.clone());
         return Err(Mismatch::Turn { turn, thread, found });
     }
     let mut unavailable = Vec::new();
     let items = referenced(turn, items, &mut unavailable)?;
-    let building = Building { source, items, lacks_items: !unavailable.is_empty() };
+    let building = ReceiptBuilder { source, items, lacks_items: !unavailable.is_empty() };
     let mut say = |field: &str, reason: &str| {
         unavailable.push(Unavailable { field: field.to_owned(), reason: reason.to_owned() });
     };
@@ -154,42 +154,42 @@ fn referenced<'a>(
     Ok(found)
 }
 
-struct Building<'a> {
-    source: &'a Source<'a>,
+struct ReceiptBuilder<'a> {
+    source: &'a ReceiptInput<'a>,
     items: Vec<&'a ItemRecord>,
     /// Whether the turn names items that are not there.
     lacks_items: bool,
 }
 
 /// Takes the name of a field that is null, and why it is.
-type Say<'a> = &'a mut dyn FnMut(&str, &str);
+type MarkUnavailable<'a> = &'a mut dyn FnMut(&str, &str);
 
-impl Building<'_> {
+impl ReceiptBuilder<'_> {
     /// Tells whether the source can tell of something at all; `None` where that is not known.
     fn carries(&self, what: &str) -> Option<bool> {
         match self.source.origin {
-            Origin::Session => {
+            RecordOrigin::Session => {
                 let told = self.source.facts.channels.iter().filter_map(|channel| channel.carries(what));
                 told.reduce(|known, other| known || other)
             }
-            Origin::Directory => Some(true),
+            RecordOrigin::Directory => Some(true),
         }
     }
 
     /// Tells whether thoughts can be told of: these are those of the turn's own run.
     fn carries_thoughts(&self) -> Option<bool> {
         match self.source.origin {
-            Origin::Session => self.source.facts.channels.first()?.carries("thinking"),
-            Origin::Directory => Some(true),
+            RecordOrigin::Session => self.source.facts.channels.first()?.carries("thinking"),
+            RecordOrigin::Directory => Some(true),
         }
     }
 
-    fn thread(&self, say: Say<'_>) -> ReceiptThread {
-        let Source { thread, turn, origin, .. } = self.source;
+    fn thread(&self, say: MarkUnavailable<'_>) -> ReceiptThread {
+        let ReceiptInput { thread, turn, origin, .. } = self.source;
         let flags = Flags::of(&turn.settings);
         // What a run's thread says is what was in force last, and perhaps not during this turn.
-        let of_thread = |value: &Option<String>| value.clone().filter(|_| *origin == Origin::Directory);
-        let flag = |value: Option<bool>| value.filter(|_| *origin == Origin::Directory);
+        let of_thread = |value: &Option<String>| value.clone().filter(|_| *origin == RecordOrigin::Directory);
+        let flag = |value: Option<bool>| value.filter(|_| *origin == RecordOrigin::Directory);
         let found = ReceiptThread {
             id: thread.id.clone(),
             model: turn.settings.model.clone().or_else(|| of_thread(&thread.model)),
@@ -211,7 +211,7 @@ impl Building<'_> {
         found
     }
 
-    fn turn(&self, say: Say<'_>) -> ReceiptTurn {
+    fn turn(&self, say: MarkUnavailable<'_>) -> ReceiptTurn {
         let turn = self.source.turn;
         let is_open = turn.ended_at.is_none();
         let end = if is_open { "no end of the turn is on record" } else { "the record has no such time" };
@@ -273,7 +273,7 @@ impl Building<'_> {
         tools
     }
 
-    fn usage(&self, say: Say<'_>) -> UsageEvidence {
+    fn usage(&self, say: MarkUnavailable<'_>) -> UsageEvidence {
         let turn = self.source.turn;
         match &turn.usage {
             None => say("usage_evidence.usage", "the record has no usage of the turn"),
@@ -292,15 +292,15 @@ impl Building<'_> {
         }
     }
 
-    fn lineage(&self, say: Say<'_>) -> EventLineage {
+    fn lineage(&self, say: MarkUnavailable<'_>) -> EventLineage {
         let seqs = &self.source.facts.seqs;
         let (first_seq, last_seq) = (seqs.iter().min().copied(), seqs.iter().max().copied());
         let missing_event_ranges = match &self.source.missing {
-            Missing::Unknown(reason) => {
+            MissingEvents::Unknown(reason) => {
                 say("source_event_lineage.missing_event_ranges", reason);
                 None
             }
-            Missing::Known(ranges) => {
+            MissingEvents::Known(ranges) => {
                 Some(ranges.iter().filter(|range| self.is_inside(range)).cloned().collect())
             }
         };
@@ -332,18 +332,18 @@ impl Building<'_> {
     /// Tells whether a zero is known: a source that carries it has the whole turn, without a gap.
     fn is_zero_known(&self, what: &str) -> bool {
         match (self.source.origin, &self.source.missing) {
-            (Origin::Session, _) => {
+            (RecordOrigin::Session, _) => {
                 let mut channels = self.source.facts.channels.iter();
                 channels.any(|channel| channel.is_whole && channel.carries(what) == Some(true))
             }
-            (Origin::Directory, Missing::Unknown(_)) => false,
-            (Origin::Directory, Missing::Known(ranges)) => {
+            (RecordOrigin::Directory, MissingEvents::Unknown(_)) => false,
+            (RecordOrigin::Directory, MissingEvents::Known(ranges)) => {
                 !self.lacks_items && !ranges.iter().any(|range| self.is_inside(range))
             }
         }
     }
 
-    fn side_effects(&self, say: Say<'_>) -> SideEffects {
+    fn side_effects(&self, say: MarkUnavailable<'_>) -> SideEffects {
         let facts = &self.source.facts;
         let Approvals { required, allowed, denied } = facts.approvals;
         let mut known = |count: Option<u64>, field: &str, what: &str, open: u64| {

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_difference_is_named_with_both_sides() {
+    fn first_difference_has_both_values() {
         const FOUND: &str = r#"{"z":1,"b":{"c":[1,2],"d":null,"e":1e400},"s":"\ud800"}"#;
         let check = |said: &str, want: Option<(&str, Option<&str>, Option<&str>)>| {
             let difference = first_difference(said, FOUND).unwrap();

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use steno_model::receipt::{Integrity, LineProof};
 use steno_model::{Envelope, RunId};
 
-use super::merkle::{Hash, Tree, is_included, leaf_hash};
+use super::merkle::{Hash, MerkleTree, is_included, leaf_hash};
 
 /// Gathers the lines of a run, all of them and in order.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Prover {
     #[must_use]
     pub fn prove(self, run: RunId, seqs: &[u64]) -> Integrity {
         let tree_size = self.leaves.len() as u64;
-        let tree = Tree::new(self.leaves);
+        let tree = MerkleTree::new(self.leaves);
         let proof = |seq: &u64| {
             let leaf = usize::try_from(seq.checked_sub(1)?).ok()?;
             let audit_path = tree.audit_path(leaf).iter().map(|hash| HEXLOWER.encode(hash)).collect();
@@ -53,17 +53,17 @@ pub enum IntegrityError {
         line: usize,
     },
     /// A line that the receipt is made of was not shown.
-    NotShown {
+    MissingLine {
         /// The run and its number there: `RUN:SEQ`.
         event: String,
     },
     /// A line was shown that the receipt is not made of.
-    NotNamed {
+    UnexpectedLine {
         /// The run and its number there: `RUN:SEQ`.
         event: String,
     },
     /// A line has another hash than the receipt says.
-    OtherHash {
+    WrongHash {
         /// The run and its number there: `RUN:SEQ`.
         event: String,
     },
@@ -78,11 +78,11 @@ impl std::fmt::Display for IntegrityError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotOfRun { line } => write!(out, "line {line} is no event of the receipt's run"),
-            Self::NotShown { event } => write!(out, "the line of event {event} is missing"),
-            Self::NotNamed { event } => {
+            Self::MissingLine { event } => write!(out, "the line of event {event} is missing"),
+            Self::UnexpectedLine { event } => {
                 write!(out, "the receipt is not made of event {event}, or it is there twice")
             }
-            Self::OtherHash { event } => {
+            Self::WrongHash { event } => {
                 write!(out, "the line of event {event} is not the one that the receipt names")
             }
             Self::NotInTree { event } => {
@@ -107,7 +107,7 @@ pub fn check_lines(trees: &[Integrity], lines: &[&[u8]]) -> Result<(), Integrity
         let tree = trees.iter().find(|tree| tree.run_id == run).ok_or(not_of_run)?;
         let seq = envelope.seq.get();
         if shown.insert((&tree.run_id, seq), line).is_some() {
-            return Err(IntegrityError::NotNamed { event: format!("{run}:{seq}") });
+            return Err(IntegrityError::UnexpectedLine { event: format!("{run}:{seq}") });
         }
     }
     for tree in trees {
@@ -115,9 +115,9 @@ pub fn check_lines(trees: &[Integrity], lines: &[&[u8]]) -> Result<(), Integrity
         for LineProof { seq, sha256, audit_path } in &tree.lines {
             let event = || format!("{}:{seq}", tree.run_id);
             let line = shown.remove(&(tree.run_id.as_str(), *seq));
-            let line = line.ok_or_else(|| IntegrityError::NotShown { event: event() })?;
+            let line = line.ok_or_else(|| IntegrityError::MissingLine { event: event() })?;
             if HEXLOWER.encode(&Sha256::digest(line)) != *sha256 {
-                return Err(IntegrityError::OtherHash { event: event() });
+                return Err(IntegrityError::WrongHash { event: event() });
             }
             let path: Option<Vec<Hash>> = audit_path.iter().map(|hash| unhex(hash)).collect();
             let is_in = root.zip(path).is_some_and(|(root, path)| {
@@ -130,7 +130,7 @@ pub fn check_lines(trees: &[Integrity], lines: &[&[u8]]) -> Result<(), Integrity
     }
     match shown.into_keys().min_by_key(|(_, seq)| *seq) {
         None => Ok(()),
-        Some((run, seq)) => Err(IntegrityError::NotNamed { event: format!("{run}:{seq}") }),
+        Some((run, seq)) => Err(IntegrityError::UnexpectedLine { event: format!("{run}:{seq}") }),
     }
 }
 

@@ -16,11 +16,11 @@ fn node_hash(left: &Hash, right: &Hash) -> Hash {
 }
 
 /// A tree, level by level: the leaves first, the root last. A node without a neighbour goes up as it is.
-pub struct Tree {
+pub struct MerkleTree {
     levels: Vec<Vec<Hash>>,
 }
 
-impl Tree {
+impl MerkleTree {
     /// Makes the tree over leaves.
     #[must_use]
     pub fn new(leaves: Vec<Hash>) -> Self {
@@ -99,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_those_of_the_rfc_and_paths_lead_there_and_nowhere_else() {
+    fn roots_and_paths_match_the_rfc() {
         for count in 0..40_u32 {
             let leaves = leaves(count);
-            let tree = Tree::new(leaves.clone());
+            let tree = MerkleTree::new(leaves.clone());
             assert_eq!(tree.root(), defined(&leaves), "{count}");
             for (at, leaf) in leaves.iter().enumerate() {
                 let path = tree.audit_path(at);
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn known_roots() {
+    fn roots_match_reference_vectors() {
         // Of RFC 6962's reference vectors: no leaf, and one empty leaf.
         assert_eq!(
-            HEXLOWER.encode(&Tree::new(Vec::new()).root()),
+            HEXLOWER.encode(&MerkleTree::new(Vec::new()).root()),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
         assert_eq!(
-            HEXLOWER.encode(&Tree::new(vec![leaf_hash(b"")]).root()),
+            HEXLOWER.encode(&MerkleTree::new(vec![leaf_hash(b"")]).root()),
             "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
         );
     }

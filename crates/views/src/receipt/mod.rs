@@ -13,7 +13,7 @@ mod pretty;
 mod text;
 
 pub use approvals::Approvals;
-pub use build::{Mismatch, Missing, Origin, Source, build};
+pub use build::{Mismatch, MissingEvents, ReceiptInput, RecordOrigin, build};
 pub use compare::{Difference, first_difference};
 pub use facts::{Channel, TurnFacts};
 pub use integrity::{IntegrityError, Prover, check_lines};

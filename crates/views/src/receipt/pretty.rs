@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 pub(super) fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0;
-    let mut tokens = Tokens(json).peekable();
+    let mut tokens = JsonTokens(json).peekable();
     while let Some(token) = tokens.next() {
         match token {
             "{" | "[" => {
@@ -36,7 +36,7 @@ pub(super) fn pretty(json: &str) -> String {
 
 /// Returns JSON without the white space between its tokens.
 pub(super) fn compact(json: &str) -> String {
-    Tokens(json).collect()
+    JsonTokens(json).collect()
 }
 
 fn break_line(out: &mut String, depth: usize) {
@@ -44,9 +44,9 @@ fn break_line(out: &mut String, depth: usize) {
 }
 
 /// The tokens of valid JSON.
-struct Tokens<'a>(&'a str);
+struct JsonTokens<'a>(&'a str);
 
-impl<'a> Iterator for Tokens<'a> {
+impl<'a> Iterator for JsonTokens<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_layout_is_that_of_serde_json_and_tokens_stay() {
+    fn layout_matches_serde_json() {
         for json in [
             "{}",
             "[]",

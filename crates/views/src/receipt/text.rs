@@ -136,15 +136,15 @@ fn flag(value: Option<bool>) -> &'static str {
 }
 
 /// A count in words, if it is known, and what was to be counted.
-type Counted = (Option<String>, String);
+type CountText = (Option<String>, String);
 
-fn counted(number: Option<u64>, noun: &str) -> Counted {
+fn counted(number: Option<u64>, noun: &str) -> CountText {
     (number.map(|number| count(number, noun)), format!("{noun}s"))
 }
 
 /// Returns counts beside each other. One that is not known keeps its name, and where none is known, that is all there is to
 /// say.
-fn list(counts: [Counted; 3]) -> String {
+fn list(counts: [CountText; 3]) -> String {
     if counts.iter().all(|(known, _)| known.is_none()) {
         return UNKNOWN.to_owned();
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_agree_with_their_nouns_and_unknown_ones_can_be_read() {
+    fn counts_have_nouns_and_unknown_ones_say_so() {
         check([Some(1), Some(1), Some(1)], "1 command, 1 file change, 1 sandbox denial");
         check([Some(0), Some(2), Some(1)], "0 commands, 2 file changes, 1 sandbox denial");
         check([Some(1), Some(0), None], "1 command, 0 file changes, sandbox denials unavailable");

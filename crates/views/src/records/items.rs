@@ -8,8 +8,8 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::records::{ItemKind, ItemRecord, RecordStatus};
 use steno_model::{Timestamp, Word};
 use steno_session::{
-    At, Block, Call, Effect, Fact, Message, Outcome, PayloadFields, RunNumber, Session, Speaker, State,
-    TurnId,
+    Block, Call, Effect, EventPosition, Fact, Message, Outcome, PayloadFields, RunNumber, Session, Speaker,
+    State, TurnId,
 };
 
 /// How many characters a summary has at most.
@@ -41,27 +41,27 @@ pub(super) fn all(session: &Session, wanted: &[bool]) -> Vec<(TurnId, ItemRecord
 }
 
 /// An item, and where it was first told.
-struct Placed {
+struct ItemEntry {
     turn: TurnId,
-    at: At,
+    at: EventPosition,
     record: ItemRecord,
 }
 
-fn prompt(message: &Message) -> Option<Placed> {
+fn prompt(message: &Message) -> Option<ItemEntry> {
     let texts = message.blocks.iter().filter_map(|block| text_of(block, "text"));
     let said = texts.collect::<Vec<_>>().join(" ");
     let summary = Some(shortened(&said));
     let new = new_item(message.at, 0, ItemKind::UserMessage, &message.time);
-    Some(Placed { turn: message.turn?, at: message.at, record: ItemRecord { summary, ..new } })
+    Some(ItemEntry { turn: message.turn?, at: message.at, record: ItemRecord { summary, ..new } })
 }
 
-fn words(message: &Message, items: &mut Vec<Placed>) {
+fn words(message: &Message, items: &mut Vec<ItemEntry>) {
     for (number, block) in message.blocks.iter().enumerate() {
         items.extend(of_block(message, number, block));
     }
 }
 
-fn of_block(message: &Message, number: usize, block: &Block) -> Option<Placed> {
+fn of_block(message: &Message, number: usize, block: &Block) -> Option<ItemEntry> {
     let Block::Recorded(recorded) = block else { return None };
     let turn = message.turn?;
     let fields = PayloadFields::parse(recorded.as_str());
@@ -82,11 +82,11 @@ fn of_block(message: &Message, number: usize, block: &Block) -> Option<Placed> {
         }
         _ => return None,
     };
-    Some(Placed { turn, at: message.at, record })
+    Some(ItemEntry { turn, at: message.at, record })
 }
 
 /// Makes the item of a call; `of_message` counts those that only a message tells of, by their event.
-fn of_call(call: &Call, of_message: &mut HashMap<At, u64>) -> Option<Placed> {
+fn of_call(call: &Call, of_message: &mut HashMap<EventPosition, u64>) -> Option<ItemEntry> {
     let kind = match call.effect() {
         Effect::Command => ItemKind::CommandExecution,
         Effect::Change => ItemKind::FileChange,
@@ -129,10 +129,10 @@ fn of_call(call: &Call, of_message: &mut HashMap<At, u64>) -> Option<Placed> {
         ended_at: ended.map(time_of),
         ..new
     };
-    Some(Placed { turn: call.turn?, at: call.at, record })
+    Some(ItemEntry { turn: call.turn?, at: call.at, record })
 }
 
-fn of_fact(fact: &Fact) -> Option<Placed> {
+fn of_fact(fact: &Fact) -> Option<ItemEntry> {
     let is = |kind: &str| fact.kind.as_ref().is_some_and(|found| found.is(kind));
     if fact.state == State::Open {
         return None;
@@ -146,10 +146,10 @@ fn of_fact(fact: &Fact) -> Option<Placed> {
         }
         () => return None,
     };
-    Some(Placed { turn: fact.turn?, at: fact.at, record })
+    Some(ItemEntry { turn: fact.turn?, at: fact.at, record })
 }
 
-fn new_item(at: At, number: usize, kind: ItemKind, time: &Timestamp) -> ItemRecord {
+fn new_item(at: EventPosition, number: usize, kind: ItemKind, time: &Timestamp) -> ItemRecord {
     let seq = at.seq;
     // The numbers of events are those of one run.
     let of_run = match at.run {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_is_one_line_of_280_characters() {
+    fn summary_is_one_line_of_280_characters() {
         assert_eq!(shortened("  one\n\ttwo  "), "one two");
         let full = "é".repeat(SUMMARY_CHARS_MAX);
         assert_eq!(shortened(&full), full);

@@ -8,12 +8,12 @@ mod settings;
 
 use steno_model::records::{ItemKind, ItemRecord, RecordStatus, ThreadRecord, TurnRecord};
 use steno_model::{Timestamp, Word};
-use steno_session::{At, PayloadFields, RunHead, RunNumber, Session, Turn, TurnId, TurnStatus};
+use steno_session::{EventPosition, PayloadFields, RunHead, RunNumber, Session, Turn, TurnId, TurnStatus};
 
 pub use settings::Flags;
 
 /// All records of a session.
-pub struct Records {
+pub struct SessionRecords {
     /// The session.
     pub thread: ThreadRecord,
     /// Its turns, in order.
@@ -24,7 +24,7 @@ pub struct Records {
     pub session: Session,
 }
 
-impl Records {
+impl SessionRecords {
     /// Makes the records of a session.
     #[must_use]
     pub fn of(session: Session) -> Self {
@@ -67,19 +67,19 @@ impl Records {
     /// tell of the same calls; the first one of each run; the beginnings of the runs that have it, up to its last event
     /// there; and those of turns whose paths tell which turn it is.
     #[must_use]
-    pub fn lines_of(&self, turn: &Turn) -> Vec<At> {
+    pub fn lines_of(&self, turn: &Turn) -> Vec<EventPosition> {
         let in_turn = || turn.events.iter().chain(&turn.left_out).copied();
-        let mut lines: Vec<At> = in_turn().chain(turn.others.iter().copied()).collect();
+        let mut lines: Vec<EventPosition> = in_turn().chain(turn.others.iter().copied()).collect();
         for (number, head) in self.session.runs.iter().enumerate() {
             let run = RunNumber(number);
-            lines.extend(head.seq_first.map(|seq| At { run, seq }));
+            lines.extend(head.seq_first.map(|seq| EventPosition { run, seq }));
             let Some(last) = in_turn().filter(|at| at.run == run).max() else { continue };
-            let begun = head.beginnings.iter().map(|(seq, _)| At { run, seq: *seq });
+            let begun = head.beginnings.iter().map(|(seq, _)| EventPosition { run, seq: *seq });
             lines.extend(begun.filter(|at| *at <= last));
         }
         let path = |turn: &Turn| self.session.steps[turn.step.0].path.to_text().into_owned();
         let own = path(turn);
-        let last_in = |lines: &[At], run| lines.iter().filter(|at| at.run == run).max().copied();
+        let last_in = |lines: &[EventPosition], run| lines.iter().filter(|at| at.run == run).max().copied();
         for other in &self.session.turns {
             let is_before = last_in(&lines, other.at.run).is_some_and(|last| other.at <= last);
             let other_path = path(other);
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_those_of_the_digits() {
+    fn durations_use_truncated_milliseconds() {
         for (start, end, want) in [
             ("2026-06-02T09:00:00.9999Z", "2026-06-02T09:00:01Z", Some(1)),
             ("1969-12-31T23:59:59.9995Z", "1970-01-01T00:00:00Z", Some(1)),

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_follow_from_words_that_are_known_and_from_nothing_else() {
+    fn flags_follow_from_known_words_only() {
         check("{}", None, None);
         check(r#"{"permission_mode":"bypassPermissions"}"#, Some(true), None);
         check(r#"{"permission_mode":"acceptEdits"}"#, Some(false), None);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use steno_model::CallId;
 use steno_model::json::{JsonString, RawJson};
 use steno_session::{
-    At, Block, Call, Message, Outcome, PayloadFields, Session, Speaker, Step as SessionStep,
+    Block, Call, EventPosition, Message, Outcome, PayloadFields, Session, Speaker, Step as SessionStep,
     StepId as SessionStepId, TurnStatus,
 };
 
@@ -68,8 +68,8 @@ impl RunTree {
             let counts = self.counts_at(place);
             counts.results += u64::from(call.is_answered);
             match ending(call) {
-                Some(Ending::Failed) => counts.failed += 1,
-                Some(Ending::Denied) => counts.denied += 1,
+                Some(BadOutcome::Failed) => counts.failed += 1,
+                Some(BadOutcome::Denied) => counts.denied += 1,
                 None => {}
             }
         }
@@ -77,15 +77,15 @@ impl RunTree {
 }
 
 /// How a call ended, as far as that is bad.
-enum Ending {
+enum BadOutcome {
     Failed,
     Denied,
 }
 
-fn ending(call: &Call) -> Option<Ending> {
+fn ending(call: &Call) -> Option<BadOutcome> {
     match call.outcome() {
-        Outcome::Denied => Some(Ending::Denied),
-        Outcome::Failed | Outcome::Interrupted => Some(Ending::Failed),
+        Outcome::Denied => Some(BadOutcome::Denied),
+        Outcome::Failed | Outcome::Interrupted => Some(BadOutcome::Failed),
         Outcome::Open | Outcome::Ok | Outcome::Unknown => None,
     }
 }
@@ -107,7 +107,7 @@ fn shown(session: &Session, step: &SessionStep, tools: &HashMap<String, &JsonStr
     let is_approval = step.kind.as_ref().is_some_and(|kind| kind.is("approval"));
     let call = step.tool_call_id.as_ref().filter(|_| is_approval);
     let turn = step.turn.map(|turn| &session.turns[turn.0]);
-    let event = |at: At| EventRef { run: session.run_of(at), seq: at.seq };
+    let event = |at: EventPosition| EventRef { run: session.run_of(at), seq: at.seq };
     let mut shown = Step {
         parent: step.parent.map(|id| StepId(id.0)),
         children: step.children.iter().map(|id| StepId(id.0)).collect(),

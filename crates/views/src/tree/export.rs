@@ -9,7 +9,7 @@ use steno_model::json::JsonString;
 use steno_model::{CallId, RunId, Seq};
 
 use super::walk::{Node, Visit, Walk};
-use super::{Child, Join, Joined, RunTree, Step};
+use super::{Child, Forest, JoinKind, RunTree, Step};
 use crate::State;
 use crate::wire::Verbatim;
 
@@ -24,17 +24,17 @@ const LEVELS_NESTED_MAX: usize = 60;
 /// The types of this file say which fields there are. JSON nests no deeper than a line of a transcript, however
 /// deep the tree is.
 #[must_use]
-pub fn export(joined: &Joined) -> impl Serialize {
+pub fn export(joined: &Forest) -> impl Serialize {
     exports(joined).into_iter().next()
 }
 
 /// Returns each tree of [`join_all()`](super::join_all) as [`export()`] does one.
 #[must_use]
-pub fn export_all(joined: &Joined) -> Vec<impl Serialize> {
+pub fn export_all(joined: &Forest) -> Vec<impl Serialize> {
     exports(joined)
 }
 
-fn exports(joined: &Joined) -> Vec<NodeExport<'_>> {
+fn exports(joined: &Forest) -> Vec<NodeExport<'_>> {
     let (mut done, mut open) = (Vec::new(), Vec::new());
     for visit in Walk::new(joined) {
         // Before a root only the last root is open, and that stays whole.
@@ -63,7 +63,7 @@ enum NodeExport<'a> {
 
 /// What a node stands below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-struct Below {
+struct ParentRef {
     /// The node of that run.
     run_id: RunId,
     /// The run that has the first event of the step; null at run level.
@@ -80,9 +80,9 @@ struct RunExport<'a> {
     /// 0 for the root.
     depth: usize,
     /// What it stands below; null for the root.
-    below: Option<Below>,
+    below: Option<ParentRef>,
     /// How it came there; null for the root.
-    join: Option<Join>,
+    join: Option<JoinKind>,
     /// The run.
     run_id: RunId,
     /// The run that called it, as its own events say.
@@ -159,7 +159,7 @@ struct StepExport<'a> {
     /// How far it is from the root.
     depth: usize,
     /// What it stands below.
-    below: Below,
+    below: ParentRef,
     /// Its path.
     path: Verbatim<'a>,
     /// Its name.
@@ -219,9 +219,9 @@ struct AbsentExport<'a> {
     /// How far it is from the root.
     depth: usize,
     /// What it stands below; null for a root that is missing.
-    below: Option<Below>,
+    below: Option<ParentRef>,
     /// `missing`, `cycle` or `elsewhere`.
-    join: Join,
+    join: JoinKind,
     /// The run.
     run_id: RunId,
     /// Always empty: what is known of the run stands at its own place.
@@ -239,21 +239,21 @@ fn close_to(open: &mut Vec<NodeExport<'_>>, len: usize) {
 }
 
 impl<'a> NodeExport<'a> {
-    fn new(joined: &'a Joined, visit: Visit<'a>) -> Self {
+    fn new(joined: &'a Forest, visit: Visit<'a>) -> Self {
         let depth = visit.depth;
         match visit.node {
             Node::Run { run, below } => Self::Run(Box::new(RunExport {
                 join: below.map(|child| child.join),
-                below: below.map(|child| Below::of_child(joined, &child)),
+                below: below.map(|child| ParentRef::of_child(joined, &child)),
                 depth,
                 ..RunExport::of(run)
             })),
             Node::Step { run, id: _, step } => {
-                let below = Below::new(run.run_id, step.parent.and_then(|parent| run.step(parent)));
+                let below = ParentRef::new(run.run_id, step.parent.and_then(|parent| run.step(parent)));
                 Self::Step(Box::new(StepExport::of(step, below, depth)))
             }
             Node::Absent { run_id, join, below } => {
-                let below = below.map(|child| Below::of_child(joined, &child));
+                let below = below.map(|child| ParentRef::of_child(joined, &child));
                 let children = Vec::new();
                 Self::Absent(Box::new(AbsentExport { node: "absent", depth, below, join, run_id, children }))
             }
@@ -269,8 +269,8 @@ impl<'a> NodeExport<'a> {
     }
 }
 
-impl Below {
-    fn of_child(joined: &Joined, child: &Child) -> Self {
+impl ParentRef {
+    fn of_child(joined: &Forest, child: &Child) -> Self {
         Self::new(child.parent, child.step.and_then(|step| joined.run(child.parent)?.step(step)))
     }
 
@@ -326,7 +326,7 @@ fn unknown_blocks(counts: &BTreeMap<JsonString, u64>) -> Vec<UnknownBlockExport<
 }
 
 impl<'a> StepExport<'a> {
-    fn of(step: &'a Step, below: Below, depth: usize) -> Self {
+    fn of(step: &'a Step, below: ParentRef, depth: usize) -> Self {
         Self {
             node: "step",
             depth,

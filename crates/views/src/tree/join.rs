@@ -12,7 +12,7 @@ use crate::{ParentReport, State};
 /// How a run came to its place below another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Join {
+pub enum JoinKind {
     /// The parent's events name it; it is nested here.
     Linked,
     /// Only its own events name the parent; it is nested here.
@@ -35,7 +35,7 @@ pub struct Child {
     /// The step of the parent that it stands below; `None` at run level.
     pub step: Option<StepId>,
     /// How it came there.
-    pub join: Join,
+    pub join: JoinKind,
 }
 
 impl Child {
@@ -43,22 +43,22 @@ impl Child {
     #[must_use]
     pub fn is_nested(&self) -> bool {
         match self.join {
-            Join::Linked | Join::Unlinked => true,
-            Join::Missing | Join::Cycle | Join::Elsewhere => false,
+            JoinKind::Linked | JoinKind::Unlinked => true,
+            JoinKind::Missing | JoinKind::Cycle | JoinKind::Elsewhere => false,
         }
     }
 }
 
 /// Several runs as one tree, or as several. Every run that can be reached from a root is nested exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Joined {
+pub struct Forest {
     roots: Vec<RunId>,
     runs: BTreeMap<RunId, RunTree>,
     children: BTreeMap<(RunId, Option<StepId>), Vec<Child>>,
     outside: Vec<RunId>,
 }
 
-impl Joined {
+impl Forest {
     /// Returns the runs at the top; the one given to [`join()`] may be missing from the runs.
     #[must_use]
     pub fn roots(&self) -> &[RunId] {
@@ -124,9 +124,9 @@ impl Joined {
 ///
 /// A run goes below the step that links it; one that several runs link goes to the run that it calls its parent
 /// itself, else to the first. One that names its parent and is linked nowhere in it goes below that run as
-/// [`Join::Unlinked`].
+/// [`JoinKind::Unlinked`].
 #[must_use]
-pub fn join(root: RunId, runs: BTreeMap<RunId, RunTree>) -> Joined {
+pub fn join(root: RunId, runs: BTreeMap<RunId, RunTree>) -> Forest {
     let mut joiner = Joiner::new(&runs);
     joiner.place_below(&[root]);
     let placed = joiner.finish();
@@ -137,7 +137,7 @@ pub fn join(root: RunId, runs: BTreeMap<RunId, RunTree>) -> Joined {
 ///
 /// At the top are the runs whose parent is not among them, and of runs that are each other's parents the oldest.
 #[must_use]
-pub fn join_all(runs: BTreeMap<RunId, RunTree>) -> Joined {
+pub fn join_all(runs: BTreeMap<RunId, RunTree>) -> Forest {
     let mut by_age: Vec<RunId> = runs.keys().copied().collect();
     by_age.sort_by_key(|run_id| age(&runs, *run_id));
     let below: BTreeSet<RunId> = runs.values().flat_map(|run| children_of(run, &runs)).collect();
@@ -181,16 +181,16 @@ struct Joiner<'a> {
 }
 
 /// What a [`Joiner`] has found out, without the runs.
-struct Placed {
+struct Placement {
     roots: Vec<RunId>,
     children: BTreeMap<(RunId, Option<StepId>), Vec<Child>>,
     outside: Vec<RunId>,
 }
 
-impl Placed {
-    fn of(self, runs: BTreeMap<RunId, RunTree>) -> Joined {
+impl Placement {
+    fn of(self, runs: BTreeMap<RunId, RunTree>) -> Forest {
         let Self { roots, children, outside } = self;
-        Joined { roots, runs, children, outside }
+        Forest { roots, runs, children, outside }
     }
 }
 
@@ -226,13 +226,13 @@ impl<'a> Joiner<'a> {
         self.place_all();
     }
 
-    fn finish(self) -> Placed {
+    fn finish(self) -> Placement {
         let mut children: BTreeMap<_, Vec<Child>> = BTreeMap::new();
         for child in self.children {
             children.entry((child.parent, child.step)).or_default().push(child);
         }
         let outside = self.runs.keys().filter(|run_id| !self.places.contains_key(run_id)).copied().collect();
-        Placed { roots: self.roots, children, outside }
+        Placement { roots: self.roots, children, outside }
     }
 
     fn place_all(&mut self) {
@@ -245,7 +245,7 @@ impl<'a> Joiner<'a> {
             let Some(index) = self.left.pop_front() else { return };
             let child = self.children[index];
             if !self.places.contains_key(&child.run_id) {
-                self.children[index].join = Join::Linked;
+                self.children[index].join = JoinKind::Linked;
                 self.place(child.run_id, child.parent);
             }
         }
@@ -255,12 +255,12 @@ impl<'a> Joiner<'a> {
         let runs = self.runs;
         let links = runs.get(&parent).map_or(&[][..], |run| &run.links);
         for link in links {
-            self.add(Child { run_id: link.run_id, parent, step: link.step, join: Join::Linked });
+            self.add(Child { run_id: link.run_id, parent, step: link.step, join: JoinKind::Linked });
         }
         let linked: BTreeSet<RunId> = links.iter().map(|link| link.run_id).collect();
         for run_id in self.claims.remove(&parent).unwrap_or_default() {
             if !linked.contains(&run_id) {
-                self.add(Child { run_id, parent, step: None, join: Join::Unlinked });
+                self.add(Child { run_id, parent, step: None, join: JoinKind::Unlinked });
             }
         }
     }
@@ -268,7 +268,7 @@ impl<'a> Joiner<'a> {
     /// Decides how `child` stands at its place, and nests it there when it can be.
     fn add(&mut self, mut child: Child) {
         let Some(run) = self.runs.get(&child.run_id) else {
-            child.join = Join::Missing;
+            child.join = JoinKind::Missing;
             self.children.push(child);
             return;
         };
@@ -277,9 +277,9 @@ impl<'a> Joiner<'a> {
             .is_some_and(|claimed| claimed != child.parent && self.runs.contains_key(&claimed));
         if self.places.contains_key(&child.run_id) {
             let around = self.is_around(child.run_id, child.parent);
-            child.join = if around { Join::Cycle } else { Join::Elsewhere };
+            child.join = if around { JoinKind::Cycle } else { JoinKind::Elsewhere };
         } else if claims_another {
-            child.join = Join::Elsewhere;
+            child.join = JoinKind::Elsewhere;
             self.left.push_back(self.children.len());
         } else {
             self.place(child.run_id, child.parent);

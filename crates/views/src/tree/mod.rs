@@ -19,9 +19,9 @@ use steno_model::{CallId, RunId, Timestamp};
 use crate::{EventRef, State};
 
 pub use export::{export, export_all};
-pub use join::{Child, Join, Joined, join, join_all};
+pub use join::{Child, Forest, JoinKind, join, join_all};
 pub use steno_session::StepPath;
-pub use text::{Look, Tone, text, toned_text};
+pub use text::{TreeStyle, TreeTone, styled_text, text};
 
 /// Names a step of one [`RunTree`]: steps are numbered in the order in which they appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

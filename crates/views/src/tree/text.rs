@@ -8,10 +8,10 @@ use steno_model::RunId;
 use steno_model::json::JsonString;
 
 use super::walk::{Node, Visit, Walk};
-use super::{Child, Counts, Join, Joined, RunTree, Step, StepPath};
-use crate::gist::reason;
+use super::{Child, Counts, Forest, JoinKind, RunTree, Step, StepPath};
+use crate::short_text::reason;
+use crate::text_format::{GROUPED_STEPS_MIN, columns_of, count, cut, is_minor, room, summarize_steps};
 use crate::visible::{Lines, visible};
-use crate::words::{STEPS_TOGETHER_MIN, columns_of, count, cut, is_quiet, room, steps_in_short};
 use crate::{ParentReport, State};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
@@ -29,7 +29,7 @@ const RUN_ID_CHARS_MIN: usize = 8;
 
 /// What a part of a line tells, for whoever gives it a colour. Without colours nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub enum TreeTone {
     /// What holds the rest together: drawn lines, ids, kinds.
     Frame,
     /// An end, and no error.
@@ -55,15 +55,15 @@ pub enum Tone {
 ///    └─ child run 1b2c3d4e… explore  open  5 events  2 messages
 /// ```
 #[must_use]
-pub fn text(joined: &Joined) -> String {
-    toned_text(joined, &Look::plain(&|_, words| words.to_owned()))
+pub fn text(joined: &Forest) -> String {
+    styled_text(joined, &TreeStyle::plain(&|_, words| words.to_owned()))
 }
 
-/// How a tree is to look.
+/// How a tree is to style.
 #[derive(Clone, Copy)]
-pub struct Look<'a> {
+pub struct TreeStyle<'a> {
     /// Gives a part of a line its colour.
-    pub paint: &'a dyn Fn(Tone, &str) -> String,
+    pub paint: &'a dyn Fn(TreeTone, &str) -> String,
     /// How wide lines are that are cut to fit; `None` for as wide as suits a file.
     pub width: Option<usize>,
     /// Whether system steps that follow each other are shown each.
@@ -72,28 +72,28 @@ pub struct Look<'a> {
     pub absent: &'a str,
 }
 
-impl<'a> Look<'a> {
+impl<'a> TreeStyle<'a> {
     /// Returns how [`text()`] shows a tree, but for the colours.
     #[must_use]
-    pub fn plain(paint: &'a dyn Fn(Tone, &str) -> String) -> Self {
+    pub fn plain(paint: &'a dyn Fn(TreeTone, &str) -> String) -> Self {
         Self { paint, width: None, has_every_step: false, absent: "missing" }
     }
 }
 
-/// Returns the same lines as [`text()`], as they are to look.
+/// Returns the same lines as [`text()`], as they are to style.
 #[must_use]
-pub fn toned_text(joined: &Joined, look: &Look<'_>) -> String {
-    let lines = LineWriter { id_chars: run_id_chars(joined), look, reported: joined.reported() };
+pub fn styled_text(joined: &Forest, style: &TreeStyle<'_>) -> String {
+    let lines = LineWriter { id_chars: run_id_chars(joined), style, reported: joined.reported() };
     let mut out = Outline { lines, text: String::new(), is_last: Vec::new() };
     // Steps of the system that may stand together with the next ones.
     let mut quiet: Vec<Visit<'_>> = Vec::new();
     for visit in Walk::new(joined) {
         let is_more = quiet.last().is_none_or(|last| last.depth == visit.depth);
-        let is_quiet = is_quiet_step(visit.node) && !look.has_every_step;
-        if !(is_quiet && is_more) {
+        let is_minor = is_quiet_step(visit.node) && !style.has_every_step;
+        if !(is_minor && is_more) {
             out.together(&std::mem::take(&mut quiet));
         }
-        if is_quiet {
+        if is_minor {
             quiet.push(visit);
         } else {
             let line = out.lines.line(visit.node);
@@ -118,7 +118,7 @@ impl Outline<'_> {
         self.is_last.push(visit.is_last);
         let indent = indent(&self.is_last);
         if !indent.is_empty() {
-            self.text.push_str(&(self.lines.look.paint)(Tone::Frame, &indent));
+            self.text.push_str(&(self.lines.style.paint)(TreeTone::Frame, &indent));
         }
         self.text.push_str(line);
         self.text.push('\n');
@@ -126,7 +126,7 @@ impl Outline<'_> {
 
     /// Adds steps of the system that stand together: one line where they are many.
     fn together(&mut self, steps: &[Visit<'_>]) {
-        let Some(last) = steps.last().filter(|_| steps.len() >= STEPS_TOGETHER_MIN) else {
+        let Some(last) = steps.last().filter(|_| steps.len() >= GROUPED_STEPS_MIN) else {
             for step in steps {
                 let line = self.lines.line(step.node);
                 self.add(step, &line);
@@ -138,8 +138,8 @@ impl Outline<'_> {
             Node::Run { .. } | Node::Absent { .. } => String::new(),
         });
         let used = last.depth * columns_of("└─ ");
-        let line = steps_in_short(names, room(self.lines.look.width, used, LINE_CHARS_MAX));
-        let line = (self.lines.look.paint)(Tone::Frame, &line);
+        let line = summarize_steps(names, room(self.lines.style.width, used, LINE_CHARS_MAX));
+        let line = (self.lines.style.paint)(TreeTone::Frame, &line);
         self.add(last, &line);
     }
 }
@@ -148,7 +148,7 @@ impl Outline<'_> {
 fn is_quiet_step(node: Node<'_>) -> bool {
     let Node::Step { step, .. } = node else { return false };
     step.kind.as_ref().is_some_and(|kind| kind.is("system"))
-        && step.name.as_ref().is_some_and(is_quiet)
+        && step.name.as_ref().is_some_and(is_minor)
         && step.state == State::Completed
         && step.children.is_empty()
         && step.child_run_id.is_none()
@@ -170,7 +170,7 @@ fn indent(is_last: &[bool]) -> String {
 /// Returns how many characters tell the runs of the tree apart.
 ///
 /// The ids of some agents begin with the time, so that those of one minute begin alike.
-fn run_id_chars(joined: &Joined) -> usize {
+fn run_id_chars(joined: &Forest) -> usize {
     let ids: Vec<String> = joined.runs().map(|run| run.run_id.to_string()).collect();
     let alike = |pair: &[String]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
     ids.windows(2).map(|pair| alike(pair) + 1).fold(RUN_ID_CHARS_MIN, usize::max)
@@ -179,7 +179,7 @@ fn run_id_chars(joined: &Joined) -> usize {
 /// Puts a line together: parts with two spaces between them, each in its tone.
 struct LineWriter<'a> {
     id_chars: usize,
-    look: &'a Look<'a>,
+    style: &'a TreeStyle<'a>,
     reported: BTreeMap<RunId, ParentReport>,
 }
 
@@ -191,9 +191,11 @@ impl LineWriter<'_> {
             Node::Absent { run_id, join, below } => {
                 let mut line = self.run_id(run_id, below);
                 let (tone, why) = match join {
-                    Join::Missing | Join::Linked | Join::Unlinked => (Tone::Failed, self.look.absent),
-                    Join::Cycle => (Tone::Odd, "cycle: it is one of the runs around this place"),
-                    Join::Elsewhere => (Tone::Frame, "shown elsewhere"),
+                    JoinKind::Missing | JoinKind::Linked | JoinKind::Unlinked => {
+                        (TreeTone::Failed, self.style.absent)
+                    }
+                    JoinKind::Cycle => (TreeTone::Odd, "cycle: it is one of the runs around this place"),
+                    JoinKind::Elsewhere => (TreeTone::Frame, "shown elsewhere"),
                 };
                 self.add(&mut line, tone, why);
                 line
@@ -203,7 +205,7 @@ impl LineWriter<'_> {
 
     fn run_id(&self, run_id: RunId, below: Option<Child>) -> String {
         let word = if below.is_some() { "child run" } else { "run" };
-        (self.look.paint)(Tone::Frame, &format!("{word} {}", self.short(run_id)))
+        (self.style.paint)(TreeTone::Frame, &format!("{word} {}", self.short(run_id)))
     }
 
     fn short(&self, run_id: RunId) -> String {
@@ -217,9 +219,10 @@ impl LineWriter<'_> {
     fn run(&self, run: &RunTree, below: Option<Child>) -> String {
         let mut line = match run.parent_run_id.filter(|_| below.is_none()) {
             // Its parent is not in the tree, and so is told by its whole id.
-            Some(parent) => {
-                (self.look.paint)(Tone::Frame, &format!("child run {} of {parent}", self.short(run.run_id)))
-            }
+            Some(parent) => (self.style.paint)(
+                TreeTone::Frame,
+                &format!("child run {} of {parent}", self.short(run.run_id)),
+            ),
             None => self.run_id(run.run_id, below),
         };
         if let Some(name) = run.name.as_ref().filter(|name| !name.is_empty()) {
@@ -227,16 +230,16 @@ impl LineWriter<'_> {
             line.push_str(&shown(name, NAME_CHARS_MAX));
         }
         if let Some(from) = run.forked_from {
-            self.add(&mut line, Tone::Frame, &format!("fork of {from}"));
+            self.add(&mut line, TreeTone::Frame, &format!("fork of {from}"));
         }
         let reported = self.reported.get(&run.run_id);
         let (state, error) =
             reported.map_or((run.state, run.error.as_ref()), |by| (by.state, by.error.as_ref()));
         let word = if reported.is_some() { " (reported by parent)" } else { "" };
         match state {
-            State::Open => self.add(&mut line, Tone::Open, "open"),
-            State::Completed => self.add(&mut line, Tone::Completed, &format!("completed{word}")),
-            State::Failed => self.add(&mut line, Tone::Failed, &format!("{}{word}", self.failed(error))),
+            State::Open => self.add(&mut line, TreeTone::Open, "open"),
+            State::Completed => self.add(&mut line, TreeTone::Completed, &format!("completed{word}")),
+            State::Failed => self.add(&mut line, TreeTone::Failed, &format!("{}{word}", self.failed(error))),
         }
         add_plain(&mut line, &count(run.events, "event"));
         if let Some(counts) = counts(run.counts) {
@@ -251,11 +254,11 @@ impl LineWriter<'_> {
         ];
         for (number, noun, what) in odd {
             if number > 0 {
-                self.add(&mut line, Tone::Odd, &format!("{} {what}", count(number, noun)));
+                self.add(&mut line, TreeTone::Odd, &format!("{} {what}", count(number, noun)));
             }
         }
-        if below.is_some_and(|child| child.join == Join::Unlinked) {
-            self.add(&mut line, Tone::Odd, "unlinked");
+        if below.is_some_and(|child| child.join == JoinKind::Unlinked) {
+            self.add(&mut line, TreeTone::Odd, "unlinked");
         }
         line
     }
@@ -264,7 +267,10 @@ impl LineWriter<'_> {
         let mut line = label(step);
         if let Some(kind) = step.kind.as_ref().filter(|kind| !kind.is_empty()) {
             line.push(' ');
-            line.push_str(&(self.look.paint)(Tone::Frame, &format!("· {}", shown(kind, NAME_CHARS_MAX))));
+            line.push_str(&(self.style.paint)(
+                TreeTone::Frame,
+                &format!("· {}", shown(kind, NAME_CHARS_MAX)),
+            ));
         }
         if let Some(iteration) = iteration(step) {
             add_plain(&mut line, &iteration);
@@ -276,14 +282,14 @@ impl LineWriter<'_> {
             add_plain(&mut line, &counts);
         }
         if let Some(decision) = &step.decision {
-            let tone = if decision.is("denied") { Tone::Failed } else { Tone::Frame };
+            let tone = if decision.is("denied") { TreeTone::Failed } else { TreeTone::Frame };
             self.add(&mut line, tone, &shown(decision, NAME_CHARS_MAX));
         }
         match step.state {
-            State::Open => self.add(&mut line, Tone::Open, "open"),
+            State::Open => self.add(&mut line, TreeTone::Open, "open"),
             State::Completed => {}
-            State::Failed if step.is_interrupted => self.add(&mut line, Tone::Failed, "interrupted"),
-            State::Failed => self.add(&mut line, Tone::Failed, &self.failed(step.error.as_ref())),
+            State::Failed if step.is_interrupted => self.add(&mut line, TreeTone::Failed, "interrupted"),
+            State::Failed => self.add(&mut line, TreeTone::Failed, &self.failed(step.error.as_ref())),
         }
         line
     }
@@ -291,15 +297,15 @@ impl LineWriter<'_> {
     fn failed(&self, error: Option<&JsonString>) -> String {
         match error {
             Some(error) => {
-                let chars_max = room(self.look.width, BEFORE_REASON_CHARS, LINE_CHARS_MAX);
+                let chars_max = room(self.style.width, BEFORE_REASON_CHARS, LINE_CHARS_MAX);
                 format!("failed: {}", visible(&cut(&reason(error), chars_max), Lines::Escape))
             }
             None => "failed".to_owned(),
         }
     }
 
-    fn add(&self, line: &mut String, tone: Tone, words: &str) {
-        add_plain(line, &(self.look.paint)(tone, words));
+    fn add(&self, line: &mut String, tone: TreeTone, words: &str) {
+        add_plain(line, &(self.style.paint)(tone, words));
     }
 }
 

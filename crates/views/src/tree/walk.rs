@@ -2,7 +2,7 @@
 
 use steno_model::RunId;
 
-use super::{Child, Join, Joined, RunTree, Step, StepId};
+use super::{Child, Forest, JoinKind, RunTree, Step, StepId};
 
 /// A node of a joined tree.
 #[derive(Clone, Copy)]
@@ -12,7 +12,7 @@ pub(super) enum Node<'a> {
     /// A step of a run.
     Step { run: &'a RunTree, id: StepId, step: &'a Step },
     /// A run that is named here and not nested here; `below` is `None` for a root that is missing.
-    Absent { run_id: RunId, join: Join, below: Option<Child> },
+    Absent { run_id: RunId, join: JoinKind, below: Option<Child> },
 }
 
 /// A node and where it stands.
@@ -26,16 +26,16 @@ pub(super) struct Visit<'a> {
 }
 
 pub(super) struct Walk<'a> {
-    joined: &'a Joined,
+    joined: &'a Forest,
     stack: Vec<Visit<'a>>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(joined: &'a Joined) -> Self {
+    pub(super) fn new(joined: &'a Forest) -> Self {
         let visit = |root: &RunId| {
             let node = match joined.run(*root) {
                 Some(run) => Node::Run { run, below: None },
-                None => Node::Absent { run_id: *root, join: Join::Missing, below: None },
+                None => Node::Absent { run_id: *root, join: JoinKind::Missing, below: None },
             };
             Visit { node, depth: 0, is_last: true }
         };

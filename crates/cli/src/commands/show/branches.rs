@@ -4,7 +4,7 @@ use serde_json::json;
 use steno_journal::{Reader, Store};
 use steno_library::Library;
 use steno_model::{BlockContent, Payload, RunId, Seq, Timestamp};
-use steno_session::{At, Branch, Session};
+use steno_session::{Branch, EventPosition, Session};
 use steno_views::{EventRef, Lines, count, cut, visible};
 
 use crate::commands::related_sessions::RelatedSessions;
@@ -48,7 +48,7 @@ pub fn run(text: &str, is_json: bool, settings: &Settings, output: &mut Output) 
 
 impl BranchRow {
     fn of(session: &Session, branch: &Branch, library: &Library) -> Result<Self, Failure> {
-        let run = session.run_of(At { run: branch.run, seq: branch.first });
+        let run = session.run_of(EventPosition { run: branch.run, seq: branch.first });
         let head = session.runs.get(branch.run.0);
         Ok(Self {
             session: session.id,

@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 use anstyle::{AnsiColor, Style};
 use steno_library::split_event;
 use steno_model::{RunId, Seq};
-use steno_session::{At, RunNumber, Session};
-use steno_views::conversation::{Conversation, Look, Tone, count_of_branches, toned_text};
+use steno_session::{EventPosition, RunNumber, Session};
+use steno_views::conversation::{
+    Conversation, ConversationStyle, ConversationTone, count_of_branches, styled_text,
+};
 
 use crate::args::ShowArgs;
 use crate::commands::related_sessions::RelatedSessions;
@@ -19,7 +21,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// Keeps only the turn of an event; for an event outside of turns, only what is outside of turns.
-fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: At) {
+fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: EventPosition) {
     let turn = session.turns.iter().position(|turn| turn.events.contains(&at));
     match turn {
         Some(number) => {
@@ -34,14 +36,14 @@ fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: At) {
 }
 
 /// Finds an event in a session; `None` if its run is not part of it.
-fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<At>, Failure> {
+fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<EventPosition>, Failure> {
     let Some(number) = session.runs.iter().position(|known| known.id == run) else { return Ok(None) };
     let last = session.runs[number].seq_last;
     if last.is_none_or(|last| last < seq) {
         let last = last.map_or(0, Seq::get);
         return Err(Failure::nothing(format!("there is no event {run}:{seq}: the last event is {last}")));
     }
-    Ok(Some(At { run: RunNumber(number), seq }))
+    Ok(Some(EventPosition { run: RunNumber(number), seq }))
 }
 
 pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -59,8 +61,11 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
     let ids = related.ids.clone();
     let shown: BTreeSet<RunId> = related.sessions.keys().copied().collect();
     let paint_ids = |tone, words: &str| {
-        let marked =
-            if tone == Tone::Frame { marked_name(words, &ids, |run| shown.contains(&run)) } else { None };
+        let marked = if tone == ConversationTone::Frame {
+            marked_name(words, &ids, |run| shown.contains(&run))
+        } else {
+            None
+        };
         marked.unwrap_or_else(|| paint(tone, words))
     };
     let mut reported = related.joined.reported();
@@ -80,9 +85,13 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
                 output.line("");
             }
             let reported = reported.remove(&run.run_id);
-            let look =
-                Look { width: output.width(), has_every_step: args.all, reported, ..Look::plain(&paint_ids) };
-            output.line(toned_text(&conversation, &look).trim_end());
+            let look = ConversationStyle {
+                width: output.width(),
+                has_every_step: args.all,
+                reported,
+                ..ConversationStyle::plain(&paint_ids)
+            };
+            output.line(styled_text(&conversation, &look).trim_end());
             if conversation.branches > 0 {
                 output.flush();
                 let hint = format!("`steno show {} --branches` lists them", conversation.run_id);
@@ -98,15 +107,15 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
 }
 
 /// Colours a part of a line; `Output` removes colours where they are not wanted.
-fn paint(tone: Tone, words: &str) -> String {
+fn paint(tone: ConversationTone, words: &str) -> String {
     let style = match tone {
-        Tone::Frame => Style::new().dimmed(),
-        Tone::Thought => Style::new().dimmed().italic(),
-        Tone::User => AnsiColor::Green.on_default().bold(),
-        Tone::Model => AnsiColor::Blue.on_default().bold(),
-        Tone::Call | Tone::Open => AnsiColor::Cyan.on_default(),
-        Tone::Failed => AnsiColor::Red.on_default(),
-        Tone::Odd => AnsiColor::Yellow.on_default(),
+        ConversationTone::Frame => Style::new().dimmed(),
+        ConversationTone::Thought => Style::new().dimmed().italic(),
+        ConversationTone::User => AnsiColor::Green.on_default().bold(),
+        ConversationTone::Model => AnsiColor::Blue.on_default().bold(),
+        ConversationTone::Call | ConversationTone::Open => AnsiColor::Cyan.on_default(),
+        ConversationTone::Failed => AnsiColor::Red.on_default(),
+        ConversationTone::Odd => AnsiColor::Yellow.on_default(),
     };
     format!("{style}{words}{style:#}")
 }

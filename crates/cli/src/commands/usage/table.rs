@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 
 use anstyle::Style;
-use steno_session::usage::{Column, UsageGroup, Used};
+use steno_session::usage::{Column, TokenUsage, UsageGroup};
 use steno_views::{Lines, columns_of, padding, visible};
 
 use crate::id_lines::IdMarks;
 use crate::output::Output;
 
 /// Prints rows and their total.
-pub fn print_table(groups: &BTreeMap<UsageGroup, Used>, by: &[Column], marks: &IdMarks, output: &mut Output) {
-    let mut total = Used::default();
+pub fn print_table(
+    groups: &BTreeMap<UsageGroup, TokenUsage>,
+    by: &[Column],
+    marks: &IdMarks,
+    output: &mut Output,
+) {
+    let mut total = TokenUsage::default();
     for used in groups.values() {
         total.add(*used);
     }
@@ -54,7 +59,7 @@ pub fn print_table(groups: &BTreeMap<UsageGroup, Used>, by: &[Column], marks: &I
     }
 }
 
-fn cells(mut group: Vec<String>, used: &Used) -> Vec<String> {
+fn cells(mut group: Vec<String>, used: &TokenUsage) -> Vec<String> {
     let mark = if used.is_lower_bound { "≥ " } else { "" };
     let tokens = used.tokens;
     group.push(thousands(used.responses));

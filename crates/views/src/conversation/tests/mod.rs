@@ -1,7 +1,7 @@
 //! Small runs written by hand, and the conversations that they are.
 
-mod asides;
-mod shown;
+mod step_lines;
+mod text;
 
 use serde_json::{Value, json};
 use steno_model::ExchangeEvent;
@@ -139,7 +139,7 @@ fn step(event_type: &str, path: &str, payload: &Value) -> Value {
 }
 
 #[test]
-fn a_result_stands_beside_its_call_whenever_it_came() {
+fn result_follows_its_call() {
     check(
         &[
             turn(),
@@ -164,7 +164,7 @@ fn a_result_stands_beside_its_call_whenever_it_came() {
 }
 
 #[test]
-fn a_response_without_an_id_ends_with_its_usage_or_its_results() {
+fn response_without_id_ends_with_usage_or_results() {
     let usage = json!(["message.assistant", "t1", {"role": "assistant", "blocks": [], "response": "r1", "usage": {}}]);
     check(
         &[
@@ -190,7 +190,7 @@ fn a_response_without_an_id_ends_with_its_usage_or_its_results() {
 }
 
 #[test]
-fn a_response_that_goes_on_after_a_result_is_one_message() {
+fn response_continues_after_a_result() {
     check(
         &[
             turn(),
@@ -205,7 +205,7 @@ fn a_response_that_goes_on_after_a_result_is_one_message() {
 }
 
 #[test]
-fn a_call_without_a_result_is_dangling_and_one_without_a_message_is_there() {
+fn dangling_and_loose_calls_are_shown() {
     let lines =
         [turn(), message(None, &["use:c1"]), call("c1"), call("c2"), result("c2", "x"), result("c3", "y")];
     check(
@@ -222,7 +222,7 @@ fn a_call_without_a_result_is_dangling_and_one_without_a_message_is_there() {
 }
 
 #[test]
-fn what_became_known_later_is_folded_in() {
+fn amendments_are_folded_in() {
     let amend = |id: &str| {
         step(
             "step.completed",
@@ -251,7 +251,7 @@ fn what_became_known_later_is_folded_in() {
 }
 
 #[test]
-fn an_id_that_is_used_again_is_another_call_and_two_channels_are_one() {
+fn reused_ids_are_new_calls_and_channels_are_joined() {
     let router = |kind: &str, output: Value| json!([kind, "t1", {"name": "bash", "call_id": "c1", "input": {"real": 1}, "output": output, "fidelity": "router", "outcome": "failed"}]);
     check(
         &[
@@ -274,7 +274,7 @@ fn an_id_that_is_used_again_is_another_call_and_two_channels_are_one() {
 }
 
 #[test]
-fn a_router_that_reports_before_the_agent_is_shown_in_the_message() {
+fn early_router_report_is_shown_in_the_message() {
     check(
         &[turn(), call("c1"), result("c1", "x"), message(None, &["use:c1"])],
         &["t1 open", r#"  message null: use Bash c1, result ok "x""#],
@@ -282,7 +282,7 @@ fn a_router_that_reports_before_the_agent_is_shown_in_the_message() {
 }
 
 #[test]
-fn approvals_and_children_stand_with_their_calls() {
+fn approvals_and_children_follow_their_calls() {
     let asked = |kind: &str, name: &str, call: Option<&str>, result: Value| {
         step(
             kind,
@@ -315,7 +315,7 @@ fn approvals_and_children_stand_with_their_calls() {
 }
 
 #[test]
-fn a_compaction_is_a_mark_and_the_system_prompt_stands_apart() {
+fn compaction_and_system_prompt_are_separate() {
     let system = json!(["message.user", "", {"role": "user", "blocks": [{"type": "text", "text": "Be brief.", "label": "system_prompt"}]}]);
     let compaction = |kind: &str, result: Value| {
         step(kind, "t1.compaction", &json!({"name": "compaction", "kind": "compaction", "result": result}))
@@ -342,7 +342,7 @@ fn a_compaction_is_a_mark_and_the_system_prompt_stands_apart() {
 }
 
 #[test]
-fn what_nobody_knows_is_counted() {
+fn unknown_records_are_counted() {
     let conversation = fold(&[
         json!(["run.started", "", {"name": "claude", "kind": "session"}]),
         step("step.completed", "", &json!({"name": "dream", "kind": "unknown"})),
@@ -358,7 +358,7 @@ fn what_nobody_knows_is_counted() {
 }
 
 #[test]
-fn results_that_stand_in_messages_answer_their_calls() {
+fn results_in_messages_answer_their_calls() {
     let answer = json!(["message.user", "t1", {"role": "user", "blocks": [
         {"type": "tool_result", "tool_id": "c1", "tool_content": "x"},
         {"type": "tool_result", "tool_id": "c9", "tool_content": "y"},
@@ -370,7 +370,7 @@ fn results_that_stand_in_messages_answer_their_calls() {
 }
 
 #[test]
-fn payloads_of_any_shape_are_taken() {
+fn payloads_of_any_shape_are_accepted() {
     let odd = [json!(null), json!(7), json!([]), json!({"blocks": 7}), json!({"blocks": [7, {}]})];
     for event_type in ["message.user", "message.assistant", "tool.call", "tool.result", "step.started"] {
         for payload in &odd {
@@ -381,7 +381,7 @@ fn payloads_of_any_shape_are_taken() {
 }
 
 #[test]
-fn the_json_form_keeps_foreign_text_and_leaves_no_field_out() {
+fn json_keeps_foreign_text_and_every_field() {
     let line = |seq: u32, rest: &str| {
         format!(
             r#"{{"seq":{seq},"run_id":"{}","path":"t1","iteration":0,"timestamp":"2026-06-08T00:00:01Z",{rest}}}"#,

@@ -23,7 +23,7 @@ fn steps_nest_by_path() {
 }
 
 #[test]
-fn a_dot_in_a_name_does_not_nest() {
+fn escaped_dot_does_not_nest() {
     check(
         &["> v1", r"> v1\.2", r"> v1\.2.x"],
         &["v1:v1 1.. open", r"v1\.2:v1.2 2.. open", r"  v1\.2.x:x 3.. open"],
@@ -31,23 +31,23 @@ fn a_dot_in_a_name_does_not_nest() {
 }
 
 #[test]
-fn a_step_without_parent_hangs_at_the_nearest_step_around_it() {
+fn orphan_step_goes_to_the_nearest_ancestor() {
     check(&["> a.b.c", "< a.b.c"], &["a.b.c:c 1..2"]);
     check(&["> a", "> a.b.c", "u a.b.c.d"], &["a:a 1.. open", "  a.b.c:c 2.. 1m0c0r open"]);
 }
 
 #[test]
-fn a_second_start_is_a_second_step_and_an_end_belongs_to_the_latest() {
+fn end_belongs_to_the_latest_start() {
     check(&["> a", "> a", "< a", "> a"], &["a:a 1.. open", "a:a 2..3", "a:a 4.. open"]);
 }
 
 #[test]
-fn an_end_without_a_start_is_an_instant_step() {
+fn end_without_start_is_an_instant_step() {
     check(&["< a error=lost", "< a"], &["a:a ..1 failed: lost", "a:a ..2"]);
 }
 
 #[test]
-fn iterations_are_steps_of_their_own() {
+fn each_iteration_is_a_step() {
     check(
         &["> loop", "> loop.body", "< loop.body", "> loop.body it=1", "u loop.body it=1", "< loop.body it=1"],
         &["loop:loop 1.. open", "  loop.body:body 2..3", "  loop.body:body #1 4..6 1m0c0r"],
@@ -55,7 +55,7 @@ fn iterations_are_steps_of_their_own() {
 }
 
 #[test]
-fn parallel_iterations_keep_their_own_steps() {
+fn parallel_iterations_keep_their_steps() {
     check(
         &[
             "> loop",
@@ -79,7 +79,7 @@ fn parallel_iterations_keep_their_own_steps() {
 }
 
 #[test]
-fn a_step_is_found_through_so_many_loops_and_no_more() {
+fn step_search_stops_at_the_loop_limit() {
     let loops = |len| vec!["0"; len].join(",");
     let around = |len| {
         let lines = [format!("> a loop={}", loops(len)), format!("> a.b loop={}", loops(100))];
@@ -91,7 +91,7 @@ fn a_step_is_found_through_so_many_loops_and_no_more() {
 }
 
 #[test]
-fn an_event_without_loop_indices_belongs_to_any_loop() {
+fn event_without_loop_indices_matches_any_loop() {
     check(
         &["> a loop=0", "> a loop=1", "> a.b", "u a it=1"],
         &["a:a @[0] 1.. open", "a:a @[1] 2.. 1m0c0r open", "  a.b:b 3.. open"],
@@ -99,7 +99,7 @@ fn an_event_without_loop_indices_belongs_to_any_loop() {
 }
 
 #[test]
-fn the_iteration_of_an_inner_loop_is_not_taken_for_that_of_the_outer() {
+fn inner_iteration_does_not_match_the_outer_loop() {
     check(
         &[
             "> o",
@@ -126,7 +126,7 @@ fn the_iteration_of_an_inner_loop_is_not_taken_for_that_of_the_outer() {
 }
 
 #[test]
-fn a_late_fact_goes_to_its_own_iteration_and_attempt() {
+fn late_fact_goes_to_its_iteration_and_attempt() {
     check(
         &["> b", "< b", "> b it=1", "u b", "< b name=late kind=amend"],
         &["b:b 1..2 1m0c0r", "  b:late ..5", "b:b #1 3.. open"],
@@ -135,7 +135,7 @@ fn a_late_fact_goes_to_its_own_iteration_and_attempt() {
 }
 
 #[test]
-fn attempts_are_steps_of_their_own() {
+fn each_attempt_is_a_step() {
     check(
         &["> a try=1", "> a.b", "< a try=1 error=once", "> a try=2", "> a.c", "< a try=2"],
         &["a:a ^1 1..3 failed: once", "  a.b:b 2.. open", "a:a ^2 4..6", "  a.c:c 5.. open"],
@@ -143,7 +143,7 @@ fn attempts_are_steps_of_their_own() {
 }
 
 #[test]
-fn guests_hang_below_the_place_and_not_below_each_other() {
+fn guests_are_siblings_below_the_owner() {
     check(
         &[
             "> turn-0001 kind=turn",
@@ -168,7 +168,7 @@ fn guests_hang_below_the_place_and_not_below_each_other() {
 }
 
 #[test]
-fn a_guest_owns_a_path_that_nobody_else_does() {
+fn guest_owns_a_path_without_owner() {
     check(
         &["> a name=Nice_name", "> a.b name=Other", "u a.b", "< a name=fact", "u a", "> a name=Third"],
         &["a:Nice name 1.. 1m0c0r open", "  a.b:Other 2.. 1m0c0r open", "a:fact ..4", "a:Third 6.. open"],
@@ -176,7 +176,7 @@ fn a_guest_owns_a_path_that_nobody_else_does() {
 }
 
 #[test]
-fn the_end_of_a_child_run_is_found_by_the_child() {
+fn child_run_end_is_found_by_its_id() {
     check(
         &[
             ">> t1.subagent name=x call=c1 child=2",
@@ -190,12 +190,12 @@ fn the_end_of_a_child_run_is_found_by_the_child() {
 }
 
 #[test]
-fn a_child_called_twice_ends_where_its_end_says() {
+fn child_called_twice_ends_at_its_own_step() {
     check(&[">> a child=2", ">> b child=2", "<< a child=2", "<< b child=2"], &["a:a 1..3", "b:b 2..4"]);
 }
 
 #[test]
-fn links_are_kept_in_order_and_once_a_step() {
+fn links_are_ordered_and_unique_per_step() {
     let tree =
         fold(1, &[">> a child=3", ">> b child=2", "<< a child=3", "u - child=4", "future.type b child=5"]);
     let link = |run, step: Option<usize>| Link { run_id: run_id(run), step: step.map(StepId) };
@@ -204,20 +204,20 @@ fn links_are_kept_in_order_and_once_a_step() {
 }
 
 #[test]
-fn calls_without_results_dangle() {
+fn calls_without_results_are_dangling() {
     let tree = fold(1, &["c - call=a", "c - call=b", "r - call=a", "c - call=c", "r - call=zz"]);
     assert_eq!(tree.dangling, [CallId::from("b"), CallId::from("c")]);
     assert_eq!(tree.counts, Counts { messages: 0, calls: 3, results: 2, ..Counts::default() });
 }
 
 #[test]
-fn an_id_that_is_used_again_is_another_call() {
+fn reused_call_id_is_another_call() {
     let tree = fold(1, &["c - call=0", "r - call=0", "c - call=0"]);
     assert_eq!((tree.counts.calls, tree.dangling), (2, vec![CallId::from("0")]));
 }
 
 #[test]
-fn a_call_on_two_channels_is_counted_once() {
+fn call_on_two_channels_counts_once() {
     let tree =
         fold(1, &["c -", "c - via=router", "r - via=router", "c - via=router", "c -", "r -", "r - via=new"]);
     assert_eq!(tree.counts, Counts { messages: 0, calls: 2, results: 1, ..Counts::default() });
@@ -238,7 +238,7 @@ const EXAMPLES: [&str; 9] = [
 ];
 
 #[test]
-fn the_examples_of_the_documents_are_a_tree() {
+fn document_examples_give_a_tree() {
     let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
     for (seq, line) in (1..).zip(EXAMPLES) {
         let envelope =
@@ -270,7 +270,7 @@ fn check_state(lines: &[&str], state: State, error: Option<&str>, ended: Option<
 }
 
 #[test]
-fn a_run_is_open_until_its_end_is_recorded() {
+fn run_is_open_until_its_end_is_recorded() {
     check_state(&[], State::Open, None, None);
     check_state(&["run", "> a", "< a"], State::Open, None, None);
     check_state(&["run", "end"], State::Completed, None, Some(2));
@@ -279,7 +279,7 @@ fn a_run_is_open_until_its_end_is_recorded() {
 }
 
 #[test]
-fn a_run_knows_its_name_its_relatives_and_what_is_unknown() {
+fn run_has_name_relatives_and_unknown_counts() {
     let lines = [
         "run - name=review kind=workflow parent=7",
         "u - session=9",
@@ -305,13 +305,13 @@ fn a_run_knows_its_name_its_relatives_and_what_is_unknown() {
 }
 
 #[test]
-fn events_of_other_runs_are_counted_and_left_out() {
+fn foreign_events_are_counted_and_left_out() {
     let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
     builder.push(&events(2, &["> a"])[0]);
     assert_eq!(RunTree::of(&builder.finish()), RunTree { foreign_events: 1, ..RunTree::new(run_id(1)) });
 }
 
 #[test]
-fn an_id_of_a_larger_tree_finds_nothing() {
+fn step_id_of_a_larger_tree_finds_nothing() {
     assert_eq!(fold(1, &["> a"]).step(StepId(1)), None);
 }

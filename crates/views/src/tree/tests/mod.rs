@@ -1,17 +1,17 @@
 //! Claims about trees. An outline is what they are checked against: a step a line, inner ones indented.
 
 mod fold;
-mod joined;
-mod noticed;
+mod highlights;
+mod joins;
+mod random;
 mod replay;
-mod shown;
-mod wild;
+mod text;
 
 use std::collections::BTreeMap;
 
 use steno_session::{Content, SessionBuilder};
 
-use super::{Counts, Joined, RunTree, State, Step, join};
+use super::{Counts, Forest, RunTree, State, Step, join};
 use crate::testing::{events, run_id};
 
 /// Folds a run given in the notation of [`crate::testing`].
@@ -24,7 +24,7 @@ fn fold<S: AsRef<str>>(run: u32, lines: &[S]) -> RunTree {
 }
 
 /// Joins runs given in the notation of [`crate::testing`], below the first.
-fn join_runs<S: AsRef<str>>(runs: &[(u32, &[S])]) -> Joined {
+fn join_runs<S: AsRef<str>>(runs: &[(u32, &[S])]) -> Forest {
     let trees: BTreeMap<_, _> = runs.iter().map(|(run, lines)| (run_id(*run), fold(*run, lines))).collect();
     join(run_id(runs[0].0), trees)
 }

@@ -11,17 +11,17 @@ use super::{fold, outline};
 /// A step and what happens in it.
 #[derive(Clone, Debug)]
 struct Plan {
-    rounds: Rounds,
+    rounds: Repetition,
     order: Order,
-    fate: Fate,
+    fate: StepEnd,
     messages: usize,
-    guests: Vec<Guest>,
+    guests: Vec<GuestStep>,
     steps: Vec<Plan>,
 }
 
 /// How often a step, or what is in it, is done.
 #[derive(Clone, Copy, Debug)]
-enum Rounds {
+enum Repetition {
     Once,
     /// The inner steps run so many times.
     Loop(u64),
@@ -36,7 +36,7 @@ enum Order {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum StepEnd {
     Completes,
     Fails,
     StaysOpen,
@@ -44,7 +44,7 @@ enum Fate {
 
 /// A step that happens at another's place.
 #[derive(Clone, Copy, Debug)]
-enum Guest {
+enum GuestStep {
     Approval,
     PendingApproval,
     Retry,
@@ -61,14 +61,14 @@ enum Dialect {
 
 /// Where a step is performed.
 #[derive(Clone)]
-struct Around {
+struct StepPlace {
     parent: Option<usize>,
     path: Vec<String>,
     loops: Vec<u64>,
 }
 
 /// A step that ran.
-struct Ran {
+struct StepRecord {
     parent: Option<usize>,
     label: String,
     started: Option<usize>,
@@ -85,31 +85,37 @@ enum Moment {
 }
 
 /// A line of the record and the step that it is about.
-struct Line {
+struct EventLine {
     step: usize,
     moment: Moment,
     text: String,
 }
 
-struct Stage {
+struct Performance {
     dialect: Dialect,
-    ran: Vec<Ran>,
+    ran: Vec<StepRecord>,
     seed: u64,
 }
 
-impl Stage {
-    fn perform(&mut self, plan: &Plan, name: &str, around: &Around) -> Vec<Line> {
-        let Rounds::Retry(failures) = plan.rounds else { return self.attempt(plan, name, around, None) };
+impl Performance {
+    fn perform(&mut self, plan: &Plan, name: &str, around: &StepPlace) -> Vec<EventLine> {
+        let Repetition::Retry(failures) = plan.rounds else { return self.attempt(plan, name, around, None) };
         let mut lines = Vec::new();
         for attempt in 1..=failures {
-            let failing = Plan { fate: Fate::Fails, ..plan.clone() };
+            let failing = Plan { fate: StepEnd::Fails, ..plan.clone() };
             lines.extend(self.attempt(&failing, name, around, Some(attempt)));
         }
         lines.extend(self.attempt(plan, name, around, Some(failures + 1)));
         lines
     }
 
-    fn attempt(&mut self, plan: &Plan, name: &str, around: &Around, attempt: Option<u64>) -> Vec<Line> {
+    fn attempt(
+        &mut self,
+        plan: &Plan,
+        name: &str,
+        around: &StepPlace,
+        attempt: Option<u64>,
+    ) -> Vec<EventLine> {
         let mut inner = around.clone();
         inner.path.push(name.to_owned());
         let spot = self.spot(&inner, attempt);
@@ -117,12 +123,12 @@ impl Stage {
             self.begin(around.parent, format!("{}:{name}{}", path(&inner.path), self.shown(&inner, attempt)));
         inner.parent = Some(step);
         let mut threads = Vec::new();
-        let message = |_| Line { step, moment: Moment::Message, text: format!("u {spot}") };
+        let message = |_| EventLine { step, moment: Moment::Message, text: format!("u {spot}") };
         threads.push((0..plan.messages).map(message).collect());
         for guest in &plan.guests {
             threads.push(self.guest(*guest, &inner, attempt));
         }
-        let rounds = if let Rounds::Loop(rounds) = plan.rounds { rounds } else { 0 };
+        let rounds = if let Repetition::Loop(rounds) = plan.rounds { rounds } else { 0 };
         for index in 0..rounds {
             let mut round = inner.clone();
             round.loops.push(index);
@@ -131,13 +137,13 @@ impl Stage {
         if rounds == 0 {
             threads.push(self.steps(plan, &inner));
         }
-        let mut lines = vec![Line { step, moment: Moment::Start, text: format!("> {spot}") }];
+        let mut lines = vec![EventLine { step, moment: Moment::Start, text: format!("> {spot}") }];
         lines.extend(self.weave(threads, plan.order));
         lines.extend(self.end(step, plan.fate, &format!("< {spot}")));
         lines
     }
 
-    fn steps(&mut self, plan: &Plan, around: &Around) -> Vec<Line> {
+    fn steps(&mut self, plan: &Plan, around: &StepPlace) -> Vec<EventLine> {
         const NAMES: [&str; 4] = ["a", "b.c", r"d\", "é"];
         // Side by side, two steps of one name cannot be told apart; one by one they can.
         let distinct = if self.dialect == Dialect::Indices { NAMES.len() } else { 2 };
@@ -146,24 +152,24 @@ impl Stage {
         self.weave(threads, plan.order)
     }
 
-    fn guest(&mut self, guest: Guest, host: &Around, attempt: Option<u64>) -> Vec<Line> {
+    fn guest(&mut self, guest: GuestStep, host: &StepPlace, attempt: Option<u64>) -> Vec<EventLine> {
         let id = self.ran.len();
         match guest {
-            Guest::Retry => {
+            GuestStep::Retry => {
                 let label = format!("{}:retry-{id}{}", path(&host.path), self.shown(host, attempt));
                 let step = self.begin(host.parent, label);
                 let text = format!("< {} name=retry-{id}", self.spot(host, attempt));
-                self.end(step, Fate::Fails, &text)
+                self.end(step, StepEnd::Fails, &text)
             }
-            Guest::Approval | Guest::PendingApproval => {
+            GuestStep::Approval | GuestStep::PendingApproval => {
                 let mut door = host.clone();
                 door.path.push("approval".into());
                 let label = format!("{}:same-name{}", path(&door.path), self.shown(&door, None));
                 let step = self.begin(host.parent, label);
                 let words = format!("{} name=same-name call=call-{id}", self.spot(&door, None));
-                let mut lines = vec![Line { step, moment: Moment::Start, text: format!("> {words}") }];
-                let pending = matches!(guest, Guest::PendingApproval);
-                let fate = if pending { Fate::StaysOpen } else { Fate::Completes };
+                let mut lines = vec![EventLine { step, moment: Moment::Start, text: format!("> {words}") }];
+                let pending = matches!(guest, GuestStep::PendingApproval);
+                let fate = if pending { StepEnd::StaysOpen } else { StepEnd::Completes };
                 lines.extend(self.end(step, fate, &format!("< {words}")));
                 lines
             }
@@ -171,22 +177,22 @@ impl Stage {
     }
 
     fn begin(&mut self, parent: Option<usize>, label: String) -> usize {
-        self.ran.push(Ran { parent, label, started: None, completed: None, messages: 0, ending: "" });
+        self.ran.push(StepRecord { parent, label, started: None, completed: None, messages: 0, ending: "" });
         self.ran.len() - 1
     }
 
-    fn end(&mut self, step: usize, fate: Fate, words: &str) -> Vec<Line> {
+    fn end(&mut self, step: usize, fate: StepEnd, words: &str) -> Vec<EventLine> {
         let (ending, text) = match fate {
-            Fate::StaysOpen => (" open", None),
-            Fate::Completes => ("", Some(words.to_owned())),
-            Fate::Fails => (" failed: boom", Some(format!("{words} error=boom"))),
+            StepEnd::StaysOpen => (" open", None),
+            StepEnd::Completes => ("", Some(words.to_owned())),
+            StepEnd::Fails => (" failed: boom", Some(format!("{words} error=boom"))),
         };
         self.ran[step].ending = ending;
-        text.map(|text| Line { step, moment: Moment::End, text }).into_iter().collect()
+        text.map(|text| EventLine { step, moment: Moment::End, text }).into_iter().collect()
     }
 
     /// Writes where something happens in the notation of events.
-    fn spot(&self, at: &Around, attempt: Option<u64>) -> String {
+    fn spot(&self, at: &StepPlace, attempt: Option<u64>) -> String {
         let mut words = vec![path(&at.path)];
         if let Some(iteration) = at.loops.last() {
             words.push(format!("it={iteration}"));
@@ -200,7 +206,7 @@ impl Stage {
     }
 
     /// Writes the same in the notation of outlines.
-    fn shown(&self, at: &Around, attempt: Option<u64>) -> String {
+    fn shown(&self, at: &StepPlace, attempt: Option<u64>) -> String {
         let mut words = vec![String::new()];
         if let Some(iteration) = at.loops.last().filter(|&&iteration| iteration > 0) {
             words.push(format!("#{iteration}"));
@@ -213,7 +219,7 @@ impl Stage {
     }
 
     /// Puts threads behind each other, or shuffles them into each other; each keeps its own order.
-    fn weave(&mut self, threads: Vec<Vec<Line>>, order: Order) -> Vec<Line> {
+    fn weave(&mut self, threads: Vec<Vec<EventLine>>, order: Order) -> Vec<EventLine> {
         if order == Order::OneByOne || self.dialect == Dialect::IterationOnly {
             return threads.into_iter().flatten().collect();
         }
@@ -260,12 +266,12 @@ fn path(names: &[String]) -> String {
 }
 
 fn check(plans: &[Plan], dialect: Dialect, seed: u64) {
-    let mut stage = Stage { dialect, ran: Vec::new(), seed };
-    let around = Around { parent: None, path: Vec::new(), loops: Vec::new() };
+    let mut stage = Performance { dialect, ran: Vec::new(), seed };
+    let around = StepPlace { parent: None, path: Vec::new(), loops: Vec::new() };
     let run = Plan {
-        rounds: Rounds::Once,
+        rounds: Repetition::Once,
         order: Order::SideBySide,
-        fate: Fate::Completes,
+        fate: StepEnd::Completes,
         messages: 0,
         guests: Vec::new(),
         steps: plans.to_vec(),
@@ -285,15 +291,16 @@ fn check(plans: &[Plan], dialect: Dialect, seed: u64) {
 
 fn plans(dialect: Dialect) -> impl Strategy<Value = Vec<Plan>> {
     let rounds = prop_oneof![
-        2 => Just(Rounds::Once),
-        1 => (1_u64..4).prop_map(Rounds::Loop),
-        1 => (1_u64..3).prop_map(Rounds::Retry),
+        2 => Just(Repetition::Once),
+        1 => (1_u64..4).prop_map(Repetition::Loop),
+        1 => (1_u64..3).prop_map(Repetition::Retry),
     ];
     let order = prop_oneof![Just(Order::OneByOne), Just(Order::SideBySide)];
     // An iteration that never ends cannot be told from the next one without loop indices.
     let open = u32::from(dialect == Dialect::Indices);
-    let fate = prop_oneof![3 => Just(Fate::Completes), 1 => Just(Fate::Fails), open => Just(Fate::StaysOpen)];
-    let guest = prop_oneof![Just(Guest::Approval), Just(Guest::PendingApproval), Just(Guest::Retry)];
+    let fate = prop_oneof![3 => Just(StepEnd::Completes), 1 => Just(StepEnd::Fails), open => Just(StepEnd::StaysOpen)];
+    let guest =
+        prop_oneof![Just(GuestStep::Approval), Just(GuestStep::PendingApproval), Just(GuestStep::Retry)];
     let own = (rounds, order, fate, 0_usize..3, prop::collection::vec(guest, 0..3));
     let plan = |((rounds, order, fate, messages, guests), steps)| Plan {
         rounds,
@@ -314,12 +321,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_tree_is_what_ran(plans in plans(Dialect::Indices), seed in any::<u64>()) {
+    fn tree_matches_the_execution(plans in plans(Dialect::Indices), seed in any::<u64>()) {
         check(&plans, Dialect::Indices, seed);
     }
 
     #[test]
-    fn the_tree_is_what_ran_where_only_iterations_are_recorded(plans in plans(Dialect::IterationOnly)) {
+    fn tree_matches_with_iterations_only(plans in plans(Dialect::IterationOnly)) {
         check(&plans, Dialect::IterationOnly, 0);
     }
 }

@@ -2,12 +2,12 @@
 
 use steno_model::json::JsonString;
 
-use super::text::{NAME_CHARS_MAX, Tone, Writer};
+use super::text::{ConversationTone, NAME_CHARS_MAX, Writer};
 use super::{Approval, ChildRun, Fact, Item};
 use crate::State;
-use crate::gist::{gist, reason};
+use crate::short_text::{gist, reason};
+use crate::text_format::{GROUPED_STEPS_MIN, columns_of, cut, is_minor, summarize_steps};
 use crate::visible::{Lines, visible};
-use crate::words::{STEPS_TOGETHER_MIN, columns_of, cut, is_quiet, steps_in_short};
 
 /// How many characters of a reason are shown.
 const REASON_CHARS_MAX: usize = 160;
@@ -16,29 +16,29 @@ impl Writer<'_> {
     pub(super) fn items(&mut self, items: &[Item]) {
         let mut rest = items;
         while let [first, after @ ..] = rest {
-            let every = self.look.has_every_step;
+            let every = self.style.has_every_step;
             let names = rest.iter().map_while(|item| quiet_name(item).filter(|_| !every));
             let names: Vec<&JsonString> = names.collect();
-            if names.len() < STEPS_TOGETHER_MIN {
+            if names.len() < GROUPED_STEPS_MIN {
                 self.item(first);
                 rest = after;
                 continue;
             }
-            let line = steps_in_short(names.iter().map(|name| name_of(name)), self.room(2));
-            self.beside(&[(Tone::Frame, format!("· {line}"))]);
+            let line = summarize_steps(names.iter().map(|name| name_of(name)), self.room(2));
+            self.beside(&[(ConversationTone::Frame, format!("· {line}"))]);
             rest = &rest[names.len()..];
         }
     }
 
     pub(super) fn fact(&mut self, fact: &Fact) {
         let words = [&fact.kind, &fact.name].into_iter().flatten().map(name_of);
-        let mut parts = vec![(Tone::Frame, format!("· {}", words.collect::<Vec<_>>().join(" ")))];
+        let mut parts = vec![(ConversationTone::Frame, format!("· {}", words.collect::<Vec<_>>().join(" ")))];
         if fact.state == State::Failed {
             parts.push(end(fact.state, fact.error.as_ref()));
         } else {
             let said = fact.result.as_ref().map(gist).filter(|said| !said.is_empty());
             let chars_max = self.room(columns_of(&parts[0].1) + 2);
-            parts.extend(said.map(|said| (Tone::Frame, fit(&said, chars_max))));
+            parts.extend(said.map(|said| (ConversationTone::Frame, fit(&said, chars_max))));
         }
         self.beside(&parts);
     }
@@ -48,18 +48,18 @@ impl Writer<'_> {
 fn quiet_name(item: &Item) -> Option<&JsonString> {
     let Item::Fact(fact) = item else { return None };
     let is_system = fact.kind.as_ref().is_some_and(|kind| kind.is("system"));
-    fact.name.as_ref().filter(|name| is_system && fact.state == State::Completed && is_quiet(name))
+    fact.name.as_ref().filter(|name| is_system && fact.state == State::Completed && is_minor(name))
 }
 
 /// Returns how a question was answered; a refusal looks like one.
-pub(super) fn approval(asked: &Approval) -> (Tone, String) {
+pub(super) fn approval(asked: &Approval) -> (ConversationTone, String) {
     let Some(decision) = &asked.decision else {
         let words = if asked.state == State::Open { "asked, no answer" } else { "asked, answered" };
-        return (Tone::Frame, words.to_owned());
+        return (ConversationTone::Frame, words.to_owned());
     };
     let by = asked.by.as_ref().map(|by| format!(" by {}", name_of(by))).unwrap_or_default();
     let scope = asked.scope.as_ref().map(|scope| format!(" ({})", name_of(scope))).unwrap_or_default();
-    let tone = if decision.is("denied") { Tone::Failed } else { Tone::Frame };
+    let tone = if decision.is("denied") { ConversationTone::Failed } else { ConversationTone::Frame };
     (tone, format!("{}{by}{scope}", name_of(decision)))
 }
 
@@ -73,14 +73,14 @@ pub(super) fn child_run(child: &ChildRun) -> String {
 }
 
 /// Returns how something ended.
-pub(super) fn end(state: State, error: Option<&JsonString>) -> (Tone, String) {
+pub(super) fn end(state: State, error: Option<&JsonString>) -> (ConversationTone, String) {
     match (state, error) {
-        (State::Open, _) => (Tone::Open, "open".to_owned()),
-        (State::Completed, _) => (Tone::Frame, "completed".to_owned()),
+        (State::Open, _) => (ConversationTone::Open, "open".to_owned()),
+        (State::Completed, _) => (ConversationTone::Frame, "completed".to_owned()),
         (State::Failed, Some(error)) => {
-            (Tone::Failed, format!("failed: {}", fit(&reason(error), REASON_CHARS_MAX)))
+            (ConversationTone::Failed, format!("failed: {}", fit(&reason(error), REASON_CHARS_MAX)))
         }
-        (State::Failed, None) => (Tone::Failed, "failed".to_owned()),
+        (State::Failed, None) => (ConversationTone::Failed, "failed".to_owned()),
     }
 }
 

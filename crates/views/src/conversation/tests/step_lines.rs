@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Look, Tone, text, toned_text};
+use super::super::{ConversationStyle, ConversationTone, styled_text, text};
 use super::fold;
 use crate::testing::run_id;
 use crate::{ParentReport, State};
@@ -20,7 +20,7 @@ fn system(name: &str, result: &Value) -> Value {
 }
 
 #[test]
-fn a_system_step_says_what_matters() {
+fn system_step_shows_its_key_fields() {
     let command = json!({"parentUuid": "8", "content": "<command-name>/model</command-name><command-args>x</command-args>"});
     check(&[system("local_command", &command)], &["· system local_command  /model x"]);
     check(&[system("interrupt", &json!({"subtype": "interrupt"}))], &["· system interrupt"]);
@@ -28,27 +28,27 @@ fn a_system_step_says_what_matters() {
 }
 
 #[test]
-fn many_system_steps_in_a_row_are_one_line_unless_each_is_wanted() {
+fn consecutive_system_steps_share_one_line() {
     let quiet = ["env", "model", "env", "date"].map(|name| system(name, &json!("x")));
     check(&quiet, &["· 4 system steps: env ×2, model, date"]);
     check(&quiet[..2], &["· system env  x", "· system model  x"]);
     let mut mixed = quiet.to_vec();
     mixed.insert(3, system("local_command", &json!("/exit")));
     check(&mixed, &["· 3 system steps: env ×2, model", "· system local_command  /exit", "· system date  x"]);
-    let plain = |_: Tone, words: &str| words.to_owned();
-    let every = Look { has_every_step: true, ..Look::plain(&plain) };
-    assert_eq!(toned_text(&fold(&quiet), &every).matches("· system ").count(), 4);
+    let plain = |_: ConversationTone, words: &str| words.to_owned();
+    let every = ConversationStyle { has_every_step: true, ..ConversationStyle::plain(&plain) };
+    assert_eq!(styled_text(&fold(&quiet), &every).matches("· system ").count(), 4);
 }
 
 #[test]
-fn a_picture_is_told() {
+fn picture_is_shown_as_placeholder() {
     let blocks = json!([{"type": "text", "text": "See."}, {"type": "text", "text": "", "label": "image", "size_bytes": 148}]);
     let prompt = json!(["message.user", "", {"role": "user", "blocks": blocks}]);
     check(&[prompt], &["user", "  See.", "  [image, 148 bytes]"]);
 }
 
 #[test]
-fn an_outcome_that_is_not_known_is_no_success() {
+fn unknown_outcome_is_marked() {
     let call = json!(["tool.call", "", {"name": "Bash", "call_id": "c", "input": {}}]);
     let result = |outcome: &str, output: &str| {
         let payload = json!({"name": "Bash", "call_id": "c", "output": output, "outcome": outcome});
@@ -61,7 +61,7 @@ fn an_outcome_that_is_not_known_is_no_success() {
 }
 
 #[test]
-fn a_turn_that_failed_says_why_in_words() {
+fn failed_turn_shows_its_reason() {
     let error = r#"{"error": {"message": "no such model", "code": "bad"}}"#;
     check(
         &[
@@ -73,22 +73,23 @@ fn a_turn_that_failed_says_why_in_words() {
 }
 
 #[test]
-fn a_refusal_does_not_look_like_a_permission() {
+fn denied_approval_has_its_own_tone() {
     let decided = |decision: &str| json!(["step.completed", "", {"name": "r", "kind": "approval", "result": {"decision": decision, "by": "host"}}]);
-    let paint = |tone: Tone, words: &str| format!("<{tone:?} {words}>");
-    let shown = toned_text(&fold(&[decided("denied"), decided("allowed")]), &Look::plain(&paint));
+    let paint = |tone: ConversationTone, words: &str| format!("<{tone:?} {words}>");
+    let shown =
+        styled_text(&fold(&[decided("denied"), decided("allowed")]), &ConversationStyle::plain(&paint));
     assert!(shown.contains("<Failed · denied by host>\n<Frame · allowed by host>"), "{shown}");
 }
 
 #[test]
-fn the_head_tells_forks_and_what_the_parent_says() {
+fn head_shows_forks_and_parent_reports() {
     let from = run_id(7).to_string();
     let started =
         json!(["run.started", "", {"name": "f", "kind": "session", "forked_from": {"run_id": from}}]);
     let conversation = fold(&[started]);
     let head = |reported: Option<ParentReport>| {
-        let plain = |_: Tone, words: &str| words.to_owned();
-        toned_text(&conversation, &Look { reported, ..Look::plain(&plain) })
+        let plain = |_: ConversationTone, words: &str| words.to_owned();
+        styled_text(&conversation, &ConversationStyle { reported, ..ConversationStyle::plain(&plain) })
     };
     let run = run_id(1);
     assert_eq!(head(None), format!("run {run}  f  fork of {from}  open\n"));
@@ -99,7 +100,7 @@ fn the_head_tells_forks_and_what_the_parent_says() {
 }
 
 #[test]
-fn a_turn_that_is_copied_says_so_once() {
+fn copied_turn_says_so_once() {
     let copied = json!({"copied_from": run_id(7).to_string()});
     let turn = |path: &str| json!(["step.started", path, {"name": path, "kind": "turn"}]);
     let said = |role: &str, path: &str, more: &Value| {
@@ -132,7 +133,7 @@ fn a_turn_that_is_copied_says_so_once() {
 }
 
 #[test]
-fn lines_that_are_cut_fit_the_width() {
+fn cut_lines_fit_the_width() {
     let long = "x".repeat(300);
     let conversation = fold(&[
         json!(["tool.call", "", {"name": "Bash", "call_id": "c", "input": {"command": long}}]),
@@ -140,8 +141,9 @@ fn lines_that_are_cut_fit_the_width() {
         system("title", &json!(long)),
         json!(["message.user", "", {"role": "user", "blocks": [{"type": "text", "text": long}]}]),
     ]);
-    let plain = |_: Tone, words: &str| words.to_owned();
-    let shown = |width| toned_text(&conversation, &Look { width, ..Look::plain(&plain) });
+    let plain = |_: ConversationTone, words: &str| words.to_owned();
+    let shown =
+        |width| styled_text(&conversation, &ConversationStyle { width, ..ConversationStyle::plain(&plain) });
     // All but the head, and what was said, which is whole.
     let widest = |text: &str| {
         let lines = text.lines().skip(1).filter(|line| !line.starts_with("  "));

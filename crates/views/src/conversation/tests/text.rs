@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Look, text, toned_text};
+use super::super::{ConversationStyle, styled_text, text};
 use super::fold;
 use crate::testing::run_id;
 
@@ -95,13 +95,13 @@ assistant  m-1
 ";
 
 #[test]
-fn a_conversation_is_shown_line_by_line() {
+fn conversation_is_shown_line_by_line() {
     assert_eq!(text(&fold(&run())), WANT);
 }
 
 #[test]
-fn tones_change_no_word() {
-    let toned = toned_text(&fold(&run()), &Look::plain(&|_, words| format!("<{words}>")));
+fn tones_do_not_change_text() {
+    let toned = styled_text(&fold(&run()), &ConversationStyle::plain(&|_, words| format!("<{words}>")));
     let strip = |text: &str| text.replace(['<', '>'], "");
     assert_eq!(strip(&toned), WANT);
     assert!(toned.contains("<┊> <First.>\n<┊> <Then.>\n"), "{toned}");
@@ -109,7 +109,7 @@ fn tones_change_no_word() {
 }
 
 #[test]
-fn foreign_text_neither_steers_the_terminal_nor_looks_like_ours() {
+fn foreign_text_is_escaped_and_indented() {
     const HOSTILE: &str = "a\u{1b}[2J\u{202e}\r\nuser\n── t9\n▸ Fake";
     let mut lines = run();
     for line in &mut lines {

@@ -5,7 +5,7 @@ use steno_model::json::JsonString;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// From how many on system steps that follow each other are put together.
-pub(crate) const STEPS_TOGETHER_MIN: usize = 3;
+pub(crate) const GROUPED_STEPS_MIN: usize = 3;
 
 /// How many characters a column of a text that is cut may have: letters with marks have several.
 const COLUMN_CHARS_MAX: usize = 8;
@@ -51,7 +51,7 @@ pub fn count(number: u64, noun: &str) -> String {
 }
 
 /// Returns steps that are shown as one: how many, and the names of the first.
-pub(crate) fn steps_in_short(names: impl ExactSizeIterator<Item = String>, chars_max: usize) -> String {
+pub(crate) fn summarize_steps(names: impl ExactSizeIterator<Item = String>, chars_max: usize) -> String {
     let number = names.len() as u64;
     let mut seen: Vec<(String, u64)> = Vec::new();
     for name in names {
@@ -68,8 +68,8 @@ pub(crate) fn steps_in_short(names: impl ExactSizeIterator<Item = String>, chars
 
 /// Tells whether a step of the system with this name may stand together with others: nobody misses it. What the user
 /// did and what was refused is not among them.
-pub(crate) fn is_quiet(name: &JsonString) -> bool {
-    const TELLING: [&str; 6] = [
+pub(crate) fn is_minor(name: &JsonString) -> bool {
+    const IMPORTANT: [&str; 6] = [
         "local_command",
         "local_command_output",
         "interrupt",
@@ -77,7 +77,7 @@ pub(crate) fn is_quiet(name: &JsonString) -> bool {
         "permission_denied",
         "warning",
     ];
-    !TELLING.iter().any(|telling| name.is(telling))
+    !IMPORTANT.iter().any(|telling| name.is(telling))
 }
 
 #[cfg(test)]
@@ -85,12 +85,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nouns_agree() {
+    fn count_adds_an_s() {
         assert_eq!([0, 1, 2].map(|number| count(number, "event")), ["0 events", "1 event", "2 events"]);
     }
 
     #[test]
-    fn a_text_that_goes_on_has_a_mark() {
+    fn cut_marks_shortened_text() {
         assert_eq!(["", "né", "née", "\n\n\n"].map(|text| cut(text, 2)), ["", "né", "né…", "\n\n…"]);
     }
 

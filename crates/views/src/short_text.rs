@@ -5,12 +5,12 @@
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
 
-use crate::words::count;
+use crate::text_format::count;
 use steno_session::PayloadFields;
 use steno_session::usage::{Counts, Tokens};
 
 /// Fields that say something, the most telling first.
-const TELLING: [&str; 28] = [
+const KEY_FIELDS: [&str; 28] = [
     "message",
     "content",
     "text",
@@ -41,7 +41,7 @@ const TELLING: [&str; 28] = [
     "plan",
 ];
 /// How many of them are shown.
-const TELLING_MAX: usize = 2;
+const KEY_FIELDS_MAX: usize = 2;
 /// Fields that every record of an agent has, or that only its agent can use.
 const NOISE: [&str; 14] = [
     "type",
@@ -68,7 +68,7 @@ const ITEMS_MAX: usize = 8;
 ///
 /// ```
 /// use steno_model::json::RawJson;
-/// use steno_views::gist::gist;
+/// use steno_views::short_text::gist;
 /// let hook = RawJson::parse(r#"{"uuid":"8a","hookName":"Stop","command":"make lint"}"#)?;
 /// assert_eq!(gist(&hook), "Stop make lint");
 /// # Ok::<(), steno_model::Error>(())
@@ -171,13 +171,13 @@ fn of_list(json: &str, depth: Depth) -> String {
 
 fn of_object(json: &str, depth: Depth) -> String {
     let fields = PayloadFields::parse(json);
-    let telling = TELLING.iter().filter_map(|name| fields.json(name));
+    let telling = KEY_FIELDS.iter().filter_map(|name| fields.json(name));
     let telling = telling.map(|value| match (depth, value.as_str().as_bytes().first()) {
         // Two levels are enough for a line.
         (Depth::Inner, Some(b'{' | b'[')) => String::new(),
         _ => of_value(value.as_str(), Depth::Inner),
     });
-    let telling: Vec<String> = telling.filter(|words| !words.is_empty()).take(TELLING_MAX).collect();
+    let telling: Vec<String> = telling.filter(|words| !words.is_empty()).take(KEY_FIELDS_MAX).collect();
     if !telling.is_empty() || depth == Depth::Inner {
         return telling.join(" ");
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gist_has_what_tells_something_and_no_ids() {
+    fn gist_keeps_key_fields_without_ids() {
         check(
             r#"{"parentUuid":"8","type":"system","subtype":"local_command","content":"<command-name>/model</command-name>\n  <command-message>model</command-message>\n <command-args>opus</command-args>"}"#,
             "/model opus",
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_text_is_told_by_its_label() {
+    fn placeholder_shows_the_label() {
         check_placeholder(r#"{"label":"image","size_bytes":148}"#, Some("[image, 148 bytes]"));
         check_placeholder(r#"{"label":"input_image","media_type":"image/png"}"#, Some("[image, image/png]"));
         check_placeholder(r#"{"label":"localImage","path":"/dot.png"}"#, Some("[image, /dot.png]"));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_in_json_is_its_message() {
+    fn reason_reads_the_message_in_json() {
         for (error, want) in [
             (r#"{"error": {"message": "no such model", "code": "bad"}}"#, "no such model"),
             (r#"{"message":"late"}"#, "late"),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_told_in_a_few_words() {
+    fn usage_is_shown_in_a_few_words() {
         let codex = json(r#"{"input_tokens":10,"cached_input_tokens":4,"output_tokens":3}"#);
         assert_eq!(usage(&codex, Some("turn")).as_deref(), Some("usage of the turn: 6 in, 4 cached, 3 out"));
         let by_model =

@@ -7,12 +7,12 @@ use steno_model::ExchangeEvent;
 
 use steno_session::{Content, SessionBuilder};
 
-use super::super::{Joined, Look, RunTree, Tone, join, join_all, text, toned_text};
+use super::super::{Forest, RunTree, TreeStyle, TreeTone, join, join_all, styled_text, text};
 use super::{fold, join_runs};
 use crate::testing::{run_id, time};
 
 /// Joins one run given as type, path and payload.
-fn of_one(lines: &[Value]) -> Joined {
+fn of_one(lines: &[Value]) -> Forest {
     let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
     for (index, line) in lines.iter().enumerate() {
         let seq = index as u64 + 1;
@@ -24,7 +24,7 @@ fn of_one(lines: &[Value]) -> Joined {
 }
 
 #[track_caller]
-fn check(joined: &Joined, want: &[&str]) {
+fn check(joined: &Forest, want: &[&str]) {
     let text = text(joined);
     assert_eq!(text.lines().collect::<Vec<_>>(), want);
 }
@@ -36,7 +36,7 @@ fn tool(kind: &str, id: &str, fields: &Value) -> Value {
 }
 
 #[test]
-fn calls_that_failed_or_were_denied_are_counted_beside_the_calls() {
+fn failed_and_denied_calls_are_counted() {
     let mut lines: Vec<Value> = ["a", "b", "c", "d", "e"].map(|id| tool("tool.call", id, &json!({}))).into();
     let outcomes = [("a", "ok"), ("b", "failed"), ("c", "denied"), ("d", "unknown"), ("e", "interrupted")];
     lines.extend(outcomes.map(|(id, outcome)| tool("tool.result", id, &json!({"outcome": outcome}))));
@@ -48,7 +48,7 @@ fn calls_that_failed_or_were_denied_are_counted_beside_the_calls() {
 }
 
 #[test]
-fn messages_that_say_nothing_are_not_counted_and_a_response_is_one() {
+fn empty_messages_are_not_counted() {
     let said = |role: &str, response: Value, blocks: Value| json!([format!("message.{role}"), "", {"role": role, "blocks": blocks, "response": response}]);
     let words = json!([{"type": "text", "text": "Hi."}]);
     check(
@@ -69,7 +69,7 @@ fn messages_that_say_nothing_are_not_counted_and_a_response_is_one() {
 }
 
 #[test]
-fn what_a_model_says_without_an_id_is_one_message_until_somebody_answers() {
+fn words_without_id_are_one_message() {
     let said = |blocks: Value, more: Value| {
         let mut payload = json!({"role": "assistant", "blocks": blocks});
         payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -90,7 +90,7 @@ fn what_a_model_says_without_an_id_is_one_message_until_somebody_answers() {
 }
 
 #[test]
-fn an_approval_names_its_tool_and_the_verdict() {
+fn approval_shows_tool_and_decision() {
     let asked = |id: &str| json!(["step.started", "", {"name": format!("r-{id}"), "kind": "approval", "tool_call_id": id}]);
     let answered = |id: &str, decision: &str| {
         json!(["step.completed", "", {"name": format!("r-{id}"), "kind": "approval", "tool_call_id": id,
@@ -104,7 +104,7 @@ fn an_approval_names_its_tool_and_the_verdict() {
         answered("b", "denied"),
         asked("c"),
     ]);
-    let toned = toned_text(&joined, &Look::plain(&|tone, words| format!("<{tone:?} {words}>")));
+    let toned = styled_text(&joined, &TreeStyle::plain(&|tone, words| format!("<{tone:?} {words}>")));
     let want = [
         "<Frame ├─ >Bash <Frame · approval>  <Frame allowed>",
         "<Frame ├─ >r-b <Frame · approval>  <Failed denied>",
@@ -114,7 +114,7 @@ fn an_approval_names_its_tool_and_the_verdict() {
 }
 
 #[test]
-fn a_child_without_an_end_ended_as_its_parent_says() {
+fn open_child_shows_the_parent_report() {
     let parent = [">> a child=2", "<< a child=2", ">> b child=3", "<< b child=3 error=no", ">> c child=4"];
     let child: &[&str] = &["run - parent=1"];
     let joined = join_runs(&[(1, &parent), (2, child), (3, child), (4, child)]);
@@ -137,7 +137,7 @@ fn a_child_without_an_end_ended_as_its_parent_says() {
 }
 
 #[test]
-fn many_system_steps_in_a_row_are_one_line_unless_each_is_wanted() {
+fn consecutive_system_steps_share_one_line() {
     let step = |name: &str| format!("< - kind=system name={name}");
     let quiet = ["env", "model", "env"].map(step);
     let few = [step("one"), step("two")];
@@ -159,13 +159,13 @@ fn many_system_steps_in_a_row_are_one_line_unless_each_is_wanted() {
     assert_eq!(text(&joined).lines().count(), 5, "{}", text(&joined));
     let joined = join_runs(&[(1, &quiet)]);
     assert_eq!(text(&joined).lines().count(), 2);
-    let plain = |_: Tone, words: &str| words.to_owned();
-    let every = Look { has_every_step: true, ..Look::plain(&plain) };
-    assert_eq!(toned_text(&joined, &every).lines().count(), 4);
+    let plain = |_: TreeTone, words: &str| words.to_owned();
+    let every = TreeStyle { has_every_step: true, ..TreeStyle::plain(&plain) };
+    assert_eq!(styled_text(&joined, &every).lines().count(), 4);
 }
 
 #[test]
-fn forks_children_alone_and_runs_that_were_not_read_are_said() {
+fn forks_and_unread_runs_are_marked() {
     let fork = json!(["run.started", "", {"name": "f", "kind": "session",
         "forked_from": {"run_id": run_id(7).to_string(), "ordinal": 5}}]);
     check(
@@ -173,22 +173,22 @@ fn forks_children_alone_and_runs_that_were_not_read_are_said() {
         &["run 00000001… f  fork of 00000007-0000-4000-8000-000000000000  open  1 event"],
     );
     let alone = join_all(BTreeMap::from([(run_id(2), fold(2, &["run - parent=1", ">> a child=3"]))]));
-    let plain = |_: Tone, words: &str| words.to_owned();
-    let look = Look { absent: "not read", ..Look::plain(&plain) };
+    let plain = |_: TreeTone, words: &str| words.to_owned();
+    let look = TreeStyle { absent: "not read", ..TreeStyle::plain(&plain) };
     let want = "child run 00000002… of 00000001-0000-4000-8000-000000000000  open  2 events\n\
         └─ a · command  open\n   └─ child run 00000003…  not read\n";
-    assert_eq!(toned_text(&alone, &look), want);
+    assert_eq!(styled_text(&alone, &look), want);
 }
 
 #[test]
-fn reasons_and_steps_that_stand_together_are_cut_to_the_width() {
+fn reasons_and_grouped_steps_fit_the_width() {
     let long = "x".repeat(300);
     let mut lines: Vec<String> =
         (0..9).map(|number| format!("< - kind=system name=step{number}{long}")).collect();
     lines.push(format!("< - kind=retry name=api error={long}"));
     let joined = join_runs(&[(1, &lines)]);
-    let plain = |_: Tone, words: &str| words.to_owned();
-    let shown = toned_text(&joined, &Look { width: Some(90), ..Look::plain(&plain) });
+    let plain = |_: TreeTone, words: &str| words.to_owned();
+    let shown = styled_text(&joined, &TreeStyle { width: Some(90), ..TreeStyle::plain(&plain) });
     let widest = shown.lines().map(|line| line.chars().count()).max();
     assert_eq!(widest, Some(90), "{shown}");
 }

@@ -5,17 +5,17 @@ use steno_model::Timestamp;
 use steno_model::json::depth;
 use steno_model::limits::DEPTH_MAX;
 
-use super::super::{Child, Join, Joined, RunTree, StepId, export, export_all, join, join_all, text};
+use super::super::{Child, Forest, JoinKind, RunTree, StepId, export, export_all, join, join_all, text};
 use super::{fold, join_runs};
 use crate::testing::{run_id, time};
 
 type Runs<'a> = &'a [(u32, &'a [&'a str])];
 
-fn child(run: u32, parent: u32, step: Option<usize>, join: Join) -> Child {
+fn child(run: u32, parent: u32, step: Option<usize>, join: JoinKind) -> Child {
     Child { run_id: run_id(run), parent: run_id(parent), step: step.map(StepId), join }
 }
 
-fn children(joined: &Joined) -> Vec<Child> {
+fn children(joined: &Forest) -> Vec<Child> {
     let places = joined.runs().flat_map(|run| {
         let steps = run.steps().map(|(step, _)| Some(step));
         std::iter::once(None).chain(steps).map(|step| (run.run_id, step))
@@ -32,22 +32,22 @@ fn check(runs: Runs<'_>, want: &[Child], outside: &[u32]) {
 }
 
 #[test]
-fn a_child_hangs_below_the_step_that_links_it() {
+fn child_is_below_the_step_that_links_it() {
     check(
         &[(1, &["> a", ">> a.call child=2"]), (2, &["run - parent=1"])],
-        &[child(2, 1, Some(1), Join::Linked)],
+        &[child(2, 1, Some(1), JoinKind::Linked)],
         &[],
     );
-    check(&[(1, &[">> a child=2"]), (2, &["run"])], &[child(2, 1, Some(0), Join::Linked)], &[]);
+    check(&[(1, &[">> a child=2"]), (2, &["run"])], &[child(2, 1, Some(0), JoinKind::Linked)], &[]);
 }
 
 #[test]
-fn a_child_that_only_names_its_parent_is_unlinked() {
-    check(&[(1, &["run"]), (2, &["run - parent=1"])], &[child(2, 1, None, Join::Unlinked)], &[]);
+fn child_without_link_is_unlinked() {
+    check(&[(1, &["run"]), (2, &["run - parent=1"])], &[child(2, 1, None, JoinKind::Unlinked)], &[]);
 }
 
 #[test]
-fn unlinked_children_stand_by_age() {
+fn unlinked_children_are_sorted_by_age() {
     let child_at = |run, seq| RunTree {
         started_at: Some(Timestamp::parse(&time(seq)).unwrap()),
         ..fold(run, &["run - parent=1"])
@@ -59,74 +59,74 @@ fn unlinked_children_stand_by_age() {
 }
 
 #[test]
-fn a_link_without_a_run_is_missing() {
+fn link_without_run_is_missing() {
     check(
         &[(1, &[">> a child=2", "u - child=3"])],
-        &[child(3, 1, None, Join::Missing), child(2, 1, Some(0), Join::Missing)],
+        &[child(3, 1, None, JoinKind::Missing), child(2, 1, Some(0), JoinKind::Missing)],
         &[],
     );
 }
 
 #[test]
-fn a_run_that_nothing_leads_to_is_outside() {
+fn unreachable_run_is_outside() {
     check(&[(1, &["run"]), (2, &["run - parent=9"]), (3, &["run"])], &[], &[2, 3]);
     check(&[(2, &["run - parent=1"]), (1, &["run"])], &[], &[1]);
 }
 
 #[test]
-fn a_run_linked_twice_is_nested_once() {
+fn run_linked_twice_is_nested_once() {
     check(
         &[(1, &[">> a child=2", ">> b child=2"]), (2, &["run"])],
-        &[child(2, 1, Some(0), Join::Linked), child(2, 1, Some(1), Join::Elsewhere)],
+        &[child(2, 1, Some(0), JoinKind::Linked), child(2, 1, Some(1), JoinKind::Elsewhere)],
         &[],
     );
 }
 
 #[test]
-fn a_run_linked_by_two_runs_goes_to_the_one_it_calls_its_parent() {
+fn run_with_two_links_goes_to_its_own_parent() {
     check(
         &[(1, &[">> a child=2", ">> b child=3"]), (2, &[">> c child=3"]), (3, &["run - parent=2"])],
         &[
-            child(2, 1, Some(0), Join::Linked),
-            child(3, 1, Some(1), Join::Elsewhere),
-            child(3, 2, Some(0), Join::Linked),
+            child(2, 1, Some(0), JoinKind::Linked),
+            child(3, 1, Some(1), JoinKind::Elsewhere),
+            child(3, 2, Some(0), JoinKind::Linked),
         ],
         &[],
     );
 }
 
 #[test]
-fn a_run_whose_parent_is_out_of_reach_stays_where_it_is_linked() {
+fn run_with_unreachable_parent_stays_linked() {
     check(
         &[(1, &[">> a child=2"]), (2, &["run - parent=3"]), (3, &["run"])],
-        &[child(2, 1, Some(0), Join::Linked)],
+        &[child(2, 1, Some(0), JoinKind::Linked)],
         &[3],
     );
 }
 
 #[test]
-fn circles_are_cut() {
-    check(&[(1, &[">> a child=1"])], &[child(1, 1, Some(0), Join::Cycle)], &[]);
-    check(&[(1, &["run - parent=1"])], &[child(1, 1, None, Join::Cycle)], &[]);
+fn cycles_are_cut() {
+    check(&[(1, &[">> a child=1"])], &[child(1, 1, Some(0), JoinKind::Cycle)], &[]);
+    check(&[(1, &["run - parent=1"])], &[child(1, 1, None, JoinKind::Cycle)], &[]);
     check(
         &[(1, &[">> a child=2"]), (2, &[">> b child=3"]), (3, &[">> c child=1"])],
         &[
-            child(2, 1, Some(0), Join::Linked),
-            child(3, 2, Some(0), Join::Linked),
-            child(1, 3, Some(0), Join::Cycle),
+            child(2, 1, Some(0), JoinKind::Linked),
+            child(3, 2, Some(0), JoinKind::Linked),
+            child(1, 3, Some(0), JoinKind::Cycle),
         ],
         &[],
     );
     check(
         &[(1, &["run - parent=2"]), (2, &["run - parent=1"])],
-        &[child(2, 1, None, Join::Unlinked), child(1, 2, None, Join::Cycle)],
+        &[child(2, 1, None, JoinKind::Unlinked), child(1, 2, None, JoinKind::Cycle)],
         &[],
     );
     check(&[(1, &["run"]), (2, &["run - parent=3"]), (3, &["run - parent=2"])], &[], &[2, 3]);
 }
 
 #[test]
-fn a_root_that_is_missing_is_said_to_be() {
+fn missing_root_is_marked() {
     let joined = join(run_id(1), [].into());
     assert_eq!(text(&joined), "run 00000001…  missing\n");
     assert_eq!(joined.run(run_id(1)), None);
@@ -135,7 +135,7 @@ fn a_root_that_is_missing_is_said_to_be() {
 const LEVELS: u32 = 1000;
 
 #[track_caller]
-fn check_deep(joined: &Joined, nodes: usize) {
+fn check_deep(joined: &Forest, nodes: usize) {
     let text = text(joined);
     assert_eq!(text.lines().count(), nodes);
     // Lines are drawn for 64 levels, then the depth is a number.
@@ -178,7 +178,7 @@ proptest! {
                 runs[parent].push(format!(">> call-{number} child={number}"));
                 runs[parent].len() - 2
             });
-            let join = if *is_linked { Join::Linked } else { Join::Unlinked };
+            let join = if *is_linked { JoinKind::Linked } else { JoinKind::Unlinked };
             want.push(child(number, u32::try_from(parent).unwrap() + 1, step, join));
             runs.push(vec![format!("run{claim}")]);
         }
@@ -202,27 +202,31 @@ fn check_all(runs: Runs<'_>, roots: &[u32], want: &[Child]) {
 }
 
 #[test]
-fn runs_without_a_parent_here_are_the_tops_of_trees() {
+fn runs_without_parent_are_roots() {
     check_all(&[], &[], &[]);
     check_all(
         &[(1, &["run"]), (2, &["run - parent=1"]), (3, &["run - parent=9"])],
         &[1, 3],
-        &[child(2, 1, None, Join::Unlinked)],
+        &[child(2, 1, None, JoinKind::Unlinked)],
     );
     // A run that is linked and does not say so itself is below all the same, and once.
-    check_all(&[(2, &["run"]), (3, &[">> a child=2"])], &[3], &[child(2, 3, Some(0), Join::Linked)]);
+    check_all(&[(2, &["run"]), (3, &[">> a child=2"])], &[3], &[child(2, 3, Some(0), JoinKind::Linked)]);
     check_all(
         &[(1, &[">> a child=3"]), (2, &[">> b child=3"]), (3, &["run - parent=2"])],
         &[1, 2],
-        &[child(3, 1, Some(0), Join::Elsewhere), child(3, 2, Some(0), Join::Linked)],
+        &[child(3, 1, Some(0), JoinKind::Elsewhere), child(3, 2, Some(0), JoinKind::Linked)],
     );
 }
 
 #[test]
-fn runs_in_a_circle_are_shown_from_one_of_them() {
+fn cycle_starts_at_one_run() {
     check_all(
         &[(1, &["run - parent=2"]), (2, &["run - parent=1"]), (3, &["run - parent=3"])],
         &[1, 3],
-        &[child(2, 1, None, Join::Unlinked), child(1, 2, None, Join::Cycle), child(3, 3, None, Join::Cycle)],
+        &[
+            child(2, 1, None, JoinKind::Unlinked),
+            child(1, 2, None, JoinKind::Cycle),
+            child(3, 3, None, JoinKind::Cycle),
+        ],
     );
 }

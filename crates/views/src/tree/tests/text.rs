@@ -6,7 +6,7 @@ use steno_model::ExchangeEvent;
 
 use steno_session::{Content, SessionBuilder};
 
-use super::super::{Joined, Look, RunTree, Tone, export, join, text, toned_text};
+use super::super::{Forest, RunTree, TreeStyle, TreeTone, export, join, styled_text, text};
 use super::join_runs;
 
 type Runs<'a> = &'a [(u32, &'a [&'a str])];
@@ -18,7 +18,7 @@ fn check(runs: Runs<'_>, want: &[&str]) {
 }
 
 #[test]
-fn a_tree_is_drawn() {
+fn tree_is_drawn() {
     check(
         &[
             (
@@ -66,7 +66,7 @@ fn a_tree_is_drawn() {
 }
 
 #[test]
-fn runs_that_are_not_nested_say_why() {
+fn absent_runs_say_why() {
     check(
         &[(1, &[">> a child=1", ">> b child=2", ">> c child=3", ">> d child=2"]), (2, &["end"])],
         &[
@@ -84,7 +84,7 @@ fn runs_that_are_not_nested_say_why() {
 }
 
 #[test]
-fn what_lies_at_run_level_is_counted_on_the_line_of_the_run() {
+fn run_level_counts_are_on_the_run_line() {
     check(
         &[(1, &["run", "u -", "a -", "c -", "r -"])],
         &["run 00000001…  open  5 events  2 messages, 1 call"],
@@ -109,12 +109,12 @@ fn blocks_of_unknown_types_are_counted() {
 }
 
 #[test]
-fn each_part_has_its_tone_and_tones_change_no_word() {
+fn parts_have_tones_and_tones_keep_text() {
     let joined = join_runs(&[
         (1, &["run - name=r", "> a", "< a", "> b", "< b error=no", ">> c child=3", "c c", "end"]),
         (2, &["run - parent=1"]),
     ]);
-    let toned = toned_text(&joined, &Look::plain(&|tone, words| format!("<{tone:?} {words}>")));
+    let toned = styled_text(&joined, &TreeStyle::plain(&|tone, words| format!("<{tone:?} {words}>")));
     let want = [
         "<Frame run 00000001…> r  <Completed completed>  8 events  <Odd 1 call without result>",
         "<Frame ├─ >a <Frame · command>",
@@ -125,7 +125,7 @@ fn each_part_has_its_tone_and_tones_change_no_word() {
     ];
     assert_eq!(toned.lines().collect::<Vec<_>>(), want);
     let mut plain = toned.replace('>', "");
-    for tone in [Tone::Frame, Tone::Completed, Tone::Failed, Tone::Open, Tone::Odd] {
+    for tone in [TreeTone::Frame, TreeTone::Completed, TreeTone::Failed, TreeTone::Open, TreeTone::Odd] {
         plain = plain.replace(&format!("<{tone:?} "), "");
     }
     assert_eq!(plain, text(&joined));
@@ -138,13 +138,13 @@ fn fold_line(line: &str) -> RunTree {
     RunTree::of(&builder.finish())
 }
 
-fn join_line(line: &str) -> Joined {
+fn join_line(line: &str) -> Forest {
     let tree = fold_line(line);
     join(tree.run_id, BTreeMap::from([(tree.run_id, tree)]))
 }
 
 #[test]
-fn run_ids_that_begin_alike_are_shown_longer() {
+fn similar_run_ids_are_shown_longer() {
     let line = |id: &str| {
         format!(r#"{{"seq":1,"run_id":"{id}","type":"run.started","path":"","iteration":0,"timestamp":""}}"#)
     };
@@ -158,14 +158,14 @@ fn run_ids_that_begin_alike_are_shown_longer() {
 const HOSTILE: &str = r#"{"seq":1,"run_id":"00000001-0000-4000-8000-000000000000","type":"step.completed","path":"a\u001b]52;c;cm0=\u0007","iteration":0,"timestamp":"\u001b[2J","payload":{"name":"\u001b]8;;http://x\u001b\\y","kind":"\u009b2J\u202e","error":"one\ntwo\r\t\u007f"}}"#;
 
 #[test]
-fn hostile_text_is_made_visible() {
+fn hostile_text_is_escaped() {
     let want = "run 00000001…  open  1 event\n\
         └─ \\u{1b}]8;;http://x\\u{1b}\\y · \\u{9b}2J\\u{202e}  failed: one\\u{a}two\\u{d}\\u{9}\\u{7f}\n";
     assert_eq!(text(&join_line(HOSTILE)), want);
 }
 
 #[test]
-fn long_text_is_cut_in_lines_and_whole_in_json() {
+fn long_text_is_cut_in_lines_only() {
     let error = "é".repeat(10_000);
     let joined = join_runs(&[(1, &[format!("< a error={error}")])]);
     let want = format!("run 00000001…  open  1 event\n└─ a · command  failed: {}…\n", "é".repeat(200));
@@ -185,7 +185,7 @@ fn steps_without_a_name_have_a_label() {
 }
 
 #[test]
-fn the_json_form_leaves_no_field_out() {
+fn json_has_every_field() {
     let joined = join_runs(&[(1, &["run - name=r", "> a loop=0 try=1", ">> b child=2", "c -", "x.y"])]);
     assert_eq!(serde_json::to_string(&export(&joined)).unwrap(), WANT_JSON.replace('\n', ""));
 }
@@ -211,7 +211,7 @@ const WANT_JSON: &str = r#"{
 "join":"missing","run_id":"00000002-0000-4000-8000-000000000000","children":[]}]}]}"#;
 
 #[test]
-fn texts_come_out_as_the_tokens_they_were() {
+fn texts_keep_their_tokens() {
     let line = HOSTILE.replace(r"\u202e", r"\ud800");
     let json = serde_json::to_string(&export(&join_line(&line))).unwrap();
     assert!(json.contains(r#""kind":"\u009b2J\ud800""#), "{json}");
