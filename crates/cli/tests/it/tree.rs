@@ -163,7 +163,6 @@ fn what_happens_in_a_turn_lies_below_it() {
          │  ├─ general-purpose · subagent  open\n\
          │  │  └─ child run c3c3c3c3…  missing\n\
          │  └─ api · retry  failed: 529 overloaded\n\
-         ├─ c1 · amend\n\
          └─ new-type · unknown\n",
     );
 }

@@ -37,7 +37,18 @@ impl RunTree {
                 tools.entry(id.to_text().into_owned()).or_insert(name);
             }
         }
-        tree.steps = session.steps.iter().map(|step| shown(session, step, &tools)).collect();
+        let calls: HashSet<String> =
+            session.calls.iter().filter_map(|call| Some(call.id.as_ref()?.to_text().into_owned())).collect();
+        let is_folded = |step: &SessionStep| {
+            let id = step.tool_call_id.as_ref().or(step.name.as_ref());
+            let is_amend = step.kind.as_ref().is_some_and(|kind| kind.is("amend"));
+            is_amend && id.is_some_and(|id| calls.contains(&*id.to_text()))
+        };
+        tree.steps = session
+            .steps
+            .iter()
+            .map(|step| Step { is_folded: is_folded(step), ..shown(session, step, &tools) })
+            .collect();
         tree.links = links(session);
         tree.dangling = session.dangling().filter_map(|call| call.id.clone()).map(CallId).collect();
         tree.unknown_types.clone_from(&session.unknown_types);
@@ -127,6 +138,7 @@ fn shown(session: &Session, step: &SessionStep, tools: &HashMap<String, &JsonStr
         state: step.state,
         error: step.error.clone(),
         is_interrupted: turn.is_some_and(|turn| turn.status == TurnStatus::Interrupted),
+        is_folded: false,
         child_run_id: step.child_run_id,
         counts: Counts::default(),
     };

@@ -82,6 +82,8 @@ pub struct Step {
     pub error: Option<JsonString>,
     /// Whether it is a turn that was stopped, which is a way to fail.
     pub is_interrupted: bool,
+    /// Whether it amends a call that is in the session: the call's result has it, so the text form leaves it out.
+    pub is_folded: bool,
     /// The run that it calls.
     pub child_run_id: Option<RunId>,
     /// What is located in it.

@@ -87,7 +87,7 @@ pub fn styled_text(joined: &Forest, style: &TreeStyle<'_>) -> String {
     let mut out = Outline { lines, text: String::new(), is_last: Vec::new() };
     // Steps of the system that may stand together with the next ones.
     let mut quiet: Vec<Visit<'_>> = Vec::new();
-    for visit in Walk::new(joined) {
+    for visit in Walk::new(joined).without_folded() {
         let is_more = quiet.last().is_none_or(|last| last.depth == visit.depth);
         let is_minor = is_quiet_step(visit.node) && !style.has_every_step;
         if !(is_minor && is_more) {
@@ -264,8 +264,12 @@ impl LineWriter<'_> {
     }
 
     fn step(&self, step: &Step) -> String {
+        let is_amendment = step.kind.as_ref().is_some_and(|kind| kind.is("amend"));
         let mut line = label(step);
-        if let Some(kind) = step.kind.as_ref().filter(|kind| !kind.is_empty()) {
+        if is_amendment {
+            // Its call is in another session, or was not recorded.
+            line = format!("late result of call {line}");
+        } else if let Some(kind) = step.kind.as_ref().filter(|kind| !kind.is_empty()) {
             line.push(' ');
             line.push_str(&(self.style.paint)(
                 TreeTone::Frame,

@@ -28,6 +28,8 @@ pub(super) struct Visit<'a> {
 pub(super) struct Walk<'a> {
     joined: &'a Forest,
     stack: Vec<Visit<'a>>,
+    /// Whether steps that a call has folded in are left out.
+    skips_folded: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -39,7 +41,12 @@ impl<'a> Walk<'a> {
             };
             Visit { node, depth: 0, is_last: true }
         };
-        Self { joined, stack: joined.roots().iter().rev().map(visit).collect() }
+        Self { joined, stack: joined.roots().iter().rev().map(visit).collect(), skips_folded: false }
+    }
+
+    /// Leaves out steps that amend a call: the counts of the call have them.
+    pub(super) fn without_folded(self) -> Self {
+        Self { skips_folded: true, ..self }
     }
 
     /// Puts the nodes below one on the stack, so that the first is visited next.
@@ -55,7 +62,12 @@ impl<'a> Walk<'a> {
             self.stack.push(Visit { node, depth, is_last: false });
         }
         for &id in steps.iter().rev() {
-            if let Some(step) = run.step(id) {
+            let is_shown = |step: &&Step| {
+                let is_leaf =
+                    step.children.is_empty() && self.joined.children(run.run_id, Some(id)).is_empty();
+                !(self.skips_folded && step.is_folded && is_leaf)
+            };
+            if let Some(step) = run.step(id).filter(is_shown) {
                 self.stack.push(Visit { node: Node::Step { run, id, step }, depth, is_last: false });
             }
         }

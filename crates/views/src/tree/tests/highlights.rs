@@ -48,6 +48,20 @@ fn failed_and_denied_calls_are_counted() {
 }
 
 #[test]
+fn amendments_of_known_calls_are_not_shown_as_steps() {
+    let amend = |id: &str| {
+        let payload =
+            json!({"name": id, "kind": "amend", "tool_call_id": id, "result": {"outcome": "failed"}});
+        json!(["step.completed", "", payload])
+    };
+    let known = [tool("tool.call", "a", &json!({})), tool("tool.result", "a", &json!({})), amend("a")];
+    check(&of_one(&known), &["run 00000001…  open  3 events  1 call (1 failed) outside steps"]);
+    let unknown = [&known[..], &[amend("z")]].concat();
+    let lines = text(&of_one(&unknown));
+    assert_eq!(lines.lines().last(), Some("└─ late result of call z"), "{lines}");
+}
+
+#[test]
 fn empty_messages_are_not_counted() {
     let said = |role: &str, response: Value, blocks: Value| json!([format!("message.{role}"), "", {"role": role, "blocks": blocks, "response": response}]);
     let words = json!([{"type": "text", "text": "Hi."}]);
