@@ -186,7 +186,7 @@ impl Tombstones {
                     return Err(Error::TooNew { path: path.clone(), found, known });
                 }
                 Ok(TombstoneLine::Tombstones { version }) => {
-                    tombstones.has_names = version == VERSION_WITH_NAMES
+                    tombstones.has_names = version == VERSION_WITH_NAMES;
                 }
                 Ok(TombstoneLine::Forgotten(tombstone)) => tombstones.all.push(tombstone),
                 Ok(TombstoneLine::ForgottenSpine(tombstone)) => tombstones.spines.push(tombstone),

@@ -87,7 +87,7 @@ struct DescribedComponents {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum DescribedSchema {
-    OfType(RefOr<Schema>),
+    OfType(Box<RefOr<Schema>>),
     OfFile(Value),
 }
 
@@ -98,7 +98,7 @@ pub fn openapi() -> String {
     let mut others = document.components.take().unwrap_or_default();
     let of_types = std::mem::take(&mut others.schemas).into_iter();
     let mut schemas: BTreeMap<_, _> =
-        of_types.map(|(name, schema)| (name, DescribedSchema::OfType(schema))).collect();
+        of_types.map(|(name, schema)| (name, DescribedSchema::OfType(Box::new(schema)))).collect();
     schemas.insert(DRAFTS.to_owned(), DescribedSchema::OfFile(drafts_schema()));
     schemas.insert(DRAFT.to_owned(), DescribedSchema::OfFile(draft_schema()));
     let described = Described { document, components: DescribedComponents { schemas, others } };

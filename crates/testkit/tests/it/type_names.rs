@@ -2,6 +2,7 @@
 //! a test below that shows it complaining.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use steno_testkit::places;
 
@@ -146,7 +147,7 @@ struct CrateType {
 type Complaints = BTreeMap<String, String>;
 
 fn workspace_types() -> Vec<CrateType> {
-    let paths = places::files().into_iter().filter(|path| path.ends_with(".rs"));
+    let paths = places::files().into_iter().filter(|path| Path::new(path).extension() == Some("rs".as_ref()));
     let types: Vec<_> = paths.flat_map(|path| types_in(&path, &places::read(&path))).collect();
     assert!(
         types.iter().any(|found| found.of.name == "RunId" && found.of.is_public),
