@@ -1,5 +1,5 @@
-//! Files outside any store: opened so that nothing that stands in a file's place can hold us up, be it a pipe, a device
-//! or a socket. They may be anybody's, and are only read.
+//! Files outside any store. Opening one never blocks on a pipe, a device or a socket. They may belong to anybody, and
+//! are only read.
 
 use std::fmt;
 use std::fs::File;
@@ -13,24 +13,24 @@ use rustix::io::Errno;
 use crate::DiskFile;
 use crate::real::{RealFile, check_regular};
 
-/// Whether the last part of a path may be a link. What the parts before it are is for whoever chose the path to judge.
+/// Whether the last part of a path may be a link. The other parts are not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// A link stands for what it points to: the path came from somebody who may mean that.
+    /// Links are followed: the user named the path.
     Followed,
-    /// A link is no file: the path was found, and whoever can write there must not lead us elsewhere.
+    /// Links are errors: the path was found by a search, and other users must not redirect it.
     Refused,
 }
 
-/// The cause inside an [`io::Error`] when there is more to read than somebody can bear.
+/// The cause inside an [`io::Error`] when a file is longer than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong {
-    /// How much it may be.
+    /// The limit.
     pub size_bytes_max: u64,
 }
 
 impl TooLong {
-    /// Returns the cause if that is what an error is about.
+    /// Returns the cause, if the error has it.
     #[must_use]
     pub fn inside(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
@@ -51,25 +51,25 @@ impl From<TooLong> for io::Error {
     }
 }
 
-/// Opens the regular file at a path of the host to read it, and nothing else that may stand there.
+/// Opens a regular file on the host for reading.
 ///
 /// # Errors
-/// [`NotRegular`](crate::NotRegular) inside the error for anything else, or an I/O error.
+/// [`NotRegular`](crate::NotRegular) inside the error when the path is something else, or an I/O error.
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let (no_follow, stat_flags) = match links {
         Links::Followed => (OFlags::empty(), AtFlags::empty()),
         Links::Refused => (OFlags::NOFOLLOW, AtFlags::SYMLINK_NOFOLLOW),
     };
-    // A plain open of a FIFO would wait for a writer for ever.
+    // A plain open of a FIFO would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | no_follow;
     match fs::open(path, flags, Mode::empty()) {
         Ok(fd) => {
-            // What was opened, and not what stood there before.
+            // Checks the file that was opened, not the path.
             check_regular(&fs::fstat(&fd)?)?;
             Ok(File::from(fd))
         }
         Err(error @ (Errno::NOENT | Errno::NOTDIR)) => Err(error.into()),
-        // A link gives ELOOP, a socket or a device something else: what is there says more than that.
+        // A link gives ELOOP, a socket or a device another error; the type of the file says more.
         Err(error) => {
             if let Ok(stat) = fs::statat(CWD, path, stat_flags) {
                 check_regular(&stat)?;
@@ -79,7 +79,7 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     }
 }
 
-/// Opens a file like [`open_regular`], to be read as the files of a store are.
+/// Opens a file like [`open_regular`], as a [`DiskFile`].
 ///
 /// # Errors
 /// As [`open_regular`].
@@ -87,20 +87,20 @@ pub fn open_host_file(path: &Path) -> io::Result<Arc<dyn DiskFile>> {
     Ok(Arc::new(RealFile::from(open_regular(path, Links::Followed)?)))
 }
 
-/// Reads a whole file that was opened like [`open_host_file`] does.
+/// Reads a whole file, opened as [`open_host_file`] does.
 ///
 /// # Errors
-/// [`TooLong`] inside the error for one with more bytes than that, also if it grows meanwhile; else as [`open_regular`].
+/// [`TooLong`] inside the error when it is longer, even if it grows meanwhile; otherwise as [`open_regular`].
 pub fn read_host_file(path: &Path, size_bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path, Links::Followed)?;
-    // Most that are too long show it before any of it is read.
+    // Most files that are too long are recognized before anything is read.
     if file.metadata()?.len() > size_bytes_max {
         return Err(TooLong { size_bytes_max }.into());
     }
     read_up_to(file, size_bytes_max)
 }
 
-/// Reads all that there is, unless that is more than `size_bytes_max`.
+/// Reads everything, unless that is more than `size_bytes_max`.
 ///
 /// # Errors
 /// [`TooLong`] inside the error, or an I/O error.
@@ -173,7 +173,7 @@ mod tests {
             let want = if fits { Ok(b"text".to_vec()) } else { Err(Some(TooLong { size_bytes_max })) };
             let checked = |read: io::Result<Vec<u8>>| read.map_err(|error| TooLong::inside(&error));
             assert_eq!(checked(read_host_file(&path, size_bytes_max)), want);
-            // Of what does not tell its length, a pipe or a file that grows, the limit alone protects us.
+            // For a pipe or a growing file, only the limit on reading helps.
             assert_eq!(checked(read_up_to(&b"text"[..], size_bytes_max)), want);
         }
         let failed = read_host_file(dir.path(), 5).unwrap_err();

@@ -1,7 +1,7 @@
-//! The disk that a store lies on, behind a trait, so that tests can lose, tear and reorder what was not synced.
+//! The disk of a store, behind a trait, so that tests can lose, tear and reorder what was not synced.
 //!
-//! Everything that the journal and the vault keep goes through [`Disk`] and [`DiskFile`]: appending, syncing, renaming,
-//! locking, below one directory. What to do when one of them fails is the callers' affair; how to do it safely is here.
+//! All files of the journal and the vault go through [`Disk`] and [`DiskFile`]: appending, syncing, renaming and
+//! locking below one directory. This crate does these operations safely; callers decide what a failure means.
 //!
 //! ```
 //! use steno_disk::{Disk as _, RealDisk, StorePath, append_all, read_full, replace_file};
@@ -19,14 +19,15 @@
 //! ```
 //!
 //! # Promises
-//! - [`RealDisk`] opens beneath one directory handle, follows no link, never waits for a pipe, and opens regular files
-//!   alone; new files have mode 0600 and directories 0700, whatever the umask. It writes to no file of another user,
-//!   replaces none, and makes nothing in another user's store. [`RealDisk::survey`] finds what others have left there.
-//! - [`open_regular`] opens what lies outside, an agent's file or a copy of a run, with the same care, and
-//!   [`read_host_file`] reads no more of it than its caller can bear.
-//! - [`append_all`], [`overwrite_all`] and [`read_full`] go on after interrupted and short calls.
-//! - [`replace_file`] leaves the old content or the new one, whenever the power goes.
-//! - A sync that failed is never tried again: the second answer may be a false yes.
+//! - [`RealDisk`] opens files beneath one directory handle, follows no links, never blocks on a pipe, and opens regular
+//!   files only. New files have mode 0600 and directories 0700, independent of the umask. It does not write to or
+//!   replace files of another user, and creates nothing in another user's store. [`RealDisk::survey`] finds files of
+//!   other users.
+//! - [`open_regular`] opens files outside the store with the same care, for example an agent's file, and
+//!   [`read_host_file`] reads at most a given number of bytes.
+//! - [`append_all`], [`overwrite_all`] and [`read_full`] continue after interrupted and short calls.
+//! - After [`replace_file`] a power cut leaves either the old content or the new one.
+//! - A failed sync is never retried, because a second sync may succeed without the data being safe.
 
 mod host;
 mod path;
@@ -40,117 +41,116 @@ use std::sync::Arc;
 pub use host::{Links, TooLong, open_host_file, open_regular, read_host_file, read_up_to};
 pub use path::StorePath;
 pub use real::RealDisk;
-pub use survey::{Foreign, Survey, check_can_make};
+pub use survey::{ForeignEntry, Survey, check_can_make};
 
 /// The directory tree of one store.
 pub trait Disk: Send + Sync {
-    /// Makes a directory with mode 0700 unless it is there, and syncs the directory it lies in.
+    /// Creates a directory with mode 0700 unless it exists, and syncs its parent.
     ///
     /// # Errors
     /// I/O errors.
     fn make_dir(&self, dir: &StorePath) -> io::Result<()>;
 
-    /// Opens a file to append, and makes it with mode 0600 when it is not there.
+    /// Opens a file for appending; creates it with mode 0600 if it does not exist.
     ///
     /// # Errors
-    /// [`NotRegular`] inside the error when something else stands there; otherwise an I/O error.
+    /// [`NotRegular`] inside the error when the path is something else; otherwise an I/O error.
     fn open_append(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Opens a file to read; `None` when it is not there.
+    /// Opens a file for reading; `None` when it does not exist.
     ///
     /// # Errors
     /// As [`Disk::open_append`].
     fn open_read(&self, path: &StorePath) -> io::Result<Option<Arc<dyn DiskFile>>>;
 
-    /// Opens an existing file to write over bytes that it has.
+    /// Opens an existing file for overwriting bytes in place.
     ///
     /// # Errors
     /// As [`Disk::open_append`].
     fn open_overwrite(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Makes a file with mode 0600 where nothing stands.
+    /// Creates a file with mode 0600 at a path that does not exist.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when something does; otherwise an I/O error.
+    /// [`io::ErrorKind::AlreadyExists`] when the path exists; otherwise an I/O error.
     fn create(&self, path: &StorePath) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Renames a file, over another one if need be.
+    /// Renames a file; replaces an existing one.
     ///
     /// # Errors
     /// I/O errors.
     fn rename(&self, from: &StorePath, to: &StorePath) -> io::Result<()>;
 
-    /// Takes away a file that was being made and never became part of the store.
+    /// Removes a temporary file that never became part of the store.
     ///
     /// # Errors
-    /// What the system says, or that this disk cannot. Nobody has to care: the file may stay.
+    /// I/O errors, or `Unsupported`. They can be ignored: the file may stay.
     fn discard(&self, temporary: &StorePath) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, format!("`{temporary}` stays")))
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("`{temporary}` cannot be removed")))
     }
 
-    /// Deletes a file for good; one that is not there is fine. Until its directory is synced a power cut may bring it
-    /// back.
+    /// Deletes a file; a missing one is not an error. Until its directory is synced, a power cut may bring it back.
     ///
     /// # Errors
     /// I/O errors.
     fn remove(&self, path: &StorePath) -> io::Result<()>;
 
-    /// Deletes an empty directory; one that is not there is fine. Until the one that it lies in is synced a power cut may
-    /// bring it back.
+    /// Deletes an empty directory; a missing one is not an error. Until its parent is synced, a power cut may bring it
+    /// back.
     ///
     /// # Errors
-    /// [`io::ErrorKind::DirectoryNotEmpty`] when something is in it; otherwise an I/O error.
+    /// [`io::ErrorKind::DirectoryNotEmpty`] when it is not empty; otherwise an I/O error.
     fn remove_dir(&self, dir: &StorePath) -> io::Result<()>;
 
-    /// Makes the names in a directory survive a power cut.
+    /// Syncs a directory, so that the names in it survive a power cut.
     ///
     /// # Errors
     /// I/O errors.
     fn sync_dir(&self, dir: &StorePath) -> io::Result<()>;
 
-    /// Lists the names in a directory; none when it is not there.
+    /// Lists the names in a directory; a missing one has none.
     ///
     /// # Errors
     /// I/O errors.
     fn list(&self, dir: &StorePath) -> io::Result<Vec<String>>;
 
-    /// Returns what stands at a path now; `None` when nothing does.
+    /// Returns the identity of the file at a path; `None` when it does not exist.
     ///
     /// # Errors
     /// I/O errors.
     fn identity(&self, path: &StorePath) -> io::Result<Option<Identity>>;
 
-    /// Takes the lock of a file for as long as the guard lives; `None` when somebody else holds it.
+    /// Takes the exclusive lock of a file while the guard exists; `None` when another holder has it.
     ///
     /// # Errors
     /// As [`Disk::open_append`].
     fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>>;
 
-    /// Takes the lock of a file together with others who share it; `None` when somebody holds it alone.
+    /// Takes the shared lock of a file; `None` when it is locked exclusively.
     ///
     /// # Errors
     /// As [`Disk::open_append`].
     fn try_share(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>>;
 
-    /// Tells whether somebody holds the lock of a file alone.
+    /// Tells whether a file is locked exclusively.
     ///
     /// # Errors
     /// As [`Disk::open_append`].
     fn is_locked(&self, path: &StorePath) -> io::Result<bool>;
 
-    /// Returns a path of the host to watch for changes below a directory; `None` where nobody can watch.
+    /// Returns the host path to watch for changes below a directory; `None` where watching is not possible.
     fn host_path(&self, dir: &StorePath) -> Option<std::path::PathBuf>;
 }
 
 /// An open file.
 pub trait DiskFile: Send + Sync {
-    /// Writes at the end, perhaps not everything; returns how many bytes.
+    /// Writes at the end, possibly not all bytes; returns how many.
     ///
     /// # Errors
     /// I/O errors.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Writes over bytes at an offset, perhaps not all; returns how many.
+    /// Overwrites bytes at an offset, possibly not all; returns how many.
     ///
     /// # Errors
     /// I/O errors.
@@ -162,42 +162,42 @@ pub trait DiskFile: Send + Sync {
     /// I/O errors.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Makes content and length survive a power cut.
+    /// Syncs content and length, so that they survive a power cut.
     ///
     /// # Errors
-    /// I/O errors. The content's fate is unknown then, and a second sync that succeeds proves nothing.
+    /// I/O errors. It is then unknown what is on the disk, and a second sync that succeeds proves nothing.
     fn sync(&self) -> io::Result<()>;
 
-    /// Cuts the file.
+    /// Truncates the file.
     ///
     /// # Errors
     /// I/O errors.
     fn truncate(&self, len: u64) -> io::Result<()>;
 
-    /// Returns what the handle stands for.
+    /// Returns the identity of the open file.
     ///
     /// # Errors
     /// I/O errors.
     fn identity(&self) -> io::Result<Identity>;
 }
 
-/// A lock that is held until it is dropped, and the small file that it is a lock of.
+/// A lock that is held until it is dropped, and its lock file.
 pub trait LockGuard: Send + Sync {
-    /// Returns what the holder before has left in the lock file.
+    /// Returns the text that the previous holder wrote into the lock file.
     ///
     /// # Errors
     /// I/O errors.
     fn read(&self) -> io::Result<String>;
 
-    /// Replaces the content of the lock file and syncs it. As many bytes as it has are written in their place, which
-    /// takes no room.
+    /// Replaces the content of the lock file and syncs it. Existing bytes are overwritten in place, which needs no
+    /// space.
     ///
     /// # Errors
     /// I/O errors.
     fn write(&self, text: &str) -> io::Result<()>;
 }
 
-/// Cuts off what a file has behind `len` bytes. A file that is no longer is left alone: on a full disk even that may
+/// Truncates a file to `len` bytes if it is longer. Otherwise nothing is called: on a full disk even a truncation may
 /// fail.
 ///
 /// # Errors
@@ -206,16 +206,16 @@ pub fn cut_behind(file: &dyn DiskFile, len: u64) -> io::Result<()> {
     if file.identity()?.size_bytes > len { file.truncate(len) } else { Ok(()) }
 }
 
-/// What tells one file from another, however its name changes.
+/// Identifies a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The device it lies on.
+    /// Its device.
     pub device: u64,
-    /// Its number there. File systems give a deleted file's number to the next one at once.
+    /// Its inode number. File systems reuse the number of a deleted file at once.
     pub inode: u64,
     /// How many names it has; 0 when it was deleted.
     pub links: u64,
-    /// How long it is.
+    /// Its length.
     pub size_bytes: u64,
 }
 
@@ -227,7 +227,7 @@ impl Identity {
     }
 }
 
-/// The cause inside an [`io::Error`] when there is something else where a regular file of ours should be.
+/// The cause inside an [`io::Error`] when a path is not a regular file of ours.
 #[derive(Clone, Copy, Debug)]
 pub struct NotRegular {
     /// What it is, with its article.
@@ -235,7 +235,7 @@ pub struct NotRegular {
 }
 
 impl NotRegular {
-    /// Returns the cause if that is what an error of the disk is about.
+    /// Returns the cause, if the error has it.
     #[must_use]
     pub fn inside(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
@@ -244,7 +244,7 @@ impl NotRegular {
 
 impl fmt::Display for NotRegular {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} stands where a regular file should be", self.found)
+        write!(out, "{} instead of a regular file", self.found)
     }
 }
 
@@ -256,18 +256,18 @@ impl From<NotRegular> for io::Error {
     }
 }
 
-/// Writes all bytes at the end: interrupted calls are made again, short ones go on, and a write of nothing fails.
+/// Writes all bytes at the end. Interrupted calls are repeated, short ones continued, and a write of zero bytes fails.
 ///
 /// # Errors
-/// I/O errors; part of the bytes may be in the file then.
+/// I/O errors. Some of the bytes may be in the file then.
 pub fn append_all(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
     write_all(bytes, |rest, _| file.append(rest))
 }
 
-/// Writes all bytes over others, with the same care as [`append_all`].
+/// Overwrites bytes, with the same care as [`append_all`].
 ///
 /// # Errors
-/// I/O errors; part of the bytes may be in the file then.
+/// I/O errors. Some of the bytes may be in the file then.
 pub fn overwrite_all(file: &dyn DiskFile, bytes: &[u8], offset: u64) -> io::Result<()> {
     write_all(bytes, |rest, done| file.overwrite(rest, offset + done as u64))
 }
@@ -285,21 +285,21 @@ fn write_all(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> io::Result<usi
     Ok(())
 }
 
-/// A file of a disk as something to read from, from a place on.
-pub struct Reading {
+/// Reads a file from an offset on, as [`io::Read`].
+pub struct OffsetReader {
     file: Arc<dyn DiskFile>,
     offset: u64,
 }
 
-impl Reading {
-    /// Begins at a place.
+impl OffsetReader {
+    /// Begins at an offset.
     #[must_use]
     pub fn from(file: Arc<dyn DiskFile>, offset: u64) -> Self {
         Self { file, offset }
     }
 }
 
-impl io::Read for Reading {
+impl io::Read for OffsetReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(into, self.offset)?;
         self.offset += read as u64;
@@ -307,7 +307,7 @@ impl io::Read for Reading {
     }
 }
 
-/// Reads into the buffer until it is full or the file ends; returns how many bytes.
+/// Reads until the buffer is full or the file ends; returns how many bytes.
 ///
 /// # Errors
 /// I/O errors.
@@ -324,11 +324,11 @@ pub fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Resul
     Ok(done)
 }
 
-/// Syncs a file. Whatever the journal acknowledges was synced through here or [`sync_dir`]; a disk syncs by itself
-/// the name of a directory that it makes and what it writes into a lock file.
+/// Syncs a file. Everything that the journal acknowledges was synced through here or [`sync_dir`]. Only the name of a
+/// new directory and the content of a lock file are synced by the disk itself.
 ///
 /// # Errors
-/// I/O errors; never asked twice, since the second answer may be a false yes.
+/// I/O errors. Never retried, because a second sync may succeed without the data being safe.
 pub fn sync_file(file: &dyn DiskFile) -> io::Result<()> {
     if cfg!(feature = "mutant-no-fsync") {
         return Ok(());
@@ -351,15 +351,15 @@ pub fn sync_dir(disk: &dyn Disk, dir: &StorePath) -> io::Result<()> {
     disk.sync_dir(dir)
 }
 
-/// Puts a whole file in place: temporary name, sync, rename, sync of the directory.
+/// Replaces a whole file: temporary name, sync, rename, sync of the directory.
 ///
 /// # Errors
-/// I/O errors; the old file, if there was one, is untouched then.
+/// I/O errors. The old file, if there was one, is unchanged then.
 pub fn replace_file(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> io::Result<()> {
     replace_with(disk, path, |file| append_all(file, bytes))
 }
 
-/// Puts a whole file in place like [`replace_file`], with whatever `write` puts into it.
+/// Replaces a whole file like [`replace_file`], with the content that `write` writes.
 ///
 /// # Errors
 /// As [`replace_file`].
@@ -368,7 +368,7 @@ pub fn replace_with(
     path: &StorePath,
     write: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A name of its own and a file that was not there: others may be putting the same file in place.
+    // A unique name and a new file: another process may be replacing the same file.
     let temporary = path.temporary();
     let file = disk.create(&temporary)?;
     let placed = write(&*file).and_then(|()| sync_file(&*file)).and_then(|()| disk.rename(&temporary, path));

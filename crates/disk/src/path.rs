@@ -5,10 +5,10 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use steno_model::ThreadId;
 
-/// What stands between a file's name and what makes the name of its temporary file.
+/// The part of a temporary name between the file's name and a unique suffix.
 const TEMPORARY: &str = ".tmp-";
 
-/// A file's or directory's path below the store, made of names that are safe on every file system.
+/// A path below the store, made of names that are valid on every file system.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorePath(Box<str>);
 
@@ -49,7 +49,7 @@ impl StorePath {
         Self(format!("spine/{thread}").into())
     }
 
-    /// What happened to the record of one thread's spine.
+    /// The notes of one thread's spine.
     #[must_use]
     pub fn spine_notes(thread: &ThreadId) -> Self {
         Self(format!("spine/{thread}/notes.jsonl").into())
@@ -61,19 +61,19 @@ impl StorePath {
         Self(format!("locks/spine-{thread}.lock").into())
     }
 
-    /// Names a file outside any store, for messages.
+    /// Makes a path of a file outside any store, for messages.
     #[must_use]
     pub fn outside(path: &std::path::Path) -> Self {
         Self(path.display().to_string().into())
     }
 
-    /// Takes a path that was put together from ids and constants.
+    /// Makes a path from ids and constants.
     #[must_use]
     pub fn new(path: String) -> Self {
         Self(path.into())
     }
 
-    /// Names something in this directory.
+    /// Returns the path of an entry of this directory.
     #[must_use]
     pub fn below(&self, name: impl fmt::Display) -> Self {
         Self(if self.0.is_empty() { name.to_string() } else { format!("{self}/{name}") }.into())
@@ -85,7 +85,7 @@ impl StorePath {
         &self.0
     }
 
-    /// Returns the directory that the path lies in.
+    /// Returns the parent directory.
     #[must_use]
     pub fn dir(&self) -> Self {
         Self(self.0.rsplit_once('/').map_or("", |(dir, _)| dir).into())
@@ -97,17 +97,17 @@ impl StorePath {
         self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
     }
 
-    /// Names the file that keeps a torn tail of this one.
+    /// Returns the path for a copy of a torn tail of this file.
     ///
-    /// Place and hash make the name: keeping the same tail again, after a crash inside recovery, finds it kept.
+    /// Offset and hash make the name, so that a repeated recovery finds an existing copy.
     #[must_use]
     pub fn torn(&self, offset: u64, sha256: &str) -> Self {
         let short = sha256.get(..16).unwrap_or(sha256);
         Self(format!("{self}.torn-{offset}-{short}").into())
     }
 
-    /// Names the files that can keep what was recorded into a file that was deleted under its writer; the first
-    /// that is not there is taken, so that nothing kept is ever written over.
+    /// Returns the possible paths for the content of a file that was deleted while it was written; the first free one
+    /// is used, so that no copy is ever overwritten.
     pub fn orphans(&self, epoch: steno_model::Epoch) -> impl Iterator<Item = Self> {
         let first = format!("{self}.orphan-{epoch}");
         let others = (2_u32..).map({
@@ -117,33 +117,33 @@ impl StorePath {
         std::iter::once(Self(first.into())).chain(others)
     }
 
-    /// Names the file that keeps what stood here before it was derived anew for the `number`th time.
+    /// Returns the path of the `number`th superseded version of this file.
     #[must_use]
     pub fn superseded(&self, number: u32) -> Self {
         Self(format!("{self}.superseded-{number}").into())
     }
 
-    /// Names the file that is whole and takes the place of this one next.
+    /// Returns the path of the complete file that replaces this one next.
     #[must_use]
     pub fn next(&self) -> Self {
         Self(format!("{self}.next").into())
     }
 
-    /// Names the file that is being written to take the place of this one.
+    /// Returns the path of the file that is being written to replace this one.
     #[must_use]
     pub fn unfinished(&self) -> Self {
         Self(format!("{self}.unfinished").into())
     }
 
-    /// Names a temporary file that is renamed to this one when it is whole; another one each time.
+    /// Returns a unique path of a temporary file, which is renamed to this one when it is complete.
     #[must_use]
     pub fn temporary(&self) -> Self {
-        // Threads have the same process id, and so may processes in two containers. Each state is keyed anew.
+        // Threads share a process id, and processes in two containers may too. Each `RandomState` has new keys.
         let chance = RandomState::new().hash_one(&self.0);
         Self(format!("{self}{TEMPORARY}{}-{chance:016x}", std::process::id()).into())
     }
 
-    /// Returns the path that this is a temporary file of; `None` when it is none.
+    /// Returns the path that a temporary file belongs to; `None` when this is not a temporary file.
     #[must_use]
     pub fn temporary_of(&self) -> Option<Self> {
         self.is_temporary().then(|| Self(self.0.split(TEMPORARY).next().unwrap_or_default().into()))

@@ -1,4 +1,4 @@
-//! Who owns what stands below a store's directory, and who may use it. Nothing is changed.
+//! Checks the owners and permissions of everything below a store's directory. Changes nothing.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,43 +11,43 @@ use rustix::io::Errno;
 
 use crate::real::{RealDisk, this_user};
 
-/// How deep a store's directories are looked through. The deepest that it makes are those of samples, with eight.
+/// The maximum depth. A store creates at most eight levels.
 const DEPTH_MAX: usize = 32;
 
-/// Everything that the owner of a store keeps from others.
+/// The permissions that only the owner should have.
 const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
 
-/// What is not as a store makes it.
+/// Deviations from what a store creates.
 #[derive(Debug)]
 pub struct Survey {
-    /// The user that the store belongs to, by its `format.json`.
+    /// The owner of the store: that of its `format.json`.
     pub owner: u32,
     /// Whether that is the user of this process.
     pub is_ours: bool,
-    /// How many directories give group or others a permission, the store's own included.
+    /// How many directories give permissions to the group or others, including the store's own.
     pub open_dirs: u64,
     /// How many files do.
     pub open_files: u64,
-    /// What belongs to another user than the store.
-    pub foreign: Vec<Foreign>,
-    /// What this process may not write to or list, below the store, and why.
+    /// Files and directories of other users.
+    pub foreign: Vec<ForeignEntry>,
+    /// Paths below the store that this process may not write to or list, with the error.
     pub closed: Vec<(PathBuf, io::Error)>,
 }
 
 /// A file or directory of another user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foreign {
-    /// Where it is, below the store.
+pub struct ForeignEntry {
+    /// Its path below the store.
     pub path: PathBuf,
     /// Its owner.
     pub owner: u32,
 }
 
 impl RealDisk {
-    /// Looks at everything below the store's directory.
+    /// Checks everything below the store's directory.
     ///
     /// # Errors
-    /// What the system says of the store as a whole; what it says of single files is part of the survey.
+    /// I/O errors of the store as a whole; those of single files are part of the survey.
     pub fn survey(&self) -> io::Result<Survey> {
         let root = fs::fstat(self.root())?;
         let owner = self.owner()?.unwrap_or(root.st_uid);
@@ -59,7 +59,7 @@ impl RealDisk {
             foreign: Vec::new(),
             closed: Vec::new(),
         };
-        // The directory itself may be a mount point that somebody else has made.
+        // Not for the owner of the directory itself: it may be a mount point that another user created.
         survey.look_at_mode(&root);
         if let Err(error) =
             fs::accessat(self.root(), ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
@@ -74,10 +74,10 @@ impl RealDisk {
     }
 }
 
-/// Tells whether a directory could be made at a path: the nearest one above it that is there can be written to.
+/// Checks that a directory could be created at a path: its nearest existing ancestor is writable.
 ///
 /// # Errors
-/// What the system says of that one, with its path.
+/// The path of that ancestor and its I/O error.
 pub fn check_can_make(path: &Path) -> Result<(), (PathBuf, io::Error)> {
     let absolute = std::path::absolute(path).map_err(|error| (path.to_owned(), error))?;
     let above = absolute.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("/"));
@@ -117,9 +117,9 @@ impl Survey {
     ) -> Result<(), Errno> {
         let stat = fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if stat.st_uid != self.owner {
-            self.foreign.push(Foreign { path: path.to_owned(), owner: stat.st_uid });
+            self.foreign.push(ForeignEntry { path: path.to_owned(), owner: stat.st_uid });
         }
-        // A link has no permissions of its own, and nothing is reached through it.
+        // A link has no permissions itself, and is never followed.
         let file_type = FileType::from_raw_mode(stat.st_mode);
         if file_type.is_symlink() {
             return Ok(());
@@ -141,7 +141,7 @@ impl Survey {
     }
 
     fn close(&mut self, path: &Path, error: Errno) {
-        // What is gone by now was a temporary file, or was forgotten.
+        // A file that disappeared was temporary, or was forgotten.
         if error != Errno::NOENT {
             self.closed.push((path.to_owned(), error.into()));
         }

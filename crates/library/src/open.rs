@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use steno_disk::{Reading, StorePath, open_host_file};
+use steno_disk::{OffsetReader, StorePath, open_host_file};
 use steno_journal::{Error as JournalError, Reader, RunFile, Store};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{ExchangeEvent, RunId};
@@ -217,7 +217,7 @@ fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Error> {
     let Some(file) = store.disk().open_read(&path).map_err(failed)? else { return Ok(Vec::new()) };
     let finder = memchr::memmem::Finder::new(r#""child_run_id""#);
     let (mut links, mut line) = (Vec::new(), Vec::new());
-    let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, Reading::from(file, 0));
+    let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, OffsetReader::from(file, 0));
     while reader.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(failed)? > 0 {
         let is_candidate = finder.find(&line).is_some();
         // What cannot be read is told by whoever reads all of it.

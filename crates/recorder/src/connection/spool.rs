@@ -6,7 +6,7 @@ use std::io::{BufReader, Read as _};
 use std::sync::Arc;
 
 use steno_adapters::codex::spine::{LinePlace, Missing};
-use steno_disk::{DiskFile, LockGuard, Reading, StorePath, append_all};
+use steno_disk::{DiskFile, LockGuard, OffsetReader, StorePath, append_all};
 use steno_journal::Store;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{Lane, Timestamp};
@@ -282,7 +282,7 @@ impl SpoolReader {
         hear: &mut dyn FnMut(&SpoolLine<'_>, LinePlace),
     ) -> Result<(), Error> {
         let begin = self.offset;
-        let reading = Reading::from(Arc::clone(&self.file), begin).take(end - begin);
+        let reading = OffsetReader::from(Arc::clone(&self.file), begin).take(end - begin);
         let host = std::path::PathBuf::from(self.path.as_str());
         each_line(&host, &mut BufReader::new(reading), None, &mut |offset, line| {
             if let Some(read) = read(line) {

@@ -2,7 +2,7 @@
 
 use anstyle::AnsiColor;
 use serde_json::json;
-use steno_disk::Foreign;
+use steno_disk::ForeignEntry;
 use steno_views::{Lines, visible};
 
 use super::CheckCounts;
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 pub fn verify_owners(settings: &Settings, as_json: bool, output: &mut Output) -> CheckCounts {
     // A store that cannot be opened is reported elsewhere.
     let Ok(Some(survey)) = survey(settings) else { return CheckCounts::default() };
-    for Foreign { path, owner } in &survey.foreign {
+    for ForeignEntry { path, owner } in &survey.foreign {
         let path = path.to_string_lossy();
         if as_json {
             let line = json!({"kind": "foreign_file", "path": path, "ok": false, "uid": owner, "store_uid": survey.owner});
