@@ -3,7 +3,7 @@
 //! # Discovery
 //! [`discovery`] knows the homes of Claude Code, Codex, Gemini CLI and Copilot CLI, in all their versions.
 //! [`homes`](discovery::homes) finds them, [`files`](discovery::files) lists one, [`role_of`](discovery::role_of)
-//! classifies a single path, [`given`](discovery::given) lists the files at any path, and
+//! classifies a single path, [`list_path`](discovery::list_path) lists the files at any path, and
 //! [`retention`](discovery::retention) tells when the agent will delete them.
 //!
 //! ```
@@ -51,22 +51,22 @@
 //! changed, from the system's notices if there are any, otherwise from sizes and times.
 //!
 //! ```
-//! use steno_capture::tail::{Look, MAX_READ_BYTES, Tail};
+//! use steno_capture::tail::{MAX_READ_BYTES, Tail, TailRead};
 //!
 //! let dir = tempfile::tempdir()?;
 //! let path = dir.path().join("session.jsonl");
 //! std::fs::write(&path, "{\"type\":\"user\"}\n")?;
 //!
 //! let (mut tail, mut buffer) = (Tail::new(&path), Vec::new());
-//! assert_eq!(tail.look(&mut buffer, MAX_READ_BYTES)?, Look::Bytes { generation: 0, offset: 0, len: 16 });
+//! assert_eq!(tail.read_next(&mut buffer, MAX_READ_BYTES)?, TailRead::Bytes { generation: 0, offset: 0, len: 16 });
 //! assert_eq!(buffer, b"{\"type\":\"user\"}\n");
-//! assert_eq!(tail.look(&mut buffer, MAX_READ_BYTES)?, Look::AtEnd);
+//! assert_eq!(tail.read_next(&mut buffer, MAX_READ_BYTES)?, TailRead::AtEnd);
 //!
 //! let cursor = tail.cursor().expect("a file was found");
 //! std::fs::write(&path, "{}\n")?;
 //! let mut tail = Tail::resume(&path, cursor);
-//! assert!(matches!(tail.look(&mut buffer, MAX_READ_BYTES)?, Look::NewGeneration { generation: 1, .. }));
-//! assert_eq!(tail.look(&mut buffer, MAX_READ_BYTES)?, Look::Bytes { generation: 1, offset: 0, len: 3 });
+//! assert!(matches!(tail.read_next(&mut buffer, MAX_READ_BYTES)?, TailRead::NewGeneration { generation: 1, .. }));
+//! assert_eq!(tail.read_next(&mut buffer, MAX_READ_BYTES)?, TailRead::Bytes { generation: 1, offset: 0, len: 3 });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

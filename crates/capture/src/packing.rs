@@ -1,4 +1,4 @@
-//! Decompresses agents' files: bytes as they arrive with an [`Unpacker`], or a file with an [`Unpacked`] reader. Both
+//! Decompresses agents' files: bytes as they arrive with an [`Unpacker`], or a file with an [`UnpackReader`]. Both
 //! recognize compression by the first bytes, not by the name, and have the same limits.
 
 use std::io::{self, Read};
@@ -20,11 +20,11 @@ const WINDOW_LOG_MAX: u32 = 27;
 /// Decompresses bytes as they arrive, in pieces of any length. Uncompressed data is passed on unchanged.
 #[derive(Default)]
 pub struct Unpacker {
-    state: State,
+    state: UnpackState,
 }
 
 /// Reads a file and decompresses it if necessary.
-pub struct Unpacked<R> {
+pub struct UnpackReader<R> {
     file: R,
     unpacker: Unpacker,
     /// The last bytes read from the file.
@@ -32,19 +32,19 @@ pub struct Unpacked<R> {
     /// The part of them that is not decompressed yet.
     unused: Range<usize>,
     /// Bytes that looked like the beginning of the magic, but are not.
-    owed: &'static [u8],
+    pending: &'static [u8],
 }
 
-enum State {
+enum UnpackState {
     /// This many bytes have arrived, and they are the first of the magic.
     Beginning(usize),
     Plain,
-    Zstd(Box<Stream>),
+    Zstd(Box<ZstdStream>),
     /// The data is invalid.
     Broken,
 }
 
-impl Default for State {
+impl Default for UnpackState {
     fn default() -> Self {
         Self::Beginning(0)
     }
@@ -56,13 +56,13 @@ impl Unpacker {
     /// # Errors
     /// zstd's error for invalid data; all later calls fail too.
     pub fn unpack(&mut self, packed: &[u8], each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let (owed, rest) = self.recognise(packed)?;
-        if !owed.is_empty() {
-            each(owed);
+        let (pending, rest) = self.recognise(packed)?;
+        if !pending.is_empty() {
+            each(pending);
         }
         match &self.state {
-            State::Plain if !rest.is_empty() => each(rest),
-            State::Zstd(_) => {
+            UnpackState::Plain if !rest.is_empty() => each(rest),
+            UnpackState::Zstd(_) => {
                 let (mut piece, mut used) = (vec![0; PIECE_BYTES_MAX], 0);
                 loop {
                     let step = self.step(&rest[used..], &mut piece)?;
@@ -74,8 +74,8 @@ impl Unpacker {
                     }
                 }
             }
-            State::Beginning(_) | State::Plain => {}
-            State::Broken => return Err(broken_before()),
+            UnpackState::Beginning(_) | UnpackState::Plain => {}
+            UnpackState::Broken => return Err(broken_before()),
         }
         Ok(())
     }
@@ -84,35 +84,37 @@ impl Unpacker {
     #[must_use]
     pub fn packing(&self, next: &[u8]) -> Option<Packing> {
         match &self.state {
-            State::Beginning(before) => next.starts_with(&ZSTD_MAGIC[*before..]).then_some(Packing::Zstd),
-            State::Zstd(_) => Some(Packing::Zstd),
-            State::Plain | State::Broken => None,
+            UnpackState::Beginning(before) => {
+                next.starts_with(&ZSTD_MAGIC[*before..]).then_some(Packing::Zstd)
+            }
+            UnpackState::Zstd(_) => Some(Packing::Zstd),
+            UnpackState::Plain | UnpackState::Broken => None,
         }
     }
 
     /// Recognizes the compression by the first bytes. Returns the earlier bytes that must be passed on, and the rest of
     /// these.
     fn recognise<'a>(&mut self, packed: &'a [u8]) -> io::Result<(&'static [u8], &'a [u8])> {
-        let State::Beginning(before) = self.state else { return Ok((&[], packed)) };
+        let UnpackState::Beginning(before) = self.state else { return Ok((&[], packed)) };
         let alike = packed.iter().zip(&ZSTD_MAGIC[before..]).take_while(|(byte, want)| byte == want).count();
         let (known, rest) = (before + alike, &packed[alike..]);
         if known == ZSTD_MAGIC.len() {
-            self.state = State::Broken;
-            self.state = State::Zstd(Box::new(Stream::begin()?));
+            self.state = UnpackState::Broken;
+            self.state = UnpackState::Zstd(Box::new(ZstdStream::begin()?));
         } else if rest.is_empty() {
-            self.state = State::Beginning(known);
+            self.state = UnpackState::Beginning(known);
         } else {
-            self.state = State::Plain;
+            self.state = UnpackState::Plain;
             return Ok((&ZSTD_MAGIC[..known], rest));
         }
         Ok((&[], rest))
     }
 
-    fn step(&mut self, packed: &[u8], into: &mut [u8]) -> io::Result<Step> {
-        let State::Zstd(stream) = &mut self.state else { return Err(broken_before()) };
+    fn step(&mut self, packed: &[u8], into: &mut [u8]) -> io::Result<UnpackStep> {
+        let UnpackState::Zstd(stream) = &mut self.state else { return Err(broken_before()) };
         let step = stream.step(packed, into);
         if step.is_err() {
-            self.state = State::Broken;
+            self.state = UnpackState::Broken;
         }
         step
     }
@@ -122,10 +124,10 @@ fn broken_before() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "earlier data could not be decompressed")
 }
 
-impl<R: Read> Unpacked<R> {
+impl<R: Read> UnpackReader<R> {
     /// Reads nothing yet.
     pub fn new(file: R) -> Self {
-        Self { file, unpacker: Unpacker::default(), packed: Vec::new(), unused: 0..0, owed: &[] }
+        Self { file, unpacker: Unpacker::default(), packed: Vec::new(), unused: 0..0, pending: &[] }
     }
 
     /// Returns the compression of the file, as far as it was read.
@@ -138,8 +140,8 @@ impl<R: Read> Unpacked<R> {
     fn refill(&mut self) -> io::Result<bool> {
         self.packed.resize(PIECE_BYTES_MAX, 0);
         let count = self.file.read(&mut self.packed)?;
-        let (owed, rest) = self.unpacker.recognise(&self.packed[..count])?;
-        (self.owed, self.unused) = (owed, count - rest.len()..count);
+        let (pending, rest) = self.unpacker.recognise(&self.packed[..count])?;
+        (self.pending, self.unused) = (pending, count - rest.len()..count);
         Ok(count > 0)
     }
 
@@ -147,15 +149,15 @@ impl<R: Read> Unpacked<R> {
     fn take(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let rest = &self.packed[self.unused.clone()];
         match &self.unpacker.state {
-            _ if !self.owed.is_empty() => self.owed.read(into),
-            State::Beginning(_) => Ok(0),
-            State::Plain if rest.is_empty() => self.file.read(into),
-            State::Plain => {
+            _ if !self.pending.is_empty() => self.pending.read(into),
+            UnpackState::Beginning(_) => Ok(0),
+            UnpackState::Plain if rest.is_empty() => self.file.read(into),
+            UnpackState::Plain => {
                 let given = (&mut &*rest).read(into)?;
                 self.unused.start += given;
                 Ok(given)
             }
-            State::Zstd(_) | State::Broken => {
+            UnpackState::Zstd(_) | UnpackState::Broken => {
                 let step = self.unpacker.step(rest, into)?;
                 self.unused.start += step.used;
                 Ok(step.given)
@@ -165,7 +167,7 @@ impl<R: Read> Unpacked<R> {
 }
 
 /// Fails with [`io::ErrorKind::UnexpectedEof`] if a file ends inside compressed data.
-impl<R: Read> Read for Unpacked<R> {
+impl<R: Read> Read for UnpackReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let given = self.take(into)?;
@@ -176,21 +178,24 @@ impl<R: Read> Read for Unpacked<R> {
                 continue;
             }
             match &self.unpacker.state {
-                State::Beginning(known @ 1..) => {
-                    self.owed = &ZSTD_MAGIC[..*known];
-                    self.unpacker.state = State::Plain;
+                UnpackState::Beginning(known @ 1..) => {
+                    self.pending = &ZSTD_MAGIC[..*known];
+                    self.unpacker.state = UnpackState::Plain;
                 }
-                State::Zstd(stream) if stream.is_inside => {
+                UnpackState::Zstd(stream) if stream.is_inside => {
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete frame"));
                 }
-                State::Beginning(_) | State::Plain | State::Zstd(_) | State::Broken => return Ok(0),
+                UnpackState::Beginning(_)
+                | UnpackState::Plain
+                | UnpackState::Zstd(_)
+                | UnpackState::Broken => return Ok(0),
             }
         }
     }
 }
 
 /// Compressed data after its magic.
-struct Stream {
+struct ZstdStream {
     decoder: Decoder<'static>,
     /// Whether a frame has begun and not ended.
     is_inside: bool,
@@ -198,14 +203,14 @@ struct Stream {
     has_more: bool,
 }
 
-struct Step {
+struct UnpackStep {
     /// How many packed bytes were used.
     used: usize,
     /// How many unpacked bytes were given.
     given: usize,
 }
 
-impl Stream {
+impl ZstdStream {
     fn begin() -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
         decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))?;
@@ -214,14 +219,14 @@ impl Stream {
         Ok(stream)
     }
 
-    fn step(&mut self, packed: &[u8], into: &mut [u8]) -> io::Result<Step> {
+    fn step(&mut self, packed: &[u8], into: &mut [u8]) -> io::Result<UnpackStep> {
         // Without input or output the decoder would begin another frame or fail.
         if into.is_empty() || packed.is_empty() && !self.has_more {
-            return Ok(Step { used: 0, given: 0 });
+            return Ok(UnpackStep { used: 0, given: 0 });
         }
         let (mut input, mut output) = (InBuffer::around(packed), OutBuffer::around(&mut *into));
         let wanted = self.decoder.run(&mut input, &mut output)?;
-        let step = Step { used: input.pos(), given: output.pos() };
+        let step = UnpackStep { used: input.pos(), given: output.pos() };
         self.is_inside = wanted > 0;
         self.has_more = self.is_inside && step.given == into.len();
         Ok(step)
@@ -256,7 +261,7 @@ mod tests {
     }
 
     fn read(packed: &[u8], step: usize) -> (Vec<u8>, Option<io::ErrorKind>) {
-        let (mut file, mut all) = (Unpacked::new(InSteps(packed, step)), Vec::new());
+        let (mut file, mut all) = (UnpackReader::new(InSteps(packed, step)), Vec::new());
         let ended = file.read_to_end(&mut all);
         // Reading again gives the same result.
         for _ in 0..40 {
@@ -305,7 +310,7 @@ mod tests {
         broken[frames.len() / 2..].fill(0xff);
         let (all, _, ended) = unpacked(&broken, 1000);
         assert!(plain.starts_with(&all) && ended.is_err());
-        let mut file = Unpacked::new(InSteps(&broken, 1000));
+        let mut file = UnpackReader::new(InSteps(&broken, 1000));
         let mut read = Vec::new();
         assert!(file.read_to_end(&mut read).is_err() && read == all);
         assert!(file.read(&mut [0; 9]).is_err());

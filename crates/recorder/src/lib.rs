@@ -28,7 +28,7 @@
 //! # std::fs::write(project.join("550e8400-e29b-41d4-a716-446655440000.jsonl"), format!("{line}\n"))?;
 //! let store = Store::create(Arc::new(RealDisk::create(&dir.path().join("store"))?))?;
 //! let mut recorder = SourceRecorder::open(Journal::new(store, Options::default()), SourceRecorderOptions::default())?;
-//! let homes = vec![Home { provider: Provider::Claude, root, origin: Origin::Given }];
+//! let homes = vec![Home { provider: Provider::Claude, root, origin: Origin::NamedPath }];
 //! let found = SourceLocations { homes, ..SourceLocations::default() }.list();
 //! let counts = recorder.import(&found.files, &mut Quiet);
 //! assert_eq!((counts.files, counts.events), (1, 3));

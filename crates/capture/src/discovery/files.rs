@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::homes::Home;
 use super::layout;
-use super::place::{Place, leads_to_files, role_of};
+use super::place::{FilePlace, leads_to_files, role_of};
 use super::problem::Problem;
 use super::provider::Provider;
 use super::walk::{Rules, stat, walk};
@@ -21,7 +21,7 @@ pub struct FoundFile {
     /// Its path: absolute, below `home`, byte for byte as the file system has it.
     pub path: PathBuf,
     /// Its role, session and project.
-    pub place: Place,
+    pub place: FilePlace,
     /// Its metadata.
     pub stat: Stat,
 }
@@ -89,7 +89,7 @@ pub fn file_at(home: &Home, path: &Path) -> Option<FoundFile> {
 struct HomeRules<'a>(&'a Home);
 
 impl Rules for HomeRules<'_> {
-    type Taken = Place;
+    type Item = FilePlace;
 
     fn enters(&self, dir: &Path) -> bool {
         leads_to_files(self.0, dir)
@@ -101,7 +101,7 @@ impl Rules for HomeRules<'_> {
             && name.is_some_and(|name| layout::tops(self.0.provider).contains(&name))
     }
 
-    fn takes(&self, path: &Path) -> Option<Place> {
+    fn takes(&self, path: &Path) -> Option<FilePlace> {
         role_of(self.0, path)
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::problem::{Problem, Why};
+use super::problem::{Problem, ProblemKind};
 use super::provider::Provider;
 
 /// The environment of the user and the machine. It is always an argument.
@@ -41,8 +41,8 @@ pub enum Origin {
     Variable(&'static str),
     /// The agent's default directory.
     Default,
-    /// Because the user named a path in it, see [`given`](super::given).
-    Given,
+    /// Because the user named a path in it, see [`list_path`](super::list_path).
+    NamedPath,
 }
 
 /// The homes on a machine.
@@ -179,18 +179,18 @@ fn split_list(value: &OsStr) -> Vec<PathBuf> {
 }
 
 /// Tells whether a home exists. A missing one is a problem only if a variable names it.
-fn look(candidate: &Candidate) -> Result<Option<Home>, Why> {
+fn look(candidate: &Candidate) -> Result<Option<Home>, ProblemKind> {
     let &Candidate { provider, ref path, origin, named_by } = candidate;
     let root = match std::fs::canonicalize(path) {
         Ok(root) => root,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return named_by.map_or(Ok(None), |variable| Err(Why::NotThere { variable }));
+            return named_by.map_or(Ok(None), |variable| Err(ProblemKind::NotThere { variable }));
         }
-        Err(error) => return Err(Why::Unreadable(error)),
+        Err(error) => return Err(ProblemKind::Unreadable(error)),
     };
     match std::fs::metadata(&root) {
         Ok(about) if about.is_dir() => Ok(Some(Home { provider, root, origin })),
-        Ok(_) => named_by.map_or(Ok(None), |variable| Err(Why::NoDirectory { variable })),
-        Err(error) => Err(Why::Unreadable(error)),
+        Ok(_) => named_by.map_or(Ok(None), |variable| Err(ProblemKind::NoDirectory { variable })),
+        Err(error) => Err(ProblemKind::Unreadable(error)),
     }
 }

@@ -4,9 +4,9 @@
 //! be read; and when the agent will delete them. Only settings are opened here; other files are read elsewhere.
 
 mod files;
-mod given;
 mod homes;
 mod layout;
+mod path_listing;
 mod place;
 mod problem;
 mod provider;
@@ -15,10 +15,10 @@ mod settings;
 mod walk;
 
 pub use files::{FoundFile, Listing, Stat, file_at, files, files_below};
-pub use given::{Given, GivenFile, LooseFile, given};
 pub use homes::{Environment, Home, Homes, Origin, homes};
 pub use layout::{DEPTH_MAX, SECRETS};
-pub use place::{Place, Role, SessionKey, may_hold, role_of};
-pub use problem::{Problem, Why};
+pub use path_listing::{LooseFile, PathFile, PathListing, list_path};
+pub use place::{FilePlace, Role, SessionKey, may_hold, role_of};
+pub use problem::{Problem, ProblemKind};
 pub use provider::Provider;
-pub use retention::{Retention, SetBy, retention};
+pub use retention::{Retention, RetentionOrigin, retention};

@@ -9,26 +9,26 @@ use std::path::{Path, PathBuf};
 use super::files::{FoundFile, Stat};
 use super::homes::{Home, Origin};
 use super::layout;
-use super::place::{Place, Role, role_of};
-use super::problem::{Problem, Why};
+use super::place::{FilePlace, Role, role_of};
+use super::problem::{Problem, ProblemKind};
 use super::provider::Provider;
-use super::walk::{Rules, Taken, stat, walk};
+use super::walk::{Rules, WalkedFile, stat, walk};
 
 /// The extensions of files that may contain records.
 const ENDINGS: [&str; 3] = [".jsonl", ".ndjson", ".jsonl.zst"];
 
 /// The files at a path, sorted by path.
 #[derive(Debug, Default)]
-pub struct Given {
+pub struct PathListing {
     /// The files that may be an agent's, with their sidecars.
-    pub files: Vec<GivenFile>,
+    pub files: Vec<PathFile>,
     /// Paths that could not be read or are not followed.
     pub problems: Vec<Problem>,
 }
 
 /// A file at a path that the user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GivenFile {
+pub enum PathFile {
     /// At a place where an agent puts such files, in a home or a copy of one.
     Placed(FoundFile),
     /// May contain records of any agent.
@@ -44,7 +44,7 @@ pub struct LooseFile {
     pub stat: Stat,
 }
 
-impl GivenFile {
+impl PathFile {
     /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -78,31 +78,36 @@ impl GivenFile {
 /// The path may be or contain a link. Below a directory links are not followed, and at most
 /// [`DEPTH_MAX`](super::DEPTH_MAX) levels are read.
 #[must_use]
-pub fn given(path: &Path) -> Given {
+pub fn list_path(path: &Path) -> PathListing {
     let looked =
         std::fs::canonicalize(path).and_then(|whole| std::fs::metadata(&whole).map(|about| (whole, about)));
     let (whole, about) = match looked {
         Ok(looked) => looked,
-        Err(error) => return Given { files: Vec::new(), problems: vec![Problem::unreadable(path, error)] },
+        Err(error) => {
+            return PathListing { files: Vec::new(), problems: vec![Problem::unreadable(path, error)] };
+        }
     };
     if about.is_file() {
         let what = home_above(&whole);
-        let taken = Taken { path: whole, what, stat: stat(&about) };
-        return Given { files: vec![file(taken)], problems: Vec::new() };
+        let taken = WalkedFile { path: whole, what, stat: stat(&about) };
+        return PathListing { files: vec![file(taken)], problems: Vec::new() };
     }
     if !about.is_dir() {
-        return Given { files: Vec::new(), problems: vec![Problem::new(path, Why::NotRegular)] };
+        return PathListing {
+            files: Vec::new(),
+            problems: vec![Problem::new(path, ProblemKind::NotRegular)],
+        };
     }
-    let walked = walk(&whole, &GivenRules);
-    let mut files: Vec<GivenFile> = walked.files.into_iter().map(file).collect();
+    let walked = walk(&whole, &PathRules);
+    let mut files: Vec<PathFile> = walked.files.into_iter().map(file).collect();
     place_shared(&mut files);
-    Given { files, problems: walked.problems }
+    PathListing { files, problems: walked.problems }
 }
 
-struct GivenRules;
+struct PathRules;
 
-impl Rules for GivenRules {
-    type Taken = Option<(Home, Place)>;
+impl Rules for PathRules {
+    type Item = Option<(Home, FilePlace)>;
 
     fn enters(&self, dir: &Path) -> bool {
         !dir.file_name().is_some_and(|name| layout::is_passed_over(&name.to_string_lossy()))
@@ -112,7 +117,7 @@ impl Rules for GivenRules {
         false
     }
 
-    fn takes(&self, path: &Path) -> Option<Self::Taken> {
+    fn takes(&self, path: &Path) -> Option<Self::Item> {
         let name = path.file_name()?.to_string_lossy();
         let placed = home_above(path);
         let is_wanted = placed.is_some() || layout::ends_in(&name, &ENDINGS) && !layout::is_left_out(&name);
@@ -120,19 +125,19 @@ impl Rules for GivenRules {
     }
 }
 
-fn file(taken: Taken<Option<(Home, Place)>>) -> GivenFile {
-    let Taken { path, what, stat } = taken;
+fn file(taken: WalkedFile<Option<(Home, FilePlace)>>) -> PathFile {
+    let WalkedFile { path, what, stat } = taken;
     match what {
         Some((home, place)) => {
-            GivenFile::Placed(FoundFile { provider: home.provider, home: home.root, path, place, stat })
+            PathFile::Placed(FoundFile { provider: home.provider, home: home.root, path, place, stat })
         }
-        None => GivenFile::Loose(LooseFile { path, stat }),
+        None => PathFile::Loose(LooseFile { path, stat }),
     }
 }
 
 /// Finds the home of a file by the names above it: the outermost directory in which the file would be a transcript or a
 /// sidecar. Shared files have names that any directory may contain.
-fn home_above(path: &Path) -> Option<(Home, Place)> {
+fn home_above(path: &Path) -> Option<(Home, FilePlace)> {
     let mut roots: Vec<(&Path, &str)> = Vec::new();
     for dir in path.ancestors().skip(1) {
         // Of `/tmp/…`, `/` is not a home.
@@ -142,7 +147,7 @@ fn home_above(path: &Path) -> Option<(Home, Place)> {
     roots.into_iter().rev().find_map(|(root, top)| {
         let whose = Provider::ALL.into_iter().filter(|&provider| layout::tops(provider).contains(&top));
         whose.into_iter().find_map(|provider| {
-            let home = Home { provider, root: root.to_owned(), origin: Origin::Given };
+            let home = Home { provider, root: root.to_owned(), origin: Origin::NamedPath };
             let place = role_of(&home, path)?;
             (place.role != Role::Shared).then_some((home, place))
         })
@@ -150,25 +155,25 @@ fn home_above(path: &Path) -> Option<(Home, Place)> {
 }
 
 /// Classifies loose files that are shared files of a known home, such as a history of prompts.
-fn place_shared(files: &mut [GivenFile]) {
+fn place_shared(files: &mut [PathFile]) {
     let homes: BTreeMap<PathBuf, Provider> = files
         .iter()
         .filter_map(|file| match file {
-            GivenFile::Placed(file) => Some((file.home.clone(), file.provider)),
-            GivenFile::Loose(_) => None,
+            PathFile::Placed(file) => Some((file.home.clone(), file.provider)),
+            PathFile::Loose(_) => None,
         })
         .collect();
     for file in files {
-        let GivenFile::Loose(loose) = file else { continue };
+        let PathFile::Loose(loose) = file else { continue };
         let placed = loose.path.ancestors().skip(1).find_map(|root| {
             let &provider = homes.get(root)?;
-            let home = Home { provider, root: root.to_owned(), origin: Origin::Given };
+            let home = Home { provider, root: root.to_owned(), origin: Origin::NamedPath };
             Some((role_of(&home, &loose.path)?, home))
         });
         if let Some((place, home)) = placed {
             let LooseFile { path, stat } = loose.clone();
             *file =
-                GivenFile::Placed(FoundFile { provider: home.provider, home: home.root, path, place, stat });
+                PathFile::Placed(FoundFile { provider: home.provider, home: home.root, path, place, stat });
         }
     }
 }

@@ -21,7 +21,7 @@ pub enum Role {
 
 /// The role, session and project of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct FilePlace {
     /// The role.
     pub role: Role,
     /// The session; a shared file may have none.
@@ -74,13 +74,13 @@ impl fmt::Display for SessionKey {
 ///
 /// Uses only the path. Such a file is in directories for which [`may_hold`] is true.
 #[must_use]
-pub fn role_of(home: &Home, path: &Path) -> Option<Place> {
+pub fn role_of(home: &Home, path: &Path) -> Option<FilePlace> {
     let names = names_below(&home.root, path)?;
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     layout::place(home.provider, &names)
 }
 
-/// Tells whether a directory may contain files with a [`Place`], at any depth; true for the home itself.
+/// Tells whether a directory may contain files with a [`FilePlace`], at any depth; true for the home itself.
 #[must_use]
 pub fn may_hold(home: &Home, dir: &Path) -> bool {
     let is_too_deep = |below: &Path| below.components().count() > DEPTH_MAX;

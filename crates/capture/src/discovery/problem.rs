@@ -14,12 +14,12 @@ pub struct Problem {
     /// The path.
     pub path: PathBuf,
     /// The problem.
-    pub why: Why,
+    pub why: ProblemKind,
 }
 
 /// The problem of a path. As text it continues after the path.
 #[derive(Debug, thiserror::Error)]
-pub enum Why {
+pub enum ProblemKind {
     /// A variable names a home that does not exist.
     #[error("is named by `{variable}` and does not exist")]
     NotThere {
@@ -66,12 +66,12 @@ pub enum Why {
 }
 
 impl Problem {
-    pub(super) fn new(path: &Path, why: Why) -> Self {
+    pub(super) fn new(path: &Path, why: ProblemKind) -> Self {
         Self { path: path.to_owned(), why }
     }
 
     pub(super) fn unreadable(path: &Path, error: io::Error) -> Self {
-        Self::new(path, Why::Unreadable(error))
+        Self::new(path, ProblemKind::Unreadable(error))
     }
 }
 

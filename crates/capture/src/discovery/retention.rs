@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::homes::{Environment, Home};
-use super::problem::{Problem, Why};
+use super::problem::{Problem, ProblemKind};
 use super::provider::Provider;
 use super::settings::{Comments, read};
 
@@ -27,14 +27,14 @@ pub struct Retention {
     /// How many sessions are kept of each project, if there is a limit.
     pub count_max: Option<u64>,
     /// Where that is set.
-    pub set_by: SetBy,
+    pub set_by: RetentionOrigin,
     /// Settings that could not be read or have a bad value.
     pub problems: Vec<Problem>,
 }
 
 /// Where the retention is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SetBy {
+pub enum RetentionOrigin {
     /// A settings file.
     File(PathBuf),
     /// The agent's default.
@@ -64,19 +64,22 @@ pub fn retention(home: &Home, environment: &Environment) -> Retention {
     match home.provider {
         Provider::Claude => claude(home, environment),
         Provider::Gemini => gemini(home, environment),
-        Provider::Codex | Provider::Copilot => {
-            Retention { kept_for: None, count_max: None, set_by: SetBy::Nothing, problems: Vec::new() }
-        }
+        Provider::Codex | Provider::Copilot => Retention {
+            kept_for: None,
+            count_max: None,
+            set_by: RetentionOrigin::Nothing,
+            problems: Vec::new(),
+        },
     }
 }
 
 /// Settings files that override each other, the strongest first.
-struct Layers {
+struct SettingsLayers {
     read: Vec<(PathBuf, Value)>,
     problems: Vec<Problem>,
 }
 
-impl Layers {
+impl SettingsLayers {
     fn read(paths: Vec<PathBuf>, comments: Comments) -> Self {
         let mut layers = Self { read: Vec::new(), problems: Vec::new() };
         for path in paths {
@@ -97,16 +100,21 @@ impl Layers {
 }
 
 fn bad_setting(path: &Path, key: &'static str, value: &Value, effect: &'static str) -> Problem {
-    Problem::new(path, Why::BadSetting { key, value: value.to_string(), effect })
+    Problem::new(path, ProblemKind::BadSetting { key, value: value.to_string(), effect })
 }
 
 fn claude(home: &Home, environment: &Environment) -> Retention {
     let key = "cleanupPeriodDays";
-    let mut layers = Layers::read(claude_settings(home, environment), Comments::Refused);
+    let mut layers = SettingsLayers::read(claude_settings(home, environment), Comments::Refused);
     let found = layers.find("/cleanupPeriodDays").map(|(path, value)| (path.to_owned(), value.clone()));
     let Some((path, value)) = found else {
         let kept_for = Some(DAY * DEFAULT_DAYS);
-        return Retention { kept_for, count_max: None, set_by: SetBy::Default, problems: layers.problems };
+        return Retention {
+            kept_for,
+            count_max: None,
+            set_by: RetentionOrigin::Default,
+            problems: layers.problems,
+        };
     };
     let kept = value.as_f64().and_then(|days| Duration::try_from_secs_f64(days * DAY.as_secs_f64()).ok());
     if kept == Some(Duration::ZERO) {
@@ -114,10 +122,10 @@ fn claude(home: &Home, environment: &Environment) -> Retention {
         layers.problems.push(bad_setting(&path, key, &value, effect));
     }
     let (kept_for, set_by) = if let Some(kept) = kept {
-        (kept, SetBy::File(path))
+        (kept, RetentionOrigin::File(path))
     } else {
         layers.problems.push(bad_setting(&path, key, &value, "not a number of days"));
-        (DAY * DEFAULT_DAYS, SetBy::Default)
+        (DAY * DEFAULT_DAYS, RetentionOrigin::Default)
     };
     Retention { kept_for: Some(kept_for), count_max: None, set_by, problems: layers.problems }
 }
@@ -139,17 +147,17 @@ fn claude_settings(home: &Home, environment: &Environment) -> Vec<PathBuf> {
 }
 
 fn gemini(home: &Home, environment: &Environment) -> Retention {
-    let mut layers = Layers::read(gemini_settings(home, environment), Comments::Allowed);
+    let mut layers = SettingsLayers::read(gemini_settings(home, environment), Comments::Allowed);
     let find = |name: &str| layers.find(&format!("/general/sessionRetention/{name}"));
     let enabled = find("enabled").filter(|(_, value)| value.is_boolean());
     let max_age = find("maxAge");
     let count_max = find("maxCount").and_then(|(_, value)| value.as_u64());
     let min_age = find("minRetention").and_then(|(_, value)| period(value)).unwrap_or(DAY);
 
-    let set_by = |path: &Path| SetBy::File(path.to_owned());
+    let set_by = |path: &Path| RetentionOrigin::File(path.to_owned());
     let (kept_for, set_by, problem) = match (enabled, max_age) {
         (Some((path, Value::Bool(false))), _) => (None, set_by(path), None),
-        (_, None) => (Some(DAY * DEFAULT_DAYS), SetBy::Default, None),
+        (_, None) => (Some(DAY * DEFAULT_DAYS), RetentionOrigin::Default, None),
         (_, Some((path, value))) => {
             let age = period(value).filter(|age| *age >= min_age);
             let effect = "not a period, or a shorter one than `minRetention`, so nothing is deleted";

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use steno_disk::{NotRegular, TooLong, read_host_file};
 
-use super::problem::{Problem, Why};
+use super::problem::{Problem, ProblemKind};
 
 /// The maximum length of a settings file. Real ones have a few kilobytes.
 const SIZE_BYTES_MAX: u64 = 1024 * 1024;
@@ -24,7 +24,7 @@ pub(super) enum Comments {
 pub(super) fn read(path: &Path, comments: Comments) -> Result<Option<Value>, Problem> {
     let text = match read_text(path) {
         Ok(text) => text,
-        Err(Why::Unreadable(error))
+        Err(ProblemKind::Unreadable(error))
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
         {
             return Ok(None);
@@ -36,19 +36,19 @@ pub(super) fn read(path: &Path, comments: Comments) -> Result<Option<Value>, Pro
         Comments::Allowed => without_comments(text),
         Comments::Refused => Cow::Borrowed(text),
     };
-    serde_json::from_str(&json).map(Some).map_err(|error| Problem::new(path, Why::NotJson(error)))
+    serde_json::from_str(&json).map(Some).map_err(|error| Problem::new(path, ProblemKind::NotJson(error)))
 }
 
-fn read_text(path: &Path) -> Result<String, Why> {
+fn read_text(path: &Path) -> Result<String, ProblemKind> {
     let bytes = read_host_file(path, SIZE_BYTES_MAX).map_err(|error| {
         match (NotRegular::inside(&error), TooLong::inside(&error)) {
-            (Some(_), _) => Why::NotRegular,
-            (None, Some(TooLong { size_bytes_max })) => Why::TooLong { size_bytes_max },
-            (None, None) => Why::Unreadable(error),
+            (Some(_), _) => ProblemKind::NotRegular,
+            (None, Some(TooLong { size_bytes_max })) => ProblemKind::TooLong { size_bytes_max },
+            (None, None) => ProblemKind::Unreadable(error),
         }
     })?;
     String::from_utf8(bytes)
-        .map_err(|error| Why::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error)))
+        .map_err(|error| ProblemKind::Unreadable(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
 /// Removes `// …` and `/* … */` outside of strings.

@@ -13,12 +13,12 @@ use jiff::Timestamp;
 
 use super::files::Stat;
 use super::layout::DEPTH_MAX;
-use super::problem::{Problem, Why};
+use super::problem::{Problem, ProblemKind};
 
 /// Decides what a walk does with each path.
 pub(super) trait Rules {
     /// What is returned for a file besides its path.
-    type Taken;
+    type Item;
 
     /// Tells whether to enter a directory.
     fn enters(&self, dir: &Path) -> bool;
@@ -27,31 +27,31 @@ pub(super) trait Rules {
     fn follows(&self, link: &Path) -> bool;
 
     /// Returns what to return for a file; `None` to ignore it.
-    fn takes(&self, path: &Path) -> Option<Self::Taken>;
+    fn takes(&self, path: &Path) -> Option<Self::Item>;
 }
 
 /// A file that the walk returns.
-pub(super) struct Taken<T> {
+pub(super) struct WalkedFile<T> {
     pub(super) path: PathBuf,
     pub(super) what: T,
     pub(super) stat: Stat,
 }
 
 /// The result of a walk, everything sorted by path.
-pub(super) struct Walked<T> {
-    pub(super) files: Vec<Taken<T>>,
+pub(super) struct WalkResult<T> {
+    pub(super) files: Vec<WalkedFile<T>>,
     /// All directories that were entered.
     pub(super) dirs: Vec<PathBuf>,
     pub(super) problems: Vec<Problem>,
 }
 
 /// Walks a directory, [`DEPTH_MAX`] levels deep.
-pub(super) fn walk<R: Rules>(root: &Path, rules: &R) -> Walked<R::Taken> {
-    let mut walked = Walked { files: Vec::new(), dirs: Vec::new(), problems: Vec::new() };
+pub(super) fn walk<R: Rules>(root: &Path, rules: &R) -> WalkResult<R::Item> {
+    let mut walked = WalkResult { files: Vec::new(), dirs: Vec::new(), problems: Vec::new() };
     let mut waiting = vec![(root.to_owned(), 0)];
     while let Some((dir, depth)) = waiting.pop() {
         if depth > DEPTH_MAX {
-            walked.problems.push(Problem::new(&dir, Why::TooDeep));
+            walked.problems.push(Problem::new(&dir, ProblemKind::TooDeep));
             continue;
         }
         let mut below = Vec::new();
@@ -72,8 +72,8 @@ pub(super) fn walk<R: Rules>(root: &Path, rules: &R) -> Walked<R::Taken> {
     walked
 }
 
-impl<T> Walked<T> {
-    fn list<R: Rules<Taken = T>>(
+impl<T> WalkResult<T> {
+    fn list<R: Rules<Item = T>>(
         &mut self,
         dir: &Path,
         rules: &R,
@@ -94,7 +94,7 @@ impl<T> Walked<T> {
 
     /// Returns the directory that a link leads to, under the link's name. Other links in place of something wanted are
     /// reported.
-    fn link<R: Rules<Taken = T>>(&mut self, path: PathBuf, rules: &R) -> Option<PathBuf> {
+    fn link<R: Rules<Item = T>>(&mut self, path: PathBuf, rules: &R) -> Option<PathBuf> {
         if rules.enters(&path) && rules.follows(&path) {
             match std::fs::metadata(&path) {
                 Ok(about) if about.is_dir() => return Some(path),
@@ -103,7 +103,7 @@ impl<T> Walked<T> {
                 Err(error) => self.problems.push(Problem::unreadable(&path, error)),
             }
         } else if rules.enters(&path) && leads_to_dir(&path) || rules.takes(&path).is_some() {
-            self.problems.push(Problem::new(&path, Why::Link));
+            self.problems.push(Problem::new(&path, ProblemKind::Link));
         }
         None
     }
@@ -112,13 +112,13 @@ impl<T> Walked<T> {
         let Some(what) = what else { return };
         let path = entry.path();
         if !kind.is_file() {
-            self.problems.push(Problem::new(&path, Why::NotRegular));
+            self.problems.push(Problem::new(&path, ProblemKind::NotRegular));
             return;
         }
         match entry.metadata() {
             // Checked again: it may have been replaced since it was listed.
-            Ok(about) if about.is_file() => self.files.push(Taken { path, what, stat: stat(&about) }),
-            Ok(_) => self.problems.push(Problem::new(&path, Why::NotRegular)),
+            Ok(about) if about.is_file() => self.files.push(WalkedFile { path, what, stat: stat(&about) }),
+            Ok(_) => self.problems.push(Problem::new(&path, ProblemKind::NotRegular)),
             Err(error) => self.trouble(&path, error),
         }
     }

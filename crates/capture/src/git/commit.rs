@@ -140,24 +140,24 @@ pub fn begin(dir: &Path) -> Result<(), String> {
 
 /// The direction in which a patch is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum PatchDirection {
     /// Applied.
     Forward,
     /// Reverted.
-    Back,
+    Reverse,
 }
 
 /// Applies a patch to the files in a directory. An empty one changes nothing.
 ///
 /// # Errors
 /// git's error, as text.
-pub fn apply(dir: &Path, patch: &[u8], way: Way) -> Result<(), String> {
+pub fn apply(dir: &Path, patch: &[u8], way: PatchDirection) -> Result<(), String> {
     if patch.is_empty() {
         return Ok(());
     }
     let mut command = command(dir);
     command.args(["apply", "--whitespace=nowarn"]);
-    if way == Way::Back {
+    if way == PatchDirection::Reverse {
         command.arg("--reverse");
     }
     // A repository above the directory must be ignored, and the bytes must change exactly as the patch says, regardless

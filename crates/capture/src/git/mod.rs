@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use steno_model::without_credentials;
 
-pub use commit::{CommittedFile, CommittedKind, Way, apply, begin, committed};
+pub use commit::{CommittedFile, CommittedKind, PatchDirection, apply, begin, committed};
 
 /// How long one call of git may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use steno_model::{Lane, Timestamp};
 
-use super::{Chunk, Content, Dropped};
+use super::{Chunk, ChunkContent, DroppedBytes};
 
 /// The maximum length of a line. A longer one is counted as lost: no message of a protocol is that long.
 const LINE_BYTES_MAX: usize = 60 * 1024 * 1024;
@@ -18,7 +18,7 @@ const AFTER_END: Duration = Duration::from_millis(100);
 
 /// A line that passed the proxy, or lines that were lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ProxiedLine {
     /// A line, without its newline.
     Line {
         /// Its direction.
@@ -39,13 +39,13 @@ pub enum Said {
         /// How many bytes they had, with newlines.
         bytes: u64,
         /// Why they were not kept.
-        why: Loss,
+        why: LossReason,
     },
 }
 
 /// Why a line was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum LossReason {
     /// The recorder was too far behind.
     Behind,
     /// It is longer than any message.
@@ -53,32 +53,32 @@ pub enum Loss {
 }
 
 /// The lines of both directions, in the order in which they were read.
-pub struct Conversation {
+pub struct ProxiedLines {
     chunks: Receiver<Chunk>,
     waiting: Arc<AtomicUsize>,
     /// Chunks that arrived before others with smaller tickets.
     early: BTreeMap<u64, Chunk>,
     next: u64,
-    to_agent: Partial,
-    from_agent: Partial,
-    said: std::collections::VecDeque<Said>,
+    to_agent: PartialLine,
+    from_agent: PartialLine,
+    lines: std::collections::VecDeque<ProxiedLine>,
     /// Whether the server has closed its output.
     has_ended: bool,
 }
 
 /// A line that has not ended.
 #[derive(Default)]
-struct Partial {
+struct PartialLine {
     line: Vec<u8>,
     /// How many bytes of it were lost, and why.
-    lost: Option<(u64, Loss)>,
+    lost: Option<(u64, LossReason)>,
 }
 
-impl Conversation {
+impl ProxiedLines {
     pub(super) fn new(chunks: Receiver<Chunk>, waiting: Arc<AtomicUsize>) -> Self {
-        let (to_agent, from_agent) = (Partial::default(), Partial::default());
-        let (early, said) = (BTreeMap::new(), std::collections::VecDeque::new());
-        Self { chunks, waiting, early, next: 0, to_agent, from_agent, said, has_ended: false }
+        let (to_agent, from_agent) = (PartialLine::default(), PartialLine::default());
+        let (early, lines) = (BTreeMap::new(), std::collections::VecDeque::new());
+        Self { chunks, waiting, early, next: 0, to_agent, from_agent, lines, has_ended: false }
     }
 
     fn take(&mut self, chunk: Chunk) {
@@ -88,27 +88,27 @@ impl Conversation {
             Lane::FromAgent => &mut self.from_agent,
         };
         match content {
-            Content::Bytes(bytes) => {
+            ChunkContent::Bytes(bytes) => {
                 self.waiting.fetch_sub(bytes.len(), Ordering::Relaxed);
-                partial.add(lane, &time, &bytes, &mut self.said);
+                partial.add(lane, &time, &bytes, &mut self.lines);
             }
-            Content::Dropped(dropped) => partial.drop_lines(lane, &time, dropped, &mut self.said),
-            Content::End => {
-                partial.end(lane, &time, &mut self.said);
+            ChunkContent::DroppedBytes(dropped) => partial.drop_lines(lane, &time, dropped, &mut self.lines),
+            ChunkContent::End => {
+                partial.end(lane, &time, &mut self.lines);
                 self.has_ended |= lane == Lane::FromAgent;
             }
         }
     }
 }
 
-impl Iterator for Conversation {
-    type Item = Said;
+impl Iterator for ProxiedLines {
+    type Item = ProxiedLine;
 
     /// Waits for the next line; `None` when there can be no more.
-    fn next(&mut self) -> Option<Said> {
+    fn next(&mut self) -> Option<ProxiedLine> {
         loop {
-            if let Some(said) = self.said.pop_front() {
-                return Some(said);
+            if let Some(lines) = self.lines.pop_front() {
+                return Some(lines);
             }
             if let Some(chunk) = self.early.remove(&self.next) {
                 self.next += 1;
@@ -126,12 +126,12 @@ impl Iterator for Conversation {
     }
 }
 
-impl Partial {
-    fn add(&mut self, lane: Lane, time: &Timestamp, bytes: &[u8], said: &mut impl Extend<Said>) {
+impl PartialLine {
+    fn add(&mut self, lane: Lane, time: &Timestamp, bytes: &[u8], lines: &mut impl Extend<ProxiedLine>) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             self.grow(&rest[..end]);
-            said.extend([self.finish(lane, time, 1)]);
+            lines.extend([self.finish(lane, time, 1)]);
             rest = &rest[end + 1..];
         }
         self.grow(rest);
@@ -139,46 +139,52 @@ impl Partial {
 
     fn grow(&mut self, bytes: &[u8]) {
         if self.lost.is_some() || self.line.len() + bytes.len() > LINE_BYTES_MAX {
-            self.lose(bytes.len() as u64, Loss::TooLong);
+            self.lose(bytes.len() as u64, LossReason::TooLong);
         } else {
             self.line.extend_from_slice(bytes);
         }
     }
 
     /// Drops the line and counts its bytes.
-    fn lose(&mut self, bytes: u64, why: Loss) {
+    fn lose(&mut self, bytes: u64, why: LossReason) {
         let (before, why) = self.lost.unwrap_or((0, why));
         self.lost = Some((before + bytes + self.line.len() as u64, why));
         self.line = Vec::new();
     }
 
     /// Handles bytes that were only counted: lines that ended in them are lost, and so is the one that began there.
-    fn drop_lines(&mut self, lane: Lane, time: &Timestamp, dropped: Dropped, said: &mut impl Extend<Said>) {
-        let Dropped { bytes, lines, rest_bytes } = dropped;
-        self.lose(bytes - rest_bytes, Loss::Behind);
+    fn drop_lines(
+        &mut self,
+        lane: Lane,
+        time: &Timestamp,
+        dropped: DroppedBytes,
+        out: &mut impl Extend<ProxiedLine>,
+    ) {
+        let DroppedBytes { bytes, lines, rest_bytes } = dropped;
+        self.lose(bytes - rest_bytes, LossReason::Behind);
         if lines > 0 {
-            let (bytes, why) = self.lost.take().unwrap_or((0, Loss::Behind));
-            said.extend([Said::Lost { lane, time: time.clone(), lines, bytes, why }]);
+            let (bytes, why) = self.lost.take().unwrap_or((0, LossReason::Behind));
+            out.extend([ProxiedLine::Lost { lane, time: time.clone(), lines, bytes, why }]);
         }
         if rest_bytes > 0 {
-            self.lose(rest_bytes, Loss::Behind);
+            self.lose(rest_bytes, LossReason::Behind);
         }
     }
 
     /// Ends a line. If part of it is lost, all of it is.
-    fn finish(&mut self, lane: Lane, time: &Timestamp, newline: u64) -> Said {
+    fn finish(&mut self, lane: Lane, time: &Timestamp, newline: u64) -> ProxiedLine {
         let time = time.clone();
         match std::mem::take(self) {
-            Self { line, lost: None } => Said::Line { lane, time, line },
+            Self { line, lost: None } => ProxiedLine::Line { lane, time, line },
             Self { lost: Some((bytes, why)), .. } => {
-                Said::Lost { lane, time, lines: 1, bytes: bytes + newline, why }
+                ProxiedLine::Lost { lane, time, lines: 1, bytes: bytes + newline, why }
             }
         }
     }
 
-    fn end(&mut self, lane: Lane, time: &Timestamp, said: &mut impl Extend<Said>) {
+    fn end(&mut self, lane: Lane, time: &Timestamp, lines: &mut impl Extend<ProxiedLine>) {
         if self.lost.is_some() || !self.line.is_empty() {
-            said.extend([self.finish(lane, time, 0)]);
+            lines.extend([self.finish(lane, time, 0)]);
         }
     }
 }
@@ -194,24 +200,24 @@ mod tests {
     }
 
     /// Returns the lines of chunks that arrive in some order.
-    fn heard(chunks: Vec<(u64, Lane, Content)>) -> Vec<(Lane, String)> {
+    fn heard(chunks: Vec<(u64, Lane, ChunkContent)>) -> Vec<(Lane, String)> {
         let (send, receive) = channel();
         for (ticket, lane, content) in chunks {
             send.send(Chunk { lane, ticket, time: time(), content }).unwrap();
         }
         drop(send);
-        let said = Conversation::new(receive, Arc::new(AtomicUsize::new(usize::MAX / 2)));
-        let shown = |said| match said {
-            Said::Line { lane, line, .. } => (lane, String::from_utf8(line).unwrap()),
-            Said::Lost { lane, lines, bytes, why, .. } => {
+        let lines = ProxiedLines::new(receive, Arc::new(AtomicUsize::new(usize::MAX / 2)));
+        let shown = |lines| match lines {
+            ProxiedLine::Line { lane, line, .. } => (lane, String::from_utf8(line).unwrap()),
+            ProxiedLine::Lost { lane, lines, bytes, why, .. } => {
                 (lane, format!("{why:?}: {lines} lines, {bytes} bytes"))
             }
         };
-        said.map(shown).collect()
+        lines.map(shown).collect()
     }
 
-    fn bytes(text: &str) -> Content {
-        Content::Bytes(text.into())
+    fn bytes(text: &str) -> ChunkContent {
+        ChunkContent::Bytes(text.into())
     }
 
     use Lane::{FromAgent, ToAgent};
@@ -222,7 +228,7 @@ mod tests {
         let heard = heard(vec![
             (1, FromAgent, bytes("answer\nmore")),
             (0, ToAgent, bytes("question\n")),
-            (3, FromAgent, Content::End),
+            (3, FromAgent, ChunkContent::End),
             (2, ToAgent, bytes("next\n")),
         ]);
         let want = [(ToAgent, "question"), (FromAgent, "answer"), (ToAgent, "next"), (FromAgent, "more")];
@@ -233,11 +239,11 @@ mod tests {
     fn check(chunks: &[&str], want: &[&str]) {
         // Chunks that begin with `<` were only counted.
         let content = |text: &&str| match text.strip_prefix('<') {
-            Some(dropped) => Content::Dropped(Dropped::of(dropped.as_bytes())),
+            Some(dropped) => ChunkContent::DroppedBytes(DroppedBytes::of(dropped.as_bytes())),
             None => bytes(text),
         };
         let chunks = (0..).zip(chunks).map(|(ticket, text)| (ticket, ToAgent, content(text)));
-        let last = (1000, ToAgent, Content::End);
+        let last = (1000, ToAgent, ChunkContent::End);
         let heard = heard(chunks.chain([last]).collect());
         assert_eq!(heard.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), want);
     }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use steno_model::{Lane, Timestamp};
 
-pub use lines::{Conversation, Loss, Said};
+pub use lines::{LossReason, ProxiedLine, ProxiedLines};
 pub use pump::{Pump, PumpEnd, Tap};
 
 /// How many bytes may wait to be recorded. Beyond that they are forwarded and only counted.
@@ -23,22 +23,22 @@ pub struct Chunk {
     pub(crate) lane: Lane,
     pub(crate) ticket: u64,
     pub(crate) time: Timestamp,
-    pub(crate) content: Content,
+    pub(crate) content: ChunkContent,
 }
 
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum ChunkContent {
     /// The bytes, as they were read.
     Bytes(Vec<u8>),
     /// Counts of bytes that were not kept.
-    Dropped(Dropped),
+    DroppedBytes(DroppedBytes),
     /// The direction has ended.
     End,
 }
 
 /// Bytes that were forwarded and only counted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Dropped {
+pub(crate) struct DroppedBytes {
     pub(crate) bytes: u64,
     /// How many lines ended in them.
     pub(crate) lines: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Dropped {
     pub(crate) rest_bytes: u64,
 }
 
-impl Dropped {
+impl DroppedBytes {
     fn of(bytes: &[u8]) -> Self {
         let pieces = bytes.split(|byte| *byte == b'\n');
         let (count, rest_bytes) = pieces.fold((0, 0), |(count, _), piece| (count + 1, piece.len() as u64));
@@ -56,9 +56,9 @@ impl Dropped {
 
 /// Creates a connected pair: pumps send to the tap, and the lines come out in order.
 #[must_use]
-pub fn tap() -> (Tap, Conversation) {
+pub fn tap() -> (Tap, ProxiedLines) {
     let (send, chunks): (_, Receiver<Chunk>) = channel();
     let tap = Tap::new(send);
     let waiting = tap.waiting();
-    (tap, Conversation::new(chunks, waiting))
+    (tap, ProxiedLines::new(chunks, waiting))
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use steno_model::{Lane, Timestamp};
 
-use super::{Chunk, Content, Dropped, WAITING_BYTES_MAX};
+use super::{Chunk, ChunkContent, DroppedBytes, WAITING_BYTES_MAX};
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -38,14 +38,14 @@ impl Tap {
         let before = self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
         let content = if before + bytes.len() > WAITING_BYTES_MAX {
             self.waiting.fetch_sub(bytes.len(), Ordering::Relaxed);
-            Content::Dropped(Dropped::of(bytes))
+            ChunkContent::DroppedBytes(DroppedBytes::of(bytes))
         } else {
-            Content::Bytes(bytes.to_vec())
+            ChunkContent::Bytes(bytes.to_vec())
         };
         self.send(lane, ticket, content);
     }
 
-    fn send(&self, lane: Lane, ticket: Ticket, content: Content) {
+    fn send(&self, lane: Lane, ticket: Ticket, content: ChunkContent) {
         // The recorder may be gone; the proxy continues.
         self.send.send(Chunk { lane, ticket: ticket.number, time: ticket.time, content }).ok();
     }
@@ -98,7 +98,7 @@ impl<R: Read, W: Write> Pump<R, W> {
             }
         };
         let ticket = tap.take_ticket();
-        tap.send(self.lane, ticket, Content::End);
+        tap.send(self.lane, ticket, ChunkContent::End);
         end
     }
 }

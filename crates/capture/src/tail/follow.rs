@@ -6,18 +6,18 @@
 //!
 //! A file that loses its path is read to its end before the next one is begun: the bytes it has when the replacement is
 //! found belong to its generation, in order. A writer that did not notice may add more; these are returned as
-//! [`Look::Late`] while reads find some from time to time.
+//! [`TailRead::Late`] while reads find some from time to time.
 
 use std::mem;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use super::open_generation::{ChangeKind, CompareMode, OpenGeneration, ReadStep};
 use super::prefix::Mark;
-use super::reading::{Care, Reading, Step, Why};
 use super::stamp::{Stamp, open_followed};
 
 /// After how many reads without a late byte a replaced file is closed.
-pub const LATE_QUIET_LOOKS_MAX: u32 = 32;
+pub const LATE_QUIET_READS_MAX: u32 = 32;
 
 /// Everything needed to continue reading a file exactly where it stopped, also in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Cursor {
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum TailRead {
     /// The buffer has the next bytes of the newest generation. There may be more.
     Bytes {
         /// The generation they belong to.
@@ -74,7 +74,7 @@ pub enum Look {
         /// Its number.
         generation: u32,
         /// What happened to the previous one.
-        why: Why,
+        why: ChangeKind,
     },
     /// Everything has been read.
     AtEnd,
@@ -87,37 +87,37 @@ pub enum Look {
 /// A tail keeps a file open until it is parked, two after a replacement, also when they were deleted.
 pub struct Tail {
     path: PathBuf,
-    place: Place,
+    place: TailState,
     /// The file that was followed before the one at the path; one at most.
-    former: Option<Former>,
-    care: Care,
+    former: Option<ReplacedFile>,
+    care: CompareMode,
 }
 
-enum Place {
+enum TailState {
     /// No file has been found at the path yet.
     Unread,
     /// A file is open. It may have lost its path.
-    Open(Box<Reading>),
+    Open(Box<OpenGeneration>),
     /// Nothing is open; the cursor has the state.
     Parked(Cursor),
 }
 
-struct Former {
-    reading: Box<Reading>,
-    quiet_looks: u32,
+struct ReplacedFile {
+    reading: Box<OpenGeneration>,
+    quiet_reads: u32,
 }
 
 impl Tail {
     /// Follows a path from offset 0 of generation 0. Nothing is opened before the first read.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), place: Place::Unread, former: None, care: Care::Usual }
+        Self { path: path.into(), place: TailState::Unread, former: None, care: CompareMode::Usual }
     }
 
     /// Continues at a cursor. Nothing is opened before the first read.
     #[must_use]
     pub fn resume(path: impl Into<PathBuf>, cursor: Cursor) -> Self {
-        Self { path: path.into(), place: Place::Parked(cursor), former: None, care: Care::Usual }
+        Self { path: path.into(), place: TailState::Parked(cursor), former: None, care: CompareMode::Usual }
     }
 
     /// Tells with a single stat whether the file was read to its end and did not change since.
@@ -136,9 +136,9 @@ impl Tail {
     #[must_use]
     pub fn cursor(&self) -> Option<Cursor> {
         match &self.place {
-            Place::Unread => None,
-            Place::Open(reading) => Some(reading.cursor()),
-            Place::Parked(cursor) => Some(*cursor),
+            TailState::Unread => None,
+            TailState::Open(reading) => Some(reading.cursor()),
+            TailState::Parked(cursor) => Some(*cursor),
         }
     }
 
@@ -147,7 +147,7 @@ impl Tail {
     pub fn park(&mut self) {
         self.former = None;
         if let Some(cursor) = self.cursor() {
-            self.place = Place::Parked(cursor);
+            self.place = TailState::Parked(cursor);
         }
     }
 
@@ -156,63 +156,63 @@ impl Tail {
     /// Growth hides a change in the middle of a file. Calling this when a file has been quiet for a while, before it is
     /// parked, finds such a change, at the cost of reading the file once.
     pub fn recheck(&mut self) {
-        self.care = Care::Full;
+        self.care = CompareMode::Full;
     }
 
     /// Reads once: replaces the content of the buffer by the next bytes, or reports what else there is.
     ///
     /// # Errors
     /// [`Error`], with nothing changed: the next read tries again. Bytes that can still be read are returned first.
-    pub fn look(&mut self, buffer: &mut Vec<u8>, max_read_bytes: usize) -> Result<Look, Error> {
+    pub fn read_next(&mut self, buffer: &mut Vec<u8>, max_read_bytes: usize) -> Result<TailRead, Error> {
         // Reading zero bytes would look like the end of the file.
         let new_bytes_max = max_read_bytes.max(1);
         let look = match self.read_late(buffer, new_bytes_max) {
             Some(late) => Ok(late),
-            None => self.look_at_path(buffer, new_bytes_max),
+            None => self.read_at_path(buffer, new_bytes_max),
         };
-        if !matches!(look, Ok(Look::Bytes { .. } | Look::Late { .. })) {
+        if !matches!(look, Ok(TailRead::Bytes { .. } | TailRead::Late { .. })) {
             buffer.clear();
         }
         look
     }
 
-    fn read_late(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Option<Look> {
+    fn read_late(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Option<TailRead> {
         let former = self.former.as_mut()?;
-        match former.reading.read_on(buffer, new_bytes_max, Care::Usual) {
-            Ok(Step::Read { offset }) => {
-                former.quiet_looks = 0;
+        match former.reading.read_on(buffer, new_bytes_max, CompareMode::Usual) {
+            Ok(ReadStep::Read { offset }) => {
+                former.quiet_reads = 0;
                 let generation = former.reading.generation();
-                return Some(Look::Late { generation, offset, len: buffer.len() });
+                return Some(TailRead::Late { generation, offset, len: buffer.len() });
             }
-            Ok(Step::End) if former.quiet_looks < LATE_QUIET_LOOKS_MAX => former.quiet_looks += 1,
+            Ok(ReadStep::End) if former.quiet_reads < LATE_QUIET_READS_MAX => former.quiet_reads += 1,
             // The file has no path any more, so its errors affect no generation.
-            Ok(Step::End | Step::Changed(_)) | Err(_) => self.former = None,
+            Ok(ReadStep::End | ReadStep::Changed(_)) | Err(_) => self.former = None,
         }
         None
     }
 
-    fn look_at_path(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<Look, Error> {
+    fn read_at_path(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<TailRead, Error> {
         // The path is checked before the handle is read. In this order, an end is that of a file that had already lost
         // its path. In the other order, bytes written between the two steps would be lost.
         let at_path = Stamp::at(&self.path).map_err(|error| Error::system(&self.path, "stat", error));
         match &self.place {
-            Place::Unread => {}
-            Place::Open(_) => {
+            TailState::Unread => {}
+            TailState::Open(_) => {
                 let look = self.read_open(buffer, new_bytes_max)?;
-                if look != Look::AtEnd {
+                if look != TailRead::AtEnd {
                     return Ok(look);
                 }
             }
-            Place::Parked(cursor) => {
-                let is_known = |stamp: &Stamp| self.care == Care::Usual && cursor.is_all_of(stamp);
+            TailState::Parked(cursor) => {
+                let is_known = |stamp: &Stamp| self.care == CompareMode::Usual && cursor.is_all_of(stamp);
                 if matches!(&at_path, Ok(Some(stamp)) if is_known(stamp)) {
-                    return Ok(Look::AtEnd);
+                    return Ok(TailRead::AtEnd);
                 }
             }
         }
         match at_path? {
-            None => Ok(Look::Gone),
-            Some(stamp) if self.reads_to_the_end_of(&stamp) => Ok(Look::AtEnd),
+            None => Ok(TailRead::Gone),
+            Some(stamp) if self.reads_to_the_end_of(&stamp) => Ok(TailRead::AtEnd),
             Some(_) => self.take_up(buffer, new_bytes_max),
         }
     }
@@ -223,67 +223,67 @@ impl Tail {
     /// file under the same inode number, and an older handle does not see that.
     fn reads_to_the_end_of(&self, at_path: &Stamp) -> bool {
         match &self.place {
-            Place::Open(reading) => {
+            TailState::Open(reading) => {
                 reading.file_id() == at_path.file && at_path.size_bytes <= reading.offset()
             }
-            Place::Unread | Place::Parked(_) => false,
+            TailState::Unread | TailState::Parked(_) => false,
         }
     }
 
     /// Continues to read through the open handle.
-    fn read_open(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<Look, Error> {
-        let Place::Open(reading) = &mut self.place else { return Ok(Look::AtEnd) };
+    fn read_open(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<TailRead, Error> {
+        let TailState::Open(reading) = &mut self.place else { return Ok(TailRead::AtEnd) };
         let step = reading
             .read_on(buffer, new_bytes_max, self.care)
             .map_err(|error| Error::system(&self.path, "read", error))?;
-        self.care = Care::Usual;
+        self.care = CompareMode::Usual;
         let generation = reading.generation();
         Ok(match step {
-            Step::Read { offset } => Look::Bytes { generation, offset, len: buffer.len() },
-            Step::End => Look::AtEnd,
-            Step::Changed(why) => {
+            ReadStep::Read { offset } => TailRead::Bytes { generation, offset, len: buffer.len() },
+            ReadStep::End => TailRead::AtEnd,
+            ReadStep::Changed(why) => {
                 reading.begin_again();
-                Look::NewGeneration { generation: reading.generation(), why }
+                TailRead::NewGeneration { generation: reading.generation(), why }
             }
         })
     }
 
     /// Opens the file at the path, and continues the generation or begins a new one.
-    fn take_up(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<Look, Error> {
-        let Some((file, stamp)) = open_followed(&self.path)? else { return Ok(Look::Gone) };
+    fn take_up(&mut self, buffer: &mut Vec<u8>, new_bytes_max: usize) -> Result<TailRead, Error> {
+        let Some((file, stamp)) = open_followed(&self.path)? else { return Ok(TailRead::Gone) };
         let Some(cursor) = self.cursor() else {
-            self.place = Place::Open(Box::new(Reading::begin(file, stamp, 0)));
+            self.place = TailState::Open(Box::new(OpenGeneration::begin(file, stamp, 0)));
             return self.read_open(buffer, new_bytes_max);
         };
-        let went_on =
-            Reading::go_on(file, stamp, &cursor).map_err(|error| Error::system(&self.path, "read", error))?;
-        self.care = Care::Usual;
+        let went_on = OpenGeneration::go_on(file, stamp, &cursor)
+            .map_err(|error| Error::system(&self.path, "read", error))?;
+        self.care = CompareMode::Usual;
         match went_on {
             Ok(reading) => {
                 // The old handle is closed: bytes added there are not part of the generation that continues here.
-                self.place = Place::Open(Box::new(reading));
+                self.place = TailState::Open(Box::new(reading));
                 self.read_open(buffer, new_bytes_max)
             }
             Err(file) => {
                 let generation = cursor.generation.saturating_add(1);
-                let next = Place::Open(Box::new(Reading::begin(file, stamp, generation)));
+                let next = TailState::Open(Box::new(OpenGeneration::begin(file, stamp, generation)));
                 let is_another = cursor.stamp.file != stamp.file;
-                if let (Place::Open(reading), true) = (mem::replace(&mut self.place, next), is_another) {
-                    self.former = Some(Former { reading, quiet_looks: 0 });
+                if let (TailState::Open(reading), true) = (mem::replace(&mut self.place, next), is_another) {
+                    self.former = Some(ReplacedFile { reading, quiet_reads: 0 });
                 }
-                Ok(Look::NewGeneration { generation, why: why_not(&cursor, &stamp) })
+                Ok(TailRead::NewGeneration { generation, why: why_not(&cursor, &stamp) })
             }
         }
     }
 }
 
 /// Returns why a file does not continue what was read.
-fn why_not(cursor: &Cursor, stamp: &Stamp) -> Why {
+fn why_not(cursor: &Cursor, stamp: &Stamp) -> ChangeKind {
     if cursor.stamp.file != stamp.file {
-        Why::Replaced
+        ChangeKind::Replaced
     } else if stamp.size_bytes < cursor.offset() {
-        Why::Shortened
+        ChangeKind::Shortened
     } else {
-        Why::Rewritten
+        ChangeKind::Rewritten
     }
 }

@@ -6,16 +6,16 @@
 
 mod error;
 mod follow;
+mod open_generation;
 mod options;
 mod prefix;
-mod reading;
 mod stamp;
 mod watch;
 
 pub use error::Error;
-pub use follow::{Cursor, LATE_QUIET_LOOKS_MAX, Look, Tail};
+pub use follow::{Cursor, LATE_QUIET_READS_MAX, Tail, TailRead};
+pub use open_generation::ChangeKind;
 pub use options::{Backend, MAX_READ_BYTES, TailOptions};
 pub use prefix::{MARK_BYTES_MAX, Mark};
-pub use reading::Why;
 pub use stamp::{FileId, Stamp};
 pub use watch::{Changes, Health, Waker, Watch};

@@ -9,7 +9,7 @@ use super::stamp::{FileId, Stamp};
 
 /// Why a new generation began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum ChangeKind {
     /// Another file is at the path.
     Replaced,
     /// The file became shorter than what had been read.
@@ -20,7 +20,7 @@ pub enum Why {
 
 /// How much is compared before bytes are returned.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Care {
+pub(super) enum CompareMode {
     /// The beginning and the last bytes read; everything if the file was changed and did not grow.
     Usual,
     /// Everything.
@@ -28,17 +28,17 @@ pub(super) enum Care {
 }
 
 /// The result of one attempt to read.
-pub(super) enum Step {
+pub(super) enum ReadStep {
     /// The buffer has bytes from this offset on.
     Read { offset: u64 },
     /// There is no more at the moment.
     End,
     /// Bytes that were read before have changed.
-    Changed(Why),
+    Changed(ChangeKind),
 }
 
 /// A generation of a file, and the handle it is read through.
-pub(super) struct Reading {
+pub(super) struct OpenGeneration {
     file: File,
     generation: u32,
     prefix: Prefix,
@@ -46,7 +46,7 @@ pub(super) struct Reading {
     seen: Stamp,
 }
 
-impl Reading {
+impl OpenGeneration {
     /// Begins a generation.
     pub(super) fn begin(file: File, seen: Stamp, generation: u32) -> Self {
         Self { file, generation, prefix: Prefix::empty(), seen }
@@ -90,28 +90,28 @@ impl Reading {
     /// check, which recognizes it by its head or by the window that was read together with the new bytes. A writer that
     /// changes other bytes between these calls, or whose change is read half, can go unnoticed here. But then the
     /// file's times differ from the stamp, which is older, or the marks of the mixed bytes do not match: the next read
-    /// finds it and begins a new generation. [`Care::Full`] exists because growth hides a change in the middle of a
+    /// finds it and begins a new generation. [`CompareMode::Full`] exists because growth hides a change in the middle of a
     /// file.
     pub(super) fn read_on(
         &mut self,
         buffer: &mut Vec<u8>,
         new_bytes_max: usize,
-        care: Care,
-    ) -> io::Result<Step> {
+        care: CompareMode,
+    ) -> io::Result<ReadStep> {
         let offset = self.prefix.len();
         let mut before = Stamp::of(&self.file)?;
         let is_as_seen = before.agrees_with(&self.seen);
-        let is_known = is_as_seen && self.seen.settled && care == Care::Usual;
+        let is_known = is_as_seen && self.seen.settled && care == CompareMode::Usual;
         if is_known && before.size_bytes == offset {
-            return Ok(Step::End);
+            return Ok(ReadStep::End);
         }
         self.prefix.read_piece(&self.file, buffer, new_bytes_max)?;
         if !is_known || !Stamp::of(&self.file)?.agrees_with(&before) {
             // Appending also changes the times of a file, and is not a rewrite.
             let was_touched = !is_as_seen && before.size_bytes <= self.seen.size_bytes;
-            let compare_all = was_touched || care == Care::Full;
+            let compare_all = was_touched || care == CompareMode::Full;
             if let Some(why) = self.find_change(buffer, compare_all)? {
-                return Ok(Step::Changed(why));
+                return Ok(ReadStep::Changed(why));
             }
             // Times that were too recent to prove that nothing changed then cannot prove it now; only a full comparison
             // can.
@@ -119,21 +119,21 @@ impl Reading {
         }
         self.seen = before;
         if buffer.len() <= self.prefix.window_len() {
-            return Ok(Step::End);
+            return Ok(ReadStep::End);
         }
         let window_len = self.prefix.window_len();
         self.prefix.extend(buffer);
         buffer.drain(..window_len);
-        Ok(Step::Read { offset })
+        Ok(ReadStep::Read { offset })
     }
 
-    fn find_change(&self, piece: &[u8], compare_all: bool) -> io::Result<Option<Why>> {
+    fn find_change(&self, piece: &[u8], compare_all: bool) -> io::Result<Option<ChangeKind>> {
         if piece.len() < self.prefix.window_len() {
-            return Ok(Some(Why::Shortened));
+            return Ok(Some(ChangeKind::Shortened));
         }
         let is_ours = self.prefix.is_continued_by(piece) && self.prefix.has_head_of(&self.file)?;
         if !is_ours || (compare_all && !self.holds_all()?) {
-            return Ok(Some(Why::Rewritten));
+            return Ok(Some(ChangeKind::Rewritten));
         }
         Ok(None)
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use steno_capture::git::{Way, apply, committed, look};
+use steno_capture::git::{PatchDirection, apply, committed, look};
 use steno_testkit::{needs, tool};
 
 fn git(dir: &Path, args: &[&str]) {
@@ -126,7 +126,7 @@ fn a_patch_is_applied_also_below_another_repository() {
     std::fs::write(below.join("a.txt"), "one\n").unwrap();
     std::fs::write(below.join(".gitattributes"), "* text eol=crlf\n").unwrap();
     let patch = |from: &str| format!("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-{from}\n+two\n").into_bytes();
-    assert!(apply(&below, &patch("three"), Way::Forward).is_err());
-    apply(&below, &patch("one"), Way::Forward).unwrap();
+    assert!(apply(&below, &patch("three"), PatchDirection::Forward).is_err());
+    apply(&below, &patch("one"), PatchDirection::Forward).unwrap();
     assert_eq!(std::fs::read_to_string(below.join("a.txt")).unwrap(), "two\n");
 }

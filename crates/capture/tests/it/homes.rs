@@ -35,7 +35,7 @@ fn check(
             let origin = match home.origin {
                 Origin::Variable(name) => name,
                 Origin::Default => DEFAULT,
-                Origin::Given => "given",
+                Origin::NamedPath => "given",
             };
             (home.provider.name(), tree.below(&home.root), origin)
         })

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use steno_capture::discovery::Provider::{Claude, Codex, Copilot};
-use steno_capture::discovery::{DEPTH_MAX, Listing, Provider, files, given};
+use steno_capture::discovery::{DEPTH_MAX, Listing, Provider, files, list_path};
 use steno_testkit::places::make_pipe;
 
 use crate::trees::{Tree, paths};
@@ -72,7 +72,7 @@ fn what_only_has_a_files_name_holds_nobody_up() {
     check(&tree, Codex, &["sessions/rollout-c.jsonl/rollout-d.jsonl"], &pipe);
     fs::create_dir_all(tree.root.join(format!("projects/-p/{A}.jsonl/x"))).unwrap();
     check(&tree, Claude, &[], &[]);
-    let named = given(&tree.root.join("sessions/rollout-a.jsonl"));
+    let named = list_path(&tree.root.join("sessions/rollout-a.jsonl"));
     assert_eq!((named.files.len(), named.problems.len()), (0, 1));
 }
 

@@ -1,16 +1,16 @@
-//! Tests of finding and following files, and of listening to wires.
+//! Tests of finding files, following them, and the proxy.
 
-mod discovering;
-mod finding_homes;
-mod followed;
+mod discovery;
 mod git;
-mod given_paths;
+mod homes;
 mod hostile;
-mod placing;
-mod proxying;
+mod path_listing;
+mod proxy;
 mod real_homes;
 mod retention;
-mod tailing;
-mod tailing_random;
+mod roles;
+mod tail;
+mod tail_kit;
+mod tail_random;
 mod trees;
-mod watching;
+mod watch;

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use steno_capture::discovery::{GivenFile, Role, given};
+use steno_capture::discovery::{PathFile, Role, list_path};
 
 use crate::trees::Tree;
 
@@ -11,7 +11,7 @@ const A: &str = "550e8400-e29b-41d4-a716-446655440000";
 /// Checks what is found at a path, as lines of path, role, provider and home; `@` is a UUID.
 #[track_caller]
 fn check(tree: &Tree, path: &str, want: &[&str]) {
-    let found = given(&tree.root.join(path.replace('@', A)));
+    let found = list_path(&tree.root.join(path.replace('@', A)));
     assert!(found.problems.is_empty(), "{:?}", found.problems);
     let got: Vec<String> = found
         .files
@@ -19,8 +19,8 @@ fn check(tree: &Tree, path: &str, want: &[&str]) {
         .map(|file| {
             let path = tree.below(file.path()).replace(A, "@");
             match file {
-                GivenFile::Loose(_) => format!("{path} loose"),
-                GivenFile::Placed(file) => {
+                PathFile::Loose(_) => format!("{path} loose"),
+                PathFile::Placed(file) => {
                     let role = match file.place.role {
                         Role::Transcript => "transcript",
                         Role::Sidecar => "sidecar",
@@ -105,7 +105,7 @@ fn a_link_that_was_named_is_followed_and_none_below_it() {
     check(&tree, "link", &["real/a.jsonl loose"]);
     symlink(tree.root.join("out"), tree.root.join("real/out")).unwrap();
     symlink(tree.root.join("out/b.jsonl"), tree.root.join("real/b.jsonl")).unwrap();
-    let found = given(&tree.root.join("link"));
+    let found = list_path(&tree.root.join("link"));
     assert_eq!(found.files.len(), 1);
     let told = found.problems.iter().map(|problem| &*problem.path);
     assert_eq!(tree.all_below(told), ["real/b.jsonl", "real/out"]);
@@ -114,7 +114,7 @@ fn a_link_that_was_named_is_followed_and_none_below_it() {
 #[test]
 fn a_path_that_is_not_there_is_told() {
     let tree = Tree::of(&[]);
-    let found = given(&tree.root.join("no"));
+    let found = list_path(&tree.root.join("no"));
     assert_eq!((found.files.len(), found.problems.len()), (0, 1));
     assert_eq!(found.problems[0].path, tree.root.join("no"));
 }

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use steno_capture::proxy::{Pump, PumpEnd, Said, tap};
+use steno_capture::proxy::{ProxiedLine, Pump, PumpEnd, tap};
 use steno_model::Lane;
 
 /// The far end of a wire, the way back from it, and what a pump between hands on.
@@ -53,8 +53,8 @@ fn a_question_is_heard_before_its_answer_however_fast_that_comes() {
     }
     let heard: Vec<(Lane, String)> = conversation
         .map(|said| match said {
-            Said::Line { lane, line, .. } => (lane, String::from_utf8(line).unwrap()),
-            Said::Lost { .. } => panic!("nothing is lost"),
+            ProxiedLine::Line { lane, line, .. } => (lane, String::from_utf8(line).unwrap()),
+            ProxiedLine::Lost { .. } => panic!("nothing is lost"),
         })
         .collect();
     let said = (0..ROUNDS).flat_map(|round| {
@@ -88,7 +88,7 @@ fn a_process_is_spoken_to_as_if_nobody_listened() {
     assert!(output == input, "{} bytes of {}", output.len(), input.len());
     let mut lanes = [Vec::new(), Vec::new()];
     for said in conversation {
-        let Said::Line { lane, line, .. } = said else { panic!("nothing is lost") };
+        let ProxiedLine::Line { lane, line, .. } = said else { panic!("nothing is lost") };
         lanes[usize::from(lane == Lane::FromAgent)].push(line);
     }
     let want: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use steno_capture::discovery::{Home, Origin, Provider, Role, files, given};
+use steno_capture::discovery::{Home, Origin, Provider, Role, files, list_path};
 use steno_testkit::{needs, places, shared_dir};
 
 use crate::trees::paths;
@@ -46,7 +46,7 @@ fn check(home: &Home) -> usize {
         assert!(file.place.session.is_some() || file.place.role == Role::Shared, "{path}");
     }
     // Found the same when it is a path that somebody named, except for what is shared.
-    let named = given(&home.root).files.into_iter().filter(|file| file.provider() == Some(home.provider));
+    let named = list_path(&home.root).files.into_iter().filter(|file| file.provider() == Some(home.provider));
     let of_sessions = listing.files.iter().filter(|file| file.place.role != Role::Shared).count();
     assert!(named.count() >= of_sessions, "{}", home.root.display());
     listing.files.len()

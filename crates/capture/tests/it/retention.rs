@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use steno_capture::discovery::Provider::{Claude, Codex, Copilot, Gemini};
-use steno_capture::discovery::{Environment, Home, Provider, Retention, SetBy, retention};
+use steno_capture::discovery::{Environment, Home, Provider, Retention, RetentionOrigin, retention};
 
 use steno_testkit::places::make_pipe;
 
@@ -28,9 +28,9 @@ fn check(provider: Provider, files: &[(&str, &str)], want: (Option<u64>, &str), 
     }
     let got = retention_in(&tree, provider);
     let set_by = match &got.set_by {
-        SetBy::File(path) => tree.below(path),
-        SetBy::Default => "default".to_owned(),
-        SetBy::Nothing => "nothing".to_owned(),
+        RetentionOrigin::File(path) => tree.below(path),
+        RetentionOrigin::Default => "default".to_owned(),
+        RetentionOrigin::Nothing => "nothing".to_owned(),
     };
     let hours = got.kept_for.map(|kept| kept.as_secs() / 3600);
     assert_eq!((hours, set_by.as_str()), want, "{files:?}");
@@ -164,8 +164,12 @@ fn a_pipe_in_the_place_of_settings_holds_nobody_up() {
 #[test]
 fn a_session_is_due_when_its_time_is_over() {
     let modified: Timestamp = "2026-06-08T08:14:42Z".parse().unwrap();
-    let keeping =
-        |kept_for| Retention { kept_for, count_max: None, set_by: SetBy::Default, problems: Vec::new() };
+    let keeping = |kept_for| Retention {
+        kept_for,
+        count_max: None,
+        set_by: RetentionOrigin::Default,
+        problems: Vec::new(),
+    };
     let days = |days: u64| Some(Duration::from_secs(days * 24 * 60 * 60));
     let cases = [
         (days(30), Some("2026-07-08T08:14:42Z")),

@@ -6,11 +6,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use steno_capture::tail::{Error, LATE_QUIET_LOOKS_MAX, Look, Mark, Tail, Why};
+use steno_capture::tail::{ChangeKind, Error, LATE_QUIET_READS_MAX, Mark, Tail, TailRead};
 use steno_testkit::places::make_pipe;
 use tempfile::TempDir;
 
-use crate::followed::{Followed, append, is_open_here, noise, overwrite, replace, truncate};
+use crate::tail_kit::{Followed, append, is_open_here, noise, overwrite, replace, truncate};
 
 fn dir() -> TempDir {
     tempfile::tempdir().expect("a directory")
@@ -21,26 +21,26 @@ type Happens<'a> = &'a dyn Fn(&Path);
 
 /// How a file is followed while something happens to it.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum PatchDirection {
     Live,
     Parked,
     Restarted,
 }
 
-const WAYS: [Way; 3] = [Way::Live, Way::Parked, Way::Restarted];
+const WAYS: [PatchDirection; 3] = [PatchDirection::Live, PatchDirection::Parked, PatchDirection::Restarted];
 
-fn take(way: Way, followed: &mut Followed) {
+fn take(way: PatchDirection, followed: &mut Followed) {
     match way {
-        Way::Live => {}
-        Way::Parked => followed.tail.park(),
-        Way::Restarted => followed.restart(),
+        PatchDirection::Live => {}
+        PatchDirection::Parked => followed.tail.park(),
+        PatchDirection::Restarted => followed.restart(),
     }
 }
 
 /// Has something happen to a file of which all was read, in every way of following it, and compares why new
 /// generations began. At the end the newest generation is the file.
 #[track_caller]
-fn check(content: &[u8], happens: impl Fn(&Path), want: &[Why]) {
+fn check(content: &[u8], happens: impl Fn(&Path), want: &[ChangeKind]) {
     for way in WAYS {
         let dir = dir();
         let mut followed = Followed::with_content(dir.path().join("log"), content);
@@ -103,7 +103,7 @@ fn a_line_longer_than_a_read_comes_in_pieces_of_at_most_that() {
     let mut followed = Followed::new(dir.path().join("log"));
     fs::write(&followed.path, &line).expect("written");
     let mut looks = 0;
-    while let Look::Bytes { .. } = followed.look() {
+    while let TailRead::Bytes { .. } = followed.look() {
         looks += 1;
     }
     // That none is longer than the limit is checked with every look.
@@ -116,15 +116,15 @@ fn a_read_of_nothing_is_no_end() {
     let dir = dir();
     fs::write(dir.path().join("log"), "ab").expect("written");
     let (mut tail, mut buffer) = (Tail::new(dir.path().join("log")), Vec::new());
-    let look = tail.look(&mut buffer, 0).expect("a look");
-    assert_eq!(look, Look::Bytes { generation: 0, offset: 0, len: 1 });
+    let look = tail.read_next(&mut buffer, 0).expect("a look");
+    assert_eq!(look, TailRead::Bytes { generation: 0, offset: 0, len: 1 });
 }
 
 #[test]
 fn a_shorter_file_is_a_new_generation() {
-    check(b"one\ntwo\n", |path| truncate(path, 4), &[Why::Shortened]);
-    check(b"one\ntwo\n", |path| fs::write(path, "zero\n").expect("written"), &[Why::Shortened]);
-    check(&noise(1, 100_000), |path| truncate(path, 99_999), &[Why::Shortened]);
+    check(b"one\ntwo\n", |path| truncate(path, 4), &[ChangeKind::Shortened]);
+    check(b"one\ntwo\n", |path| fs::write(path, "zero\n").expect("written"), &[ChangeKind::Shortened]);
+    check(&noise(1, 100_000), |path| truncate(path, 99_999), &[ChangeKind::Shortened]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_file_copied_away_and_truncated_is_a_new_generation() {
         truncate(path, 0);
         append(path, b"new\n");
     };
-    check(b"one\ntwo\n", copy_and_cut, &[Why::Shortened]);
+    check(b"one\ntwo\n", copy_and_cut, &[ChangeKind::Shortened]);
 }
 
 #[test]
@@ -142,11 +142,11 @@ fn a_file_that_becomes_empty_and_stays_so_is_one_new_generation_without_bytes() 
     let dir = dir();
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
     truncate(&followed.path, 0);
-    assert_eq!(followed.look(), Look::NewGeneration { generation: 1, why: Why::Shortened });
-    assert_eq!((followed.look(), followed.look()), (Look::AtEnd, Look::AtEnd));
+    assert_eq!(followed.look(), TailRead::NewGeneration { generation: 1, why: ChangeKind::Shortened });
+    assert_eq!((followed.look(), followed.look()), (TailRead::AtEnd, TailRead::AtEnd));
     assert_eq!(followed.cursor().offset(), 0);
     followed.restart();
-    assert_eq!(followed.look(), Look::AtEnd);
+    assert_eq!(followed.look(), TailRead::AtEnd);
     assert_eq!(followed.texts(), ["one\n", ""]);
 }
 
@@ -158,18 +158,18 @@ fn truncated_and_grown_past_the_offset_is_a_new_generation() {
             append(path, &content);
         }
     };
-    check(b"one\n", rewrite(b"another and longer\n".to_vec()), &[Why::Rewritten]);
+    check(b"one\n", rewrite(b"another and longer\n".to_vec()), &[ChangeKind::Rewritten]);
     for len in [4_000, 10_000, 300_000] {
         let old = noise(1, len);
-        check(&old, rewrite(noise(2, len + 1)), &[Why::Rewritten]);
-        check(&old, rewrite(noise(2, len * 2)), &[Why::Rewritten]);
+        check(&old, rewrite(noise(2, len + 1)), &[ChangeKind::Rewritten]);
+        check(&old, rewrite(noise(2, len * 2)), &[ChangeKind::Rewritten]);
         // Only the first or only the last byte of what was read is another.
         let mut other = [old.clone(), b"more".to_vec()].concat();
         other[0] ^= 1;
-        check(&old, rewrite(other.clone()), &[Why::Rewritten]);
+        check(&old, rewrite(other.clone()), &[ChangeKind::Rewritten]);
         other[0] ^= 1;
         other[len - 1] ^= 1;
-        check(&old, rewrite(other), &[Why::Rewritten]);
+        check(&old, rewrite(other), &[ChangeKind::Rewritten]);
         // Every byte is the same: nobody can tell, and nothing is lost.
         check(&old, rewrite([old.clone(), b"more".to_vec()].concat()), &[]);
     }
@@ -184,7 +184,7 @@ fn an_edit_of_the_same_length_is_a_new_generation_wherever_it_is() {
             let file = OpenOptions::new().write(true).open(path).expect("opened");
             file.set_modified(std::time::UNIX_EPOCH).expect("set");
         };
-        check(&noise(1, len), edit, &[Why::Rewritten]);
+        check(&noise(1, len), edit, &[ChangeKind::Rewritten]);
     }
 }
 
@@ -199,7 +199,7 @@ fn an_edit_hidden_by_growth_is_found_when_asked_for_and_after_a_restart_it_chang
     edit_and_grow(&followed.path);
     assert_eq!(followed.changes(), []);
     followed.tail.recheck();
-    assert_eq!(followed.changes(), [Why::Rewritten]);
+    assert_eq!(followed.changes(), [ChangeKind::Rewritten]);
     assert!(followed.generations[1] == fs::read(&followed.path).expect("read"));
     overwrite(&followed.path, 200_000, b"?");
     append(&followed.path, b"more\n");
@@ -208,12 +208,12 @@ fn an_edit_hidden_by_growth_is_found_when_asked_for_and_after_a_restart_it_chang
     followed.tail.park();
     assert_eq!(followed.changes(), []);
     followed.tail.recheck();
-    assert_eq!(followed.changes(), [Why::Rewritten]);
-    for way in [Way::Parked, Way::Restarted] {
+    assert_eq!(followed.changes(), [ChangeKind::Rewritten]);
+    for way in [PatchDirection::Parked, PatchDirection::Restarted] {
         take(way, &mut followed);
         edit_and_grow(&followed.path);
         overwrite(&followed.path, 100_000, format!("{way:?}").as_bytes());
-        assert_eq!(followed.changes(), [Why::Rewritten], "{way:?}");
+        assert_eq!(followed.changes(), [ChangeKind::Rewritten], "{way:?}");
     }
 }
 
@@ -233,15 +233,15 @@ fn a_touched_file_is_the_same() {
 #[test]
 fn another_file_at_the_path_is_a_new_generation_unless_it_begins_with_all_that_was_read() {
     let old = noise(1, 100_000);
-    check(b"one\n", |path| replace(path, b"two\n"), &[Why::Replaced]);
-    check(b"one\n", |path| replace(path, b""), &[Why::Replaced]);
-    check(&old, |path| replace(path, &noise(2, 100_000)), &[Why::Replaced]);
-    check(&old, |path| replace(path, &old[..99_999]), &[Why::Replaced]);
+    check(b"one\n", |path| replace(path, b"two\n"), &[ChangeKind::Replaced]);
+    check(b"one\n", |path| replace(path, b""), &[ChangeKind::Replaced]);
+    check(&old, |path| replace(path, &noise(2, 100_000)), &[ChangeKind::Replaced]);
+    check(&old, |path| replace(path, &old[..99_999]), &[ChangeKind::Replaced]);
     check(&old, |path| replace(path, &old), &[]);
     check(&old, |path| replace(path, &[old.as_slice(), b"more\n"].concat()), &[]);
     let mut edited = [old.as_slice(), b"more\n"].concat();
     edited[50_000] ^= 1;
-    check(&old, |path| replace(path, &edited), &[Why::Replaced]);
+    check(&old, |path| replace(path, &edited), &[ChangeKind::Replaced]);
     // Of an empty file nothing was read.
     check(b"", |path| replace(path, b"two\n"), &[]);
 }
@@ -273,8 +273,8 @@ fn the_same_inode_with_another_content_is_a_new_generation() {
         let mut cursor = followed.cursor();
         cursor.stamp.file = Followed::with_content(&path, content.as_bytes()).cursor().stamp.file;
         let mut tail = Tail::resume(&path, cursor);
-        let look = tail.look(&mut Vec::new(), 100).expect("a look");
-        assert!(matches!(look, Look::NewGeneration { generation: 1, .. }), "{content}: {look:?}");
+        let look = tail.read_next(&mut Vec::new(), 100).expect("a look");
+        assert!(matches!(look, TailRead::NewGeneration { generation: 1, .. }), "{content}: {look:?}");
     }
 }
 
@@ -287,7 +287,7 @@ fn bytes_added_before_and_after_a_rename_belong_to_the_old_generation() {
     fs::rename(&followed.path, &rotated).expect("renamed");
     append(&rotated, b"after\n");
     fs::write(&followed.path, "new\n").expect("written");
-    assert_eq!(followed.changes(), [Why::Replaced]);
+    assert_eq!(followed.changes(), [ChangeKind::Replaced]);
     assert_eq!(followed.texts(), ["one\nbefore\nafter\n", "new\n"]);
 }
 
@@ -300,19 +300,19 @@ fn bytes_added_to_a_replaced_file_come_late_until_it_was_quiet_for_some_looks() 
     fs::write(&followed.path, "new\n").expect("written");
     followed.read_all();
     append(&rotated, b"late\n");
-    assert_eq!(followed.look(), Look::Late { generation: 0, offset: 4, len: 5 });
+    assert_eq!(followed.look(), TailRead::Late { generation: 0, offset: 4, len: 5 });
     append(&followed.path, b"newer\n");
-    assert_eq!(followed.read_all(), Look::AtEnd);
-    for _ in 0..LATE_QUIET_LOOKS_MAX - 2 {
-        assert_eq!(followed.look(), Look::AtEnd);
+    assert_eq!(followed.read_all(), TailRead::AtEnd);
+    for _ in 0..LATE_QUIET_READS_MAX - 2 {
+        assert_eq!(followed.look(), TailRead::AtEnd);
     }
     append(&rotated, b"later\n");
-    assert_eq!(followed.look(), Look::Late { generation: 0, offset: 9, len: 6 });
-    for _ in 0..=LATE_QUIET_LOOKS_MAX {
-        assert_eq!(followed.look(), Look::AtEnd);
+    assert_eq!(followed.look(), TailRead::Late { generation: 0, offset: 9, len: 6 });
+    for _ in 0..=LATE_QUIET_READS_MAX {
+        assert_eq!(followed.look(), TailRead::AtEnd);
     }
     append(&rotated, b"too late\n");
-    assert_eq!(followed.look(), Look::AtEnd);
+    assert_eq!(followed.look(), TailRead::AtEnd);
     assert_eq!(followed.texts(), ["one\n", "new\nnewer\n"]);
     assert_eq!(followed.late, b"late\nlater\n");
 }
@@ -323,7 +323,7 @@ fn a_file_rewritten_and_then_replaced_between_two_looks_gives_both() {
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
     fs::write(&followed.path, "2\n").expect("written");
     replace(&followed.path, b"three\n");
-    assert_eq!(followed.changes(), [Why::Shortened, Why::Replaced]);
+    assert_eq!(followed.changes(), [ChangeKind::Shortened, ChangeKind::Replaced]);
     assert_eq!(followed.texts(), ["one\n", "2\n", "three\n"]);
 }
 
@@ -334,23 +334,23 @@ fn a_deleted_file_is_read_to_its_end_and_then_gone() {
     let mut writer = OpenOptions::new().append(true).open(&followed.path).expect("opened");
     append(&followed.path, b"two\n");
     fs::remove_file(&followed.path).expect("removed");
-    assert_eq!(followed.look(), Look::Bytes { generation: 0, offset: 4, len: 4 });
-    assert_eq!((followed.look(), followed.look()), (Look::Gone, Look::Gone));
+    assert_eq!(followed.look(), TailRead::Bytes { generation: 0, offset: 4, len: 4 });
+    assert_eq!((followed.look(), followed.look()), (TailRead::Gone, TailRead::Gone));
     writer.write_all(b"three\n").expect("written");
-    assert_eq!(followed.read_all(), Look::Gone);
+    assert_eq!(followed.read_all(), TailRead::Gone);
     assert_eq!(followed.texts(), ["one\ntwo\nthree\n"]);
 }
 
 #[test]
 fn a_file_that_comes_back_goes_on_if_it_begins_with_all_that_was_read() {
     for way in WAYS {
-        for (content, want) in [("one\n", &[][..]), ("one\ntwo\n", &[]), ("2\n", &[Why::Replaced])] {
+        for (content, want) in [("one\n", &[][..]), ("one\ntwo\n", &[]), ("2\n", &[ChangeKind::Replaced])] {
             let dir = dir();
             let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
             let aside = dir.path().join("aside");
             fs::rename(&followed.path, &aside).expect("renamed");
             take(way, &mut followed);
-            assert_eq!((followed.look(), followed.look()), (Look::Gone, Look::Gone));
+            assert_eq!((followed.look(), followed.look()), (TailRead::Gone, TailRead::Gone));
             fs::write(&followed.path, content).expect("written");
             assert_eq!(followed.changes(), want, "{way:?}");
             assert_eq!(followed.texts().last().map(String::as_str), Some(content), "{way:?}");
@@ -362,7 +362,7 @@ fn a_file_that_comes_back_goes_on_if_it_begins_with_all_that_was_read() {
 fn nothing_at_the_path_is_waited_for() {
     let dir = dir();
     let mut followed = Followed::new(dir.path().join("sub/log"));
-    assert_eq!((followed.look(), followed.tail.cursor()), (Look::Gone, None));
+    assert_eq!((followed.look(), followed.tail.cursor()), (TailRead::Gone, None));
     followed.tail.park();
     fs::create_dir(dir.path().join("sub")).expect("made");
     fs::write(&followed.path, "one\n").expect("written");
@@ -371,7 +371,7 @@ fn nothing_at_the_path_is_waited_for() {
     // What was a directory on the way is a file now: the path leads nowhere.
     fs::remove_dir_all(dir.path().join("sub")).expect("removed");
     fs::write(dir.path().join("sub"), "").expect("written");
-    assert_eq!(followed.look(), Look::Gone);
+    assert_eq!(followed.look(), TailRead::Gone);
 }
 
 /// Also that none of them is waited for: a plain open of a FIFO would never return.
@@ -393,8 +393,8 @@ fn what_is_no_regular_file_is_an_error_that_says_what_it_is() {
             fs::rename(&followed.path, &aside).expect("renamed");
             take(way, &mut followed);
             make(&followed.path);
-            if matches!(way, Way::Live) {
-                assert_eq!(followed.look(), Look::Bytes { generation: 0, offset: 4, len: 4 });
+            if matches!(way, PatchDirection::Live) {
+                assert_eq!(followed.look(), TailRead::Bytes { generation: 0, offset: 4, len: 4 });
             }
             let error = followed.try_look().expect_err("no file");
             assert!(matches!(error, Error::NotRegular { found, .. } if found == *want), "{error}");
@@ -443,10 +443,10 @@ fn a_parked_tail_holds_nothing_open_and_an_unchanged_file_is_not_opened() {
     let cursor = followed.cursor();
     followed.tail.park();
     assert!(!is_open_here(&followed.path));
-    assert_eq!((followed.look(), followed.cursor()), (Look::AtEnd, cursor));
+    assert_eq!((followed.look(), followed.cursor()), (TailRead::AtEnd, cursor));
     assert!(!is_open_here(&followed.path));
     append(&followed.path, b"two\n");
-    assert_eq!(followed.look(), Look::Bytes { generation: 0, offset: 4, len: 4 });
+    assert_eq!(followed.look(), TailRead::Bytes { generation: 0, offset: 4, len: 4 });
     assert!(is_open_here(&followed.path));
 }
 
@@ -492,7 +492,7 @@ fn times_too_young_to_vouch_for_a_file_do_not() {
     cursor.stamp = same_times;
     cursor.stamp.settled = false;
     followed.tail = Tail::resume(&followed.path, cursor);
-    assert_eq!(followed.changes(), [Why::Rewritten]);
+    assert_eq!(followed.changes(), [ChangeKind::Rewritten]);
     followed.settle();
     assert!(Tail::is_unchanged(&followed.path, &followed.cursor()));
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use steno_capture::tail::{Cursor, Error, Look, MAX_READ_BYTES, Tail, Why};
+use steno_capture::tail::{ChangeKind, Cursor, Error, MAX_READ_BYTES, Tail, TailRead};
 use steno_testkit::dice::Dice;
 use tempfile::TempDir;
 
@@ -32,62 +32,62 @@ impl Followed {
     pub fn with_content(path: impl Into<PathBuf>, content: &[u8]) -> Self {
         let mut followed = Self::new(path);
         fs::write(&followed.path, content).expect("written");
-        assert_eq!(followed.read_all(), Look::AtEnd);
+        assert_eq!(followed.read_all(), TailRead::AtEnd);
         followed
     }
 
     /// Looks once, and checks that what comes fits to what came.
-    pub fn look(&mut self) -> Look {
+    pub fn look(&mut self) -> TailRead {
         self.try_look().expect("a look")
     }
 
-    pub fn try_look(&mut self) -> Result<Look, Error> {
-        let look = self.tail.look(&mut self.buffer, self.max_read_bytes)?;
+    pub fn try_look(&mut self) -> Result<TailRead, Error> {
+        let look = self.tail.read_next(&mut self.buffer, self.max_read_bytes)?;
         let newest = self.generations.len() - 1;
         match look {
-            Look::Bytes { generation, offset, len } => {
+            TailRead::Bytes { generation, offset, len } => {
                 assert_eq!(generation as usize, newest);
                 let read = &mut self.generations[newest];
                 assert_eq!((offset, len), (read.len() as u64, self.buffer.len()));
                 assert!(0 < len && len <= self.max_read_bytes, "{len} bytes");
                 read.extend_from_slice(&self.buffer);
             }
-            Look::Late { generation, offset, len } => {
+            TailRead::Late { generation, offset, len } => {
                 assert!((generation as usize) < newest);
                 let before = self.generations[generation as usize].len() + self.late.len();
                 assert_eq!((offset, len), (before as u64, self.buffer.len()));
                 self.late.extend_from_slice(&self.buffer);
             }
-            Look::NewGeneration { generation, why } => {
+            TailRead::NewGeneration { generation, why } => {
                 assert_eq!(generation as usize, newest + 1);
-                if why == Why::Replaced {
+                if why == ChangeKind::Replaced {
                     self.late.clear();
                 }
                 self.generations.push(Vec::new());
             }
-            Look::AtEnd | Look::Gone => assert!(self.buffer.is_empty()),
+            TailRead::AtEnd | TailRead::Gone => assert!(self.buffer.is_empty()),
         }
         Ok(look)
     }
 
     /// Looks until there is no more; returns the last answer.
-    pub fn read_all(&mut self) -> Look {
+    pub fn read_all(&mut self) -> TailRead {
         loop {
             match self.look() {
-                Look::Bytes { .. } | Look::Late { .. } | Look::NewGeneration { .. } => {}
-                end @ (Look::AtEnd | Look::Gone) => return end,
+                TailRead::Bytes { .. } | TailRead::Late { .. } | TailRead::NewGeneration { .. } => {}
+                end @ (TailRead::AtEnd | TailRead::Gone) => return end,
             }
         }
     }
 
     /// Looks until there is no more; returns why new generations began.
-    pub fn changes(&mut self) -> Vec<Why> {
+    pub fn changes(&mut self) -> Vec<ChangeKind> {
         let mut changes = Vec::new();
         loop {
             match self.look() {
-                Look::Bytes { .. } | Look::Late { .. } => {}
-                Look::NewGeneration { why, .. } => changes.push(why),
-                Look::AtEnd | Look::Gone => return changes,
+                TailRead::Bytes { .. } | TailRead::Late { .. } => {}
+                TailRead::NewGeneration { why, .. } => changes.push(why),
+                TailRead::AtEnd | TailRead::Gone => return changes,
             }
         }
     }
@@ -108,7 +108,7 @@ impl Followed {
         self.read_all();
         while !self.cursor().stamp.settled {
             self.tail.recheck();
-            assert_eq!(self.look(), Look::AtEnd);
+            assert_eq!(self.look(), TailRead::AtEnd);
             std::thread::yield_now();
         }
     }

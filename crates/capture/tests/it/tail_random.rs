@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use steno_capture::tail::{Look, MARK_BYTES_MAX};
+use steno_capture::tail::{MARK_BYTES_MAX, TailRead};
 use steno_testkit::dice::Dice;
 
-use crate::followed::{Followed, append, dir_in_memory, noise, overwrite, replace, truncate};
+use crate::tail_kit::{Followed, append, dir_in_memory, noise, overwrite, replace, truncate};
 
 /// Does things to a file, and knows every content that stood at its path.
 struct Writer {
@@ -128,7 +128,7 @@ fn play(path: &Path, seed: u64, piece_len_max: usize, acts_max: usize) {
         followed.max_read_bytes = 1 + writer.dice.below(piece_len_max * 2);
         let looks = if acts_max == 1 { 1 + writer.dice.below(4) } else { writer.dice.below(5) };
         for _ in 0..looks {
-            while let Look::Late { .. } = followed.look() {}
+            while let TailRead::Late { .. } = followed.look() {}
         }
         match writer.dice.below(8) {
             0 => followed.tail.park(),
@@ -143,13 +143,13 @@ fn play(path: &Path, seed: u64, piece_len_max: usize, acts_max: usize) {
     }
     match &writer.content {
         Some(content) => {
-            assert_eq!(end, Look::AtEnd, "seed {seed}");
+            assert_eq!(end, TailRead::AtEnd, "seed {seed}");
             assert!(
                 followed.generations.last() == Some(content),
                 "seed {seed}: the end is not the file's content"
             );
         }
-        None => assert_eq!(end, Look::Gone, "seed {seed}"),
+        None => assert_eq!(end, TailRead::Gone, "seed {seed}"),
     }
     for left in [path.to_owned(), writer.rotated_path()] {
         fs::remove_file(left).ok();
@@ -204,7 +204,7 @@ fn race(seed: u64, piece_len_max: usize) {
         // Only so is a change in the middle seen that growth hid.
         followed.tail.recheck();
     }
-    assert_eq!(followed.read_all(), Look::AtEnd);
+    assert_eq!(followed.read_all(), TailRead::AtEnd);
     assert!(
         followed.generations.last() == writer.content.as_ref(),
         "seed {seed}: the end is not the file's content"

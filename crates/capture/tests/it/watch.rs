@@ -11,7 +11,7 @@ use steno_capture::tail::{Backend, Changes, TailOptions, Watch};
 use steno_testkit::dice::Dice;
 use tempfile::TempDir;
 
-use crate::followed::append;
+use crate::tail_kit::append;
 
 /// How long a notice may take before a test gives up. No test gets near it.
 const PATIENCE: Duration = Duration::from_mins(1);

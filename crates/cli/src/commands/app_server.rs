@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use steno_capture::discovery::{self, Provider};
-use steno_capture::proxy::{Conversation, Pump, PumpEnd, tap};
+use steno_capture::proxy::{ProxiedLines, Pump, PumpEnd, tap};
 use steno_journal::Journal;
 use steno_model::Lane;
 use steno_recorder::connection::{
@@ -103,7 +103,7 @@ impl PreparedRecorder {
     /// Records in a worker thread; the pumps never wait for it. The last message is how the server ended.
     fn record(
         self,
-        conversation: Conversation,
+        conversation: ProxiedLines,
         end: Receiver<ServerEnd>,
     ) -> Result<RecordingThread, Failure> {
         let Self { journal, mut recorder, entries } = self;

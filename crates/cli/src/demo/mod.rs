@@ -36,7 +36,7 @@ pub fn homes(disk: &RealDisk, dir: &StorePath) -> io::Result<Vec<Home>> {
         }
     }
     let dir = disk.host_path(dir).unwrap_or_default().canonicalize()?;
-    let home = |provider, name| Home { provider, root: dir.join(name), origin: Origin::Given };
+    let home = |provider, name| Home { provider, root: dir.join(name), origin: Origin::NamedPath };
     Ok(vec![home(Provider::Claude, "claude"), home(Provider::Codex, "codex")])
 }
 

@@ -113,7 +113,7 @@ impl Follow<'_> {
         } else {
             ImportPass { archive, places: &places, stop, as_json, rederives: false }.run(output)?;
         }
-        let is_given = |home: &Home| home.origin == Origin::Given;
+        let is_given = |home: &Home| home.origin == Origin::NamedPath;
         let is_named = !places.given.is_empty() || places.homes.iter().any(is_given);
         let environment = (!is_named).then(super::environment);
         let (store, vault) = (archive.store().clone(), Arc::clone(archive.vault()));

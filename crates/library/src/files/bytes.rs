@@ -3,18 +3,18 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 
-use steno_capture::packing::Unpacked;
+use steno_capture::packing::UnpackReader;
 use steno_model::Packing;
 
 /// Bytes up to the end of the file, or to where it cannot be read any further.
 pub struct PlainBytes {
-    bytes: Unpacked<File>,
+    bytes: UnpackReader<File>,
     error: Option<io::Error>,
 }
 
 impl PlainBytes {
     pub fn of(file: File) -> Self {
-        Self { bytes: Unpacked::new(file), error: None }
+        Self { bytes: UnpackReader::new(file), error: None }
     }
 
     /// Fills the buffer, and cuts it short where there is no more. What comes before an error is not lost by it.

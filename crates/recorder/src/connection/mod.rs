@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use steno_adapters::codex::spine::{
     Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, SpineMade, WhyMissing, Withholding,
 };
-use steno_capture::proxy::{Loss, Said};
+use steno_capture::proxy::{LossReason, ProxiedLine};
 use steno_journal::{Journal, Level};
 use steno_model::json::RawJson;
 use steno_model::{Lane, Position, SpineSource, SpineType, ThreadId, Timestamp};
@@ -176,10 +176,10 @@ impl ConnectionRecorder {
     }
 
     /// Records a message. If it cannot be written it is counted as missing, and the next message is tried again.
-    pub fn record(&mut self, proxied: Said) {
+    pub fn record(&mut self, proxied: ProxiedLine) {
         let first = self.tickets + 1;
         match proxied {
-            Said::Line { lane, time, line } => {
+            ProxiedLine::Line { lane, time, line } => {
                 self.tickets += 1;
                 let _recording = match self.rules.judge(lane, &line) {
                     Ok(recording) => recording,
@@ -194,11 +194,11 @@ impl ConnectionRecorder {
                 let content = SpoolContent::Message { lane, bytes: bytes.into() };
                 self.write(SpoolLine { time, ticket: first, content }, &lost, passed.is_weighty);
             }
-            Said::Lost { lane, time, lines, bytes, why } => {
+            ProxiedLine::Lost { lane, time, lines, bytes, why } => {
                 self.tickets += lines;
                 let why = match why {
-                    Loss::Behind => WhyMissing::Behind,
-                    Loss::TooLong => WhyMissing::TooLong,
+                    LossReason::Behind => WhyMissing::Behind,
+                    LossReason::TooLong => WhyMissing::TooLong,
                 };
                 let missing = Missing::of(lane, first, lines, bytes, why);
                 self.write(SpoolLine::missing(time, missing.clone()), &missing, true);

@@ -110,7 +110,7 @@ impl CursorBuilder {
 
 #[cfg(test)]
 mod tests {
-    use steno_capture::tail::{Look, Tail};
+    use steno_capture::tail::{Tail, TailRead};
 
     use super::*;
 
@@ -122,7 +122,7 @@ mod tests {
         {
             std::fs::write(&path, content).unwrap();
             let mut tail = Tail::new(&path);
-            tail.look(&mut Vec::new(), read_max).unwrap();
+            tail.read_next(&mut Vec::new(), read_max).unwrap();
             let mut cursor = tail.cursor().unwrap();
             assert_eq!(read(&write(&cursor)), Some(cursor));
             (cursor.stamp.changed_ns, cursor.stamp.settled) = (cursor.stamp.modified_ns + 1, true);
@@ -140,11 +140,11 @@ mod tests {
         let mut known = CursorBuilder::new(3);
         content[..50_000].chunks(7_000).for_each(|piece| known.take(piece));
         let mut buffer = Vec::new();
-        let look = Tail::resume(&path, known.finish()).look(&mut buffer, 1_000_000).unwrap();
-        assert_eq!(look, Look::Bytes { generation: 3, offset: 50_000, len: 30_000 });
+        let look = Tail::resume(&path, known.finish()).read_next(&mut buffer, 1_000_000).unwrap();
+        assert_eq!(look, TailRead::Bytes { generation: 3, offset: 50_000, len: 30_000 });
         assert!(buffer == content[50_000..]);
         known.take(b"not in the file");
-        let look = Tail::resume(&path, known.finish()).look(&mut buffer, 1_000_000).unwrap();
-        assert!(matches!(look, Look::NewGeneration { generation: 4, .. }), "{look:?}");
+        let look = Tail::resume(&path, known.finish()).read_next(&mut buffer, 1_000_000).unwrap();
+        assert!(matches!(look, TailRead::NewGeneration { generation: 4, .. }), "{look:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use serde::Deserialize;
-use steno_capture::packing::Unpacked;
+use steno_capture::packing::UnpackReader;
 use steno_disk::{Links, open_regular};
 use steno_vault::{Role, SourceInfo};
 
@@ -181,7 +181,7 @@ pub(crate) fn head_of(path: &Path) -> Option<Vec<u8>> {
     let file = open_regular(path, Links::Followed).ok()?;
     let mut head = Vec::new();
     // A compressed file may be cut; its beginning is still useful.
-    Unpacked::new(file).take(HEAD_BYTES_MAX).read_to_end(&mut head).ok();
+    UnpackReader::new(file).take(HEAD_BYTES_MAX).read_to_end(&mut head).ok();
     Some(head)
 }
 

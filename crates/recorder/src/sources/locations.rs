@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steno_capture::discovery::{
-    GivenFile, Home, Listing, Problem, file_at, files, files_below, given, may_hold,
+    Home, Listing, PathFile, Problem, file_at, files, files_below, list_path, may_hold,
 };
 
 use steno_vault::is_being_restored;
@@ -52,7 +52,7 @@ impl SourceLocations {
             self.take(files(home), &mut found);
         }
         for path in &self.given {
-            let listed = given(path);
+            let listed = list_path(path);
             found.problems.extend(listed.problems);
             for file in &listed.files {
                 self.take_file(SourceFile::given(file), &mut found);
@@ -75,7 +75,7 @@ impl SourceLocations {
             self.take(files_below(home, dir), &mut found);
         }
         if self.given.iter().any(|path| dir.starts_with(path)) {
-            for file in &given(dir).files {
+            for file in &list_path(dir).files {
                 self.take_file(SourceFile::given(file), &mut found);
             }
             found.dirs.push(dir.to_owned());
@@ -90,8 +90,8 @@ impl SourceLocations {
         let file = match in_home {
             Some(file) => SourceFile::found(&file),
             None if self.given.iter().any(|given| path.starts_with(given)) => {
-                let listed = given(path).files;
-                SourceFile::given(listed.iter().find(|file: &&GivenFile| file.path() == path)?)
+                let listed = list_path(path).files;
+                SourceFile::given(listed.iter().find(|file: &&PathFile| file.path() == path)?)
             }
             None => return None,
         };

@@ -128,7 +128,7 @@ impl ProjectLookup {
         let now = Instant::now();
         let is_fresh = |learned: &Instant| now.duration_since(*learned) < LEARN_AGAIN_AFTER;
         if !self.known().codex_learned.get(home).is_some_and(is_fresh) {
-            let whole = Home { provider: Provider::Codex, root: home.to_owned(), origin: Origin::Given };
+            let whole = Home { provider: Provider::Codex, root: home.to_owned(), origin: Origin::NamedPath };
             for file in files(&whole).files {
                 let Some(session) = file.place.session.filter(|_| file.place.role == PlaceRole::Transcript)
                 else {

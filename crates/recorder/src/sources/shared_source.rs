@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use steno_capture::tail::{Cursor, Look, Tail};
+use steno_capture::tail::{Cursor, Tail, TailRead};
 use steno_vault::{Manifest, NameHash, Remainder, Sighting, SourceWriter, Vault};
 
 use super::catalog::KnownSource;
@@ -114,12 +114,12 @@ pub(super) fn read_whole(file: &SourceFile) -> Result<Option<(Vec<u8>, Cursor)>,
     let mut tail = Tail::new(file.path());
     let (mut whole, mut piece) = (Vec::new(), Vec::new());
     loop {
-        match tail.look(&mut piece, READ_BYTES)? {
-            Look::Bytes { .. } => whole.extend_from_slice(&piece),
-            Look::NewGeneration { .. } => whole.clear(),
-            Look::Late { .. } => {}
-            Look::AtEnd => break,
-            Look::Gone => return Ok(None),
+        match tail.read_next(&mut piece, READ_BYTES)? {
+            TailRead::Bytes { .. } => whole.extend_from_slice(&piece),
+            TailRead::NewGeneration { .. } => whole.clear(),
+            TailRead::Late { .. } => {}
+            TailRead::AtEnd => break,
+            TailRead::Gone => return Ok(None),
         }
         if whole.len() > FILE_BYTES_MAX {
             tracing::warn!("`{}` is too long to filter, and is not recorded", file.path().display());

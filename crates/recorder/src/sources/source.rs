@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steno_adapters::Source;
-use steno_capture::tail::{Cursor, FileId, Look, Tail};
+use steno_capture::tail::{Cursor, FileId, Tail, TailRead};
 use steno_journal::{Error as JournalError, Journal, Level};
 use steno_model::{RunId, Timestamp};
 use steno_vault::{
@@ -256,27 +256,27 @@ impl OpenSource {
             Err(source) => return Err(SourceError::Journal { path: self.path.clone(), source }),
         };
         let mut buffer = std::mem::take(&mut self.buffer);
-        let look = self.tail.look(&mut buffer, self.read_bytes);
+        let look = self.tail.read_next(&mut buffer, self.read_bytes);
         let outcome = look.map_err(SourceError::from).and_then(|look| self.take(look, &buffer, now));
         self.buffer = buffer;
         outcome
     }
 
-    fn take(&mut self, look: Look, bytes: &[u8], now: &str) -> Result<ReadOutcome, SourceError> {
+    fn take(&mut self, look: TailRead, bytes: &[u8], now: &str) -> Result<ReadOutcome, SourceError> {
         match look {
-            Look::Bytes { .. } => {
+            TailRead::Bytes { .. } => {
                 self.read += bytes.len() as u64;
                 self.writer.append(bytes).map_err(SourceError::vault(&self.path))?;
                 self.unfed.extend_from_slice(bytes);
                 self.feed_safe()?;
                 Ok(ReadOutcome::More)
             }
-            Look::Late { generation, offset, .. } => {
+            TailRead::Late { generation, offset, .. } => {
                 self.read += bytes.len() as u64;
                 self.writer.append_late(generation, offset, bytes).map_err(SourceError::vault(&self.path))?;
                 Ok(ReadOutcome::More)
             }
-            Look::NewGeneration { why, .. } => {
+            TailRead::NewGeneration { why, .. } => {
                 self.feed_all(Remainder::InChunks)?;
                 // Feeding this again from the vault must give the same result, so the generation ends with a pause.
                 self.feed.pause(self.captured.as_ref(), &mut self.runs);
@@ -287,11 +287,11 @@ impl OpenSource {
                 self.writer.begin_generation(&why, seen).map_err(SourceError::vault(&self.path))?;
                 Ok(ReadOutcome::More)
             }
-            Look::AtEnd => {
+            TailRead::AtEnd => {
                 self.rest()?;
                 Ok(ReadOutcome::AtEnd)
             }
-            Look::Gone => {
+            TailRead::Gone => {
                 self.rest()?;
                 Ok(ReadOutcome::Gone)
             }
@@ -436,6 +436,6 @@ pub(crate) fn begins_with_all_of(vault: &Vault, manifest: &Manifest, path: &Path
         return false;
     }
     let cursor = known.finish();
-    let look = Tail::resume(path, cursor).look(&mut Vec::new(), 1);
-    cursor.offset() > 0 && matches!(look, Ok(Look::Bytes { .. } | Look::AtEnd))
+    let look = Tail::resume(path, cursor).read_next(&mut Vec::new(), 1);
+    cursor.offset() > 0 && matches!(look, Ok(TailRead::Bytes { .. } | TailRead::AtEnd))
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steno_capture::discovery::{self, FoundFile, GivenFile};
+use steno_capture::discovery::{self, FoundFile, PathFile};
 use steno_capture::tail::FileId;
 use steno_vault::{HostPath, Role, SourceInfo};
 
@@ -45,10 +45,10 @@ impl SourceFile {
 
     /// Takes a file that the user named.
     #[must_use]
-    pub fn given(file: &GivenFile) -> Self {
+    pub fn given(file: &PathFile) -> Self {
         match file {
-            GivenFile::Placed(file) => Self::found(file),
-            GivenFile::Loose(file) => {
+            PathFile::Placed(file) => Self::found(file),
+            PathFile::Loose(file) => {
                 let info = SourceInfo {
                     provider: None,
                     role: Role::Transcript,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use steno_capture::tail::{Look, Tail};
+use steno_capture::tail::{Tail, TailRead};
 use steno_vault::{SourceId, Vault};
 
 use super::catalog::{Catalog, KnownSource, first_id_at};
@@ -49,6 +49,6 @@ pub fn unrecorded_files(vault: &Vault, places: &SourceLocations) -> Result<Vec<U
 /// Tells by content whether a source's file was read to its end. Times are not enough for a file that was written just
 /// before it was read, or touched since.
 fn is_read(known: &KnownSource) -> bool {
-    let look = |cursor| Tail::resume(&known.path, cursor).look(&mut Vec::new(), 1);
-    known.is_done && known.cursor.is_some_and(|cursor| matches!(look(cursor), Ok(Look::AtEnd)))
+    let look = |cursor| Tail::resume(&known.path, cursor).read_next(&mut Vec::new(), 1);
+    known.is_done && known.cursor.is_some_and(|cursor| matches!(look(cursor), Ok(TailRead::AtEnd)))
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use steno_capture::packing::Unpacked;
+use steno_capture::packing::UnpackReader;
 use steno_disk::{Links, open_regular};
 
 use super::Bases;
@@ -30,7 +30,7 @@ impl Beside {
 impl Bases for Beside {
     fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>> {
         let file = open_regular(&self.find(thread)?, Links::Refused).ok()?;
-        Some(Box::new(BufReader::new(Unpacked::new(file))))
+        Some(Box::new(BufReader::new(UnpackReader::new(file))))
     }
 }
 

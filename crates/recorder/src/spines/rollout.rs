@@ -180,7 +180,7 @@ pub(crate) fn read_line(file: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Resul
 mod tests {
     use std::io::{BufReader, Read as _};
 
-    use steno_capture::packing::Unpacked;
+    use steno_capture::packing::UnpackReader;
 
     use super::*;
 
@@ -208,7 +208,7 @@ mod tests {
         let text = b"{}\n".chain(io::repeat(b'x').take(bytes)).chain(&b"\n[]\n"[..]);
         let packed = zstd::encode_all(text, 1).unwrap();
         assert!(packed.len() < 1024 * 1024, "{}", packed.len());
-        let file = BufReader::new(Unpacked::new(&packed[..]));
+        let file = BufReader::new(UnpackReader::new(&packed[..]));
         assert_eq!(lines(file), (vec![(0, 2), (bytes + 4, 2)], 1));
         let mut line = Vec::new();
         let mut file = BufReader::new(io::repeat(b'x').take(bytes));

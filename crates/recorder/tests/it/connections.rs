@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use steno_capture::proxy::{Loss, Said};
+use steno_capture::proxy::{LossReason, ProxiedLine};
 use steno_disk::{Disk as _, StorePath};
 use steno_journal::{Journal, Options, Store};
 use steno_model::{Lane, ThreadId, Timestamp};
@@ -27,10 +27,10 @@ fn no_rules(journal: &Journal) -> ConnectionRules {
     ConnectionRules::new(journal.store(), Exclusions::default(), None, Vec::new())
 }
 
-fn said(text: &str) -> Said {
+fn said(text: &str) -> ProxiedLine {
     let lane = if text.starts_with('>') { Lane::ToAgent } else { Lane::FromAgent };
     let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
-    Said::Line { lane, time, line: text.as_bytes()[1..].to_vec() }
+    ProxiedLine::Line { lane, time, line: text.as_bytes()[1..].to_vec() }
 }
 
 fn spooled(disk: &SimDisk) -> Vec<RecordedConnection> {
@@ -182,7 +182,13 @@ fn lost_messages_have_tickets_in_every_thread() {
     }
     recorder.record(said(r#"<{"method":"turn/started","params":{"threadId":"th2","turn":{"id":"u"}}}"#));
     let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
-    recorder.record(Said::Lost { lane: Lane::FromAgent, time, lines: 3, bytes: 900, why: Loss::Behind });
+    recorder.record(ProxiedLine::Lost {
+        lane: Lane::FromAgent,
+        time,
+        lines: 3,
+        bytes: 900,
+        why: LossReason::Behind,
+    });
     recorder.record(said(NOTICE));
     let (unrecorded, became) = recorder.finish();
     assert_eq!((unrecorded.messages, became.unwrap().missing), (3, 3));

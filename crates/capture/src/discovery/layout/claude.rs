@@ -4,7 +4,7 @@
 //! it, `agent-<id>.jsonl`; since 2.1 in `<session>/subagents`, with a `.meta.json` each, and large results in
 //! `<session>/tool-results`. The rest is shared: a session can be resumed without it, but users want to keep it.
 
-use super::super::place::{Place, SessionKey};
+use super::super::place::{FilePlace, SessionKey};
 use super::{ends_in, is_uuid, shared, sidecar, transcript};
 
 pub(super) const TOPS: [&str; 5] = ["projects", "todos", "tasks", "plans", "file-history"];
@@ -12,7 +12,7 @@ pub(super) const TOPS: [&str; 5] = ["projects", "todos", "tasks", "plans", "file
 /// Claude's notes on a project.
 const NOTES: &str = "memory";
 
-pub(super) fn place(names: &[&str]) -> Option<Place> {
+pub(super) fn place(names: &[&str]) -> Option<FilePlace> {
     match *names {
         ["history.jsonl"] | ["plans", _, ..] => Some(shared(None, None)),
         ["projects", project, name] => beside_sessions(project, name),
@@ -39,7 +39,7 @@ pub(super) fn may_hold(names: &[&str]) -> bool {
 }
 
 /// Classifies a file in a project's directory.
-fn beside_sessions(project: &str, name: &str) -> Option<Place> {
+fn beside_sessions(project: &str, name: &str) -> Option<FilePlace> {
     if name == "sessions-index.json" {
         return Some(shared(None, Some(project)));
     }

@@ -4,12 +4,12 @@
 //! releases had them right in `sessions`, those before the rewrite in Rust as one document, `.json`. Recent ones compress
 //! what is old to `.jsonl.zst`, and add `_<rollout>` to the name when a thread goes back to an earlier state.
 
-use super::super::place::{Place, SessionKey};
+use super::super::place::{FilePlace, SessionKey};
 use super::{shared, sidecar, transcript, uuid_in};
 
 pub(super) const TOPS: [&str; 2] = ["sessions", "archived_sessions"];
 
-pub(super) fn place(names: &[&str]) -> Option<Place> {
+pub(super) fn place(names: &[&str]) -> Option<FilePlace> {
     match *names {
         ["history.jsonl" | "session_index.jsonl"] => Some(shared(None, None)),
         [top, .., name] if TOPS.contains(&top) => rollout(name),
@@ -21,7 +21,7 @@ pub(super) fn may_hold(names: &[&str]) -> bool {
     names.first().is_none_or(|top| TOPS.contains(top))
 }
 
-fn rollout(name: &str) -> Option<Place> {
+fn rollout(name: &str) -> Option<FilePlace> {
     if !name.starts_with("rollout-") {
         return None;
     }

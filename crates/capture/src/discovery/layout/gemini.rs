@@ -5,7 +5,7 @@
 //! path, later a short name that `projects.json` lists. Old files that cannot be read are renamed to
 //! `.unreadable-<time>`.
 
-use super::super::place::{Place, SessionKey};
+use super::super::place::{FilePlace, SessionKey};
 use super::{ends_in, is_uuid, shared, sidecar, transcript};
 
 pub(super) const TOPS: [&str; 1] = ["tmp"];
@@ -16,7 +16,7 @@ const PROGRAMS: &str = "bin";
 /// How many characters of a session's id are in its file name.
 const SHORT_ID_LEN: usize = 8;
 
-pub(super) fn place(names: &[&str]) -> Option<Place> {
+pub(super) fn place(names: &[&str]) -> Option<FilePlace> {
     match *names {
         ["projects.json"] => Some(shared(None, None)),
         ["tmp", PROGRAMS, ..] => None,
@@ -36,7 +36,7 @@ pub(super) fn may_hold(names: &[&str]) -> bool {
     }
 }
 
-fn in_project(project: &str, below: &[&str]) -> Option<Place> {
+fn in_project(project: &str, below: &[&str]) -> Option<FilePlace> {
     let for_all = || Some(shared(None, Some(project)));
     let of = |id: &str| SessionKey::of_project(project, short(id));
     match *below {
@@ -57,7 +57,7 @@ fn in_project(project: &str, below: &[&str]) -> Option<Place> {
     }
 }
 
-fn chat(project: &str, name: &str) -> Option<Place> {
+fn chat(project: &str, name: &str) -> Option<FilePlace> {
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
     let id = match stem.strip_prefix("session-") {
         Some(rest) => rest.rsplit_once('-').map_or(rest, |(_, id)| id),

@@ -8,7 +8,7 @@ mod codex;
 mod copilot;
 mod gemini;
 
-use super::place::{Place, Role, SessionKey};
+use super::place::{FilePlace, Role, SessionKey};
 use super::provider::Provider;
 
 /// The maximum depth of a listing, in a home and below a named path. Agents use up to seven levels; a user's own files
@@ -36,7 +36,7 @@ pub const SECRETS: [&str; 9] = [
 const PASSED_OVER: [&str; 2] = [".git", "node_modules"];
 
 /// Classifies the file with these names.
-pub(super) fn place(provider: Provider, names: &[&str]) -> Option<Place> {
+pub(super) fn place(provider: Provider, names: &[&str]) -> Option<FilePlace> {
     let (name, dirs) = names.split_last()?;
     if dirs.len() > DEPTH_MAX || is_left_out(name) || dirs.iter().any(|dir| PASSED_OVER.contains(dir)) {
         return None;
@@ -89,16 +89,16 @@ pub(super) fn is_left_out(name: &str) -> bool {
     is_secret || is_database || is_passing || ends_in(name, &[".lock"])
 }
 
-fn transcript(session: SessionKey, project: Option<&str>) -> Place {
-    Place { role: Role::Transcript, session: Some(session), project: project.map(str::to_owned) }
+fn transcript(session: SessionKey, project: Option<&str>) -> FilePlace {
+    FilePlace { role: Role::Transcript, session: Some(session), project: project.map(str::to_owned) }
 }
 
-fn sidecar(session: SessionKey, project: Option<&str>) -> Place {
-    Place { role: Role::Sidecar, session: Some(session), project: project.map(str::to_owned) }
+fn sidecar(session: SessionKey, project: Option<&str>) -> FilePlace {
+    FilePlace { role: Role::Sidecar, session: Some(session), project: project.map(str::to_owned) }
 }
 
-fn shared(session: Option<SessionKey>, project: Option<&str>) -> Place {
-    Place { role: Role::Shared, session, project: project.map(str::to_owned) }
+fn shared(session: Option<SessionKey>, project: Option<&str>) -> FilePlace {
+    FilePlace { role: Role::Shared, session, project: project.map(str::to_owned) }
 }
 
 /// Tells whether a name has one of these extensions, in lower case.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::Found;
-use super::system::System;
+use super::PendingChanges;
+use super::system::SystemWatcher;
 use crate::tail::stamp::Stamp;
 
 /// How long a new watch is not trusted.
@@ -20,7 +20,7 @@ const ROUNDS: usize = 60;
 
 /// How changes in a directory are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hearing {
+pub(super) enum WatchMode {
     /// The system watches it.
     Watched,
     /// It is polled.
@@ -29,8 +29,8 @@ pub(super) enum Hearing {
     Missing,
 }
 
-struct Dir {
-    hearing: Hearing,
+struct WatchedDir {
+    mode: WatchMode,
     /// Its metadata when it was last reported or added.
     stamp: Option<Stamp>,
     since: Instant,
@@ -41,7 +41,7 @@ struct Dir {
 }
 
 /// The result of checking a directory.
-enum Verdict {
+enum DirChange {
     AsBefore,
     Changed,
     /// It appeared, disappeared or was replaced.
@@ -49,9 +49,9 @@ enum Verdict {
 }
 
 /// All directories.
-pub(super) struct Dirs {
-    system: Option<System>,
-    known: BTreeMap<PathBuf, Dir>,
+pub(super) struct WatchedDirs {
+    system: Option<SystemWatcher>,
+    known: BTreeMap<PathBuf, WatchedDir>,
     round: usize,
     /// How many directories were ever added.
     added: usize,
@@ -61,8 +61,8 @@ pub(super) struct Dirs {
     why_polled: Option<String>,
 }
 
-impl Dirs {
-    pub(super) fn new(system: Result<System, Option<String>>) -> Self {
+impl WatchedDirs {
+    pub(super) fn new(system: Result<SystemWatcher, Option<String>>) -> Self {
         let (system, why_polled) = match system {
             Ok(system) => (Some(system), None),
             Err(why) => (None, why),
@@ -78,8 +78,8 @@ impl Dirs {
         self.why_polled.as_deref()
     }
 
-    pub(super) fn count(&self, hearing: Hearing) -> usize {
-        self.known.values().filter(|dir| dir.hearing == hearing).count()
+    pub(super) fn count(&self, mode: WatchMode) -> usize {
+        self.known.values().filter(|dir| dir.mode == mode).count()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -97,14 +97,14 @@ impl Dirs {
     /// Adds a directory; returns whether it is new.
     pub(super) fn add(&mut self, path: &Path) -> bool {
         if let Some(dir) = self.known.get(path) {
-            if dir.hearing == Hearing::Missing {
+            if dir.mode == WatchMode::Missing {
                 self.attend(path);
             }
             return false;
         }
         self.added += 1;
         let (round, files) = (self.added % ROUNDS, BTreeMap::new());
-        let dir = Dir { hearing: Hearing::Missing, stamp: None, since: Instant::now(), round, files };
+        let dir = WatchedDir { mode: WatchMode::Missing, stamp: None, since: Instant::now(), round, files };
         self.known.insert(path.to_owned(), dir);
         self.attend(path);
         true
@@ -123,7 +123,7 @@ impl Dirs {
         self.add(parent);
         if let Some(dir) = self.known.get_mut(parent) {
             dir.files.entry(file.to_owned()).or_insert_with(|| Stamp::at(file).ok().flatten());
-            self.polls_files |= dir.hearing != Hearing::Watched;
+            self.polls_files |= dir.mode != WatchMode::Watched;
         }
     }
 
@@ -134,7 +134,7 @@ impl Dirs {
     }
 
     /// Watches all directories at and below a replaced path again, and reports them.
-    pub(super) fn attend_below(&mut self, path: &Path, found: &mut Found) {
+    pub(super) fn attend_below(&mut self, path: &Path, found: &mut PendingChanges) {
         let at_and_below = self.known.range(path.to_owned()..).map(|(dir, _)| dir);
         let lost: Vec<PathBuf> = at_and_below.take_while(|dir| dir.starts_with(path)).cloned().collect();
         for dir in lost {
@@ -152,9 +152,9 @@ impl Dirs {
     }
 
     /// Checks every file whose directory is not watched.
-    pub(super) fn look_at_files(&mut self, found: &mut Found) {
+    pub(super) fn look_at_files(&mut self, found: &mut PendingChanges) {
         self.polls_files = false;
-        for dir in self.known.values_mut().filter(|dir| dir.hearing != Hearing::Watched) {
+        for dir in self.known.values_mut().filter(|dir| dir.mode != WatchMode::Watched) {
             self.polls_files |= !dir.files.is_empty();
             for (file, known) in &mut dir.files {
                 let now = Stamp::at(file).ok().flatten();
@@ -167,7 +167,7 @@ impl Dirs {
     }
 
     /// Checks the directories of this round.
-    pub(super) fn look_at_dirs(&mut self, found: &mut Found) {
+    pub(super) fn look_at_dirs(&mut self, found: &mut PendingChanges) {
         self.round = (self.round + 1) % ROUNDS;
         let now = Instant::now();
         let mut others = Vec::new();
@@ -176,9 +176,9 @@ impl Dirs {
                 continue;
             }
             match dir.look(path) {
-                Verdict::AsBefore => {}
-                Verdict::Changed => drop(found.dirs.insert(path.clone())),
-                Verdict::Another => others.push(path.clone()),
+                DirChange::AsBefore => {}
+                DirChange::Changed => drop(found.dirs.insert(path.clone())),
+                DirChange::Another => others.push(path.clone()),
             }
         }
         for path in others {
@@ -195,14 +195,14 @@ impl Dirs {
             system.unwatch(path);
         }
         let before = Stamp::of_dir(path);
-        dir.hearing = match (before, &mut self.system) {
-            (None, _) => Hearing::Missing,
-            (Some(_), None) => Hearing::Polled,
+        dir.mode = match (before, &mut self.system) {
+            (None, _) => WatchMode::Missing,
+            (Some(_), None) => WatchMode::Polled,
             (Some(stamp), Some(system)) => match system.watch(path, stamp.file) {
-                Ok(()) => Hearing::Watched,
+                Ok(()) => WatchMode::Watched,
                 Err(why) => {
                     self.why_polled = Some(why);
-                    Hearing::Polled
+                    WatchMode::Polled
                 }
             },
         };
@@ -212,33 +212,33 @@ impl Dirs {
         if dir.stamp.map(|stamp| stamp.file) != before.map(|stamp| stamp.file) {
             // It was created, removed or replaced just now, and it is unknown which one is watched: the next check
             // starts over.
-            (dir.hearing, dir.stamp) = (Hearing::Missing, None);
+            (dir.mode, dir.stamp) = (WatchMode::Missing, None);
         }
         dir.since = Instant::now();
-        self.polls_files |= dir.hearing != Hearing::Watched;
+        self.polls_files |= dir.mode != WatchMode::Watched;
     }
 }
 
-impl Dir {
+impl WatchedDir {
     fn is_due(&self, round: usize, now: Instant) -> bool {
         let is_trusted =
-            self.hearing == Hearing::Watched && now.saturating_duration_since(self.since) > TRUSTED_AFTER;
+            self.mode == WatchMode::Watched && now.saturating_duration_since(self.since) > TRUSTED_AFTER;
         !is_trusted || self.round == round
     }
 
-    fn look(&mut self, path: &Path) -> Verdict {
+    fn look(&mut self, path: &Path) -> DirChange {
         let now = Stamp::of_dir(path);
         let id = |stamp: Option<Stamp>| stamp.map(|stamp| stamp.file);
         if id(now) != id(self.stamp) {
-            return Verdict::Another;
+            return DirChange::Another;
         }
-        let is_changed = match self.hearing {
+        let is_changed = match self.mode {
             // The system reports later changes, also within the same clock tick.
-            Hearing::Watched => self.stamp.zip(now).is_some_and(|(known, now)| !known.agrees_with(&now)),
-            Hearing::Polled | Hearing::Missing => is_news(self.stamp.as_ref(), now.as_ref()),
+            WatchMode::Watched => self.stamp.zip(now).is_some_and(|(known, now)| !known.agrees_with(&now)),
+            WatchMode::Polled | WatchMode::Missing => is_news(self.stamp.as_ref(), now.as_ref()),
         };
         self.stamp = now;
-        if is_changed { Verdict::Changed } else { Verdict::AsBefore }
+        if is_changed { DirChange::Changed } else { DirChange::AsBefore }
     }
 }
 

@@ -4,8 +4,8 @@
 //! reported. The system reports changes if it can (inotify has a limited number of watches and of queued notices);
 //! otherwise, and for what it may have missed, sizes and times are polled.
 
-mod bell;
 mod dirs;
+mod notices;
 mod system;
 
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::options::{Backend, TailOptions};
-use bell::{Bell, Happened, Heard};
-use dirs::{Dirs, Hearing};
-use system::System;
+use dirs::{WatchMode, WatchedDirs};
+use notices::{NameChange, NoticeQueue, Notices};
+use system::SystemWatcher;
 
 /// The minimum interval of polling, for all settings, so that there is no busy waiting.
 const INTERVAL_MIN: Duration = Duration::from_millis(5);
@@ -56,21 +56,21 @@ pub struct Health {
 /// Ends the waiting of a [`Watch`] from another thread.
 #[derive(Clone)]
 pub struct Waker {
-    bell: Arc<Bell>,
+    queue: Arc<NoticeQueue>,
 }
 
 impl Waker {
     /// Ends the current wait, or else the next one.
     pub fn wake(&self) {
-        self.bell.wake();
+        self.queue.wake();
     }
 }
 
 /// Watches directories and the files that are followed in them. Paths are absolute.
 pub struct Watch {
     options: TailOptions,
-    bell: Arc<Bell>,
-    dirs: Dirs,
+    queue: Arc<NoticeQueue>,
+    dirs: WatchedDirs,
     overflows: u64,
     files_due: Instant,
     dirs_due: Instant,
@@ -78,7 +78,7 @@ pub struct Watch {
 
 /// Changes while they are collected.
 #[derive(Default)]
-struct Found {
+struct PendingChanges {
     paths: BTreeSet<PathBuf>,
     dirs: BTreeSet<PathBuf>,
     overflow: bool,
@@ -89,13 +89,13 @@ impl Watch {
     /// Starts a watch. If the system cannot report changes, polling is used; [`Watch::health`] tells.
     #[must_use]
     pub fn new(options: TailOptions) -> Self {
-        let bell = Arc::new(Bell::default());
+        let queue = Arc::new(NoticeQueue::default());
         let system = match options.backend {
-            Backend::System => System::start(&bell, options.watches_max).map_err(Some),
+            Backend::System => SystemWatcher::start(&queue, options.watches_max).map_err(Some),
             Backend::Polling => Err(None),
         };
         let now = Instant::now();
-        Self { options, bell, dirs: Dirs::new(system), overflows: 0, files_due: now, dirs_due: now }
+        Self { options, queue, dirs: WatchedDirs::new(system), overflows: 0, files_due: now, dirs_due: now }
     }
 
     /// Watches a directory, not those below it. A missing one is reported when it appears; one that is deleted and
@@ -124,7 +124,7 @@ impl Watch {
     /// Returns a handle that ends the waiting.
     #[must_use]
     pub fn waker(&self) -> Waker {
-        Waker { bell: Arc::clone(&self.bell) }
+        Waker { queue: Arc::clone(&self.queue) }
     }
 
     /// Returns the state of the watch.
@@ -132,9 +132,9 @@ impl Watch {
     pub fn health(&self) -> Health {
         Health {
             backend: if self.dirs.has_system() { Backend::System } else { Backend::Polling },
-            dirs_watched: self.dirs.count(Hearing::Watched),
-            dirs_polled: self.dirs.count(Hearing::Polled),
-            dirs_missing: self.dirs.count(Hearing::Missing),
+            dirs_watched: self.dirs.count(WatchMode::Watched),
+            dirs_polled: self.dirs.count(WatchMode::Polled),
+            dirs_missing: self.dirs.count(WatchMode::Missing),
             overflows: self.overflows,
             why_polled: self.dirs.why_polled().map(str::to_owned),
         }
@@ -144,13 +144,13 @@ impl Watch {
     pub fn wait(&mut self, at_most: Duration) -> Changes {
         let deadline = Instant::now().checked_add(at_most);
         loop {
-            let mut found = Found::default();
+            let mut found = PendingChanges::default();
             self.look_around(&mut found);
-            self.sort(self.bell.take(), &mut found);
+            self.sort(self.queue.take(), &mut found);
             if !found.is_empty() || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return found.into_changes();
             }
-            self.bell.wait([deadline, self.next_look()].into_iter().flatten().min());
+            self.queue.wait([deadline, self.next_look()].into_iter().flatten().min());
         }
     }
 
@@ -164,7 +164,7 @@ impl Watch {
         }
     }
 
-    fn look_around(&mut self, found: &mut Found) {
+    fn look_around(&mut self, found: &mut PendingChanges) {
         let now = Instant::now();
         if self.dirs.polls_files() && self.files_due <= now {
             self.dirs.look_at_files(found);
@@ -176,7 +176,7 @@ impl Watch {
         }
     }
 
-    fn sort(&mut self, heard: Heard, found: &mut Found) {
+    fn sort(&mut self, heard: Notices, found: &mut PendingChanges) {
         found.woken = heard.woken;
         if heard.overflow {
             self.overflows += 1;
@@ -187,12 +187,12 @@ impl Watch {
         for (path, happened) in heard.paths {
             let is_known = self.dirs.contains(&path);
             match happened {
-                Happened::Moved => self.dirs.attend_below(&path, found),
+                NameChange::Moved => self.dirs.attend_below(&path, found),
                 // It may have been created again.
-                Happened::Changed if is_known => {
+                NameChange::Changed if is_known => {
                     self.dirs.add(&path);
                 }
-                Happened::Changed => {}
+                NameChange::Changed => {}
             }
             let is_dir = || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
             let list = if is_known || is_dir() { &mut found.dirs } else { &mut found.paths };
@@ -201,7 +201,7 @@ impl Watch {
     }
 }
 
-impl Found {
+impl PendingChanges {
     fn is_empty(&self) -> bool {
         let Self { paths, dirs, overflow, woken } = self;
         paths.is_empty() && dirs.is_empty() && !overflow && !woken

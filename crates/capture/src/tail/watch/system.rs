@@ -6,26 +6,26 @@ use std::sync::Arc;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::bell::Bell;
+use super::notices::NoticeQueue;
 use crate::tail::stamp::{FileId, Stamp};
 
 /// The watched directories.
-pub(super) struct System {
+pub(super) struct SystemWatcher {
     watcher: RecommendedWatcher,
     watches_max: usize,
     by_path: HashMap<PathBuf, FileId>,
     by_file: HashMap<FileId, PathBuf>,
 }
 
-impl System {
+impl SystemWatcher {
     /// Creates a watcher. Each takes one of a few that a user has (128 on Linux).
     ///
     /// # Errors
     /// The error of the system, as text.
-    pub(super) fn start(bell: &Arc<Bell>, watches_max: usize) -> Result<Self, String> {
-        let bell = Arc::clone(bell);
+    pub(super) fn start(queue: &Arc<NoticeQueue>, watches_max: usize) -> Result<Self, String> {
+        let queue = Arc::clone(queue);
         let watcher =
-            notify::recommended_watcher(move |told| bell.hear(told)).map_err(|error| error.to_string())?;
+            notify::recommended_watcher(move |told| queue.push(told)).map_err(|error| error.to_string())?;
         Ok(Self { watcher, watches_max, by_path: HashMap::new(), by_file: HashMap::new() })
     }
 

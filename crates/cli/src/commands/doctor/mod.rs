@@ -5,7 +5,7 @@ mod store;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, Role, SetBy};
+use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, RetentionOrigin, Role};
 use steno_model::with_causes;
 use steno_recorder::sources::{Coverage, Exclusions, SourceFile, SourceLocations, Verdict, coverage};
 use steno_views::{Lines, count, visible};
@@ -215,7 +215,7 @@ fn print_home(checked: &HomeReport, output: &mut Output) {
     let root = checked.home.root.display().to_string();
     let origin = match checked.home.origin {
         Origin::Variable(name) => format!("  ({name})"),
-        Origin::Default | Origin::Given => String::new(),
+        Origin::Default | Origin::NamedPath => String::new(),
     };
     let title = checked.home.provider.title();
     output.line(&format!("{title:<12} {}{origin}", visible(&root, Lines::Escape)));
@@ -242,9 +242,11 @@ fn retention_words(checked: &HomeReport) -> String {
         return "does not delete sessions, as far as we know".to_owned();
     };
     let by = match &checked.retention.set_by {
-        SetBy::File(path) => format!("set in {}", visible(&path.display().to_string(), Lines::Escape)),
-        SetBy::Default => "default".to_owned(),
-        SetBy::Nothing => "not set".to_owned(),
+        RetentionOrigin::File(path) => {
+            format!("set in {}", visible(&path.display().to_string(), Lines::Escape))
+        }
+        RetentionOrigin::Default => "default".to_owned(),
+        RetentionOrigin::Nothing => "not set".to_owned(),
     };
     let next = match checked.first_due {
         None => String::new(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use steno_capture::packing::Unpacked;
+use steno_capture::packing::UnpackReader;
 use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
 use steno_library::{Error as LibraryError, Files, Library, TargetKind};
@@ -243,7 +243,7 @@ fn no_session(error: Error, source: &str) -> Failure {
 /// Opens a file; says also how it is packed.
 fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<Packing>), Failure> {
     let file: File = open_regular(path, Links::Followed).map_err(|error| cannot("open", path, &error))?;
-    let mut bytes = BufReader::new(Unpacked::new(file));
+    let mut bytes = BufReader::new(UnpackReader::new(file));
     bytes.fill_buf().map_err(|error| cannot("read", path, &error))?;
     let packing = bytes.get_ref().packing();
     Ok((Box::new(bytes), packing))

@@ -9,7 +9,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use steno_adapters::Surface;
 use steno_adapters::codex::spine::RolloutFold;
-use steno_capture::packing::Unpacked;
+use steno_capture::packing::UnpackReader;
 use steno_disk::{Links, open_regular};
 use steno_library::{AgentFile, Library};
 use steno_model::{Packing, RunId, ThreadId};
@@ -277,7 +277,7 @@ fn read_file(
 ) -> Result<Option<Packing>, Failure> {
     const PIECE_BYTES: usize = 256 * 1024;
     let failed = |error: io::Error| cannot("copy", path, &error);
-    let mut bytes = Unpacked::new(open_regular(path, Links::Followed).map_err(failed)?);
+    let mut bytes = UnpackReader::new(open_regular(path, Links::Followed).map_err(failed)?);
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let read = bytes.read(&mut piece).map_err(failed)?;

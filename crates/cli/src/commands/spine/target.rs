@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use steno_adapters::Surface;
-use steno_capture::packing::Unpacked;
+use steno_capture::packing::UnpackReader;
 use steno_disk::{Links, RealDisk, open_regular};
 use steno_library::{AgentFile, surface_name};
 use steno_model::ThreadId;
@@ -94,7 +94,7 @@ pub(super) fn open_archive(path: &Path) -> Result<Bounded, Failure> {
 /// Reads an archive, compressed or not, and stops where it unpacks to more than there can be behind it: a few bytes of a
 /// bomb are as long as anybody likes.
 pub(super) struct Bounded {
-    bytes: Unpacked<Counted>,
+    bytes: UnpackReader<Counted>,
     read: Rc<Cell<u64>>,
     given: u64,
 }
@@ -106,7 +106,7 @@ const UNPACKED_TIMES_MAX: u64 = 2_000;
 impl Bounded {
     fn of(file: File) -> Self {
         let read = Rc::new(Cell::new(0));
-        Self { bytes: Unpacked::new(Counted { file, read: Rc::clone(&read) }), read, given: 0 }
+        Self { bytes: UnpackReader::new(Counted { file, read: Rc::clone(&read) }), read, given: 0 }
     }
 }
 

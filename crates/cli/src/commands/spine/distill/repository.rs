@@ -106,7 +106,7 @@ impl Snapshot {
         let (first, later): (Vec<&TaskFile>, Vec<&TaskFile>) =
             files.iter().filter(of_start).partition(|file| file.path.ends_with("start.patch"));
         for file in first.into_iter().chain(later) {
-            if let Err(why) = git::apply(dir, &file.bytes, git::Way::Forward) {
+            if let Err(why) = git::apply(dir, &file.bytes, git::PatchDirection::Forward) {
                 return Ok(Err(Refusal::new(format!("`{}` does not fit the commit: {why}", file.path))));
             }
         }
@@ -154,7 +154,7 @@ impl Trying<'_> {
         let patches = plan.start.patches.iter().map(|patch| patch.text.clone().into_bytes());
         let applied = std::iter::once(begun)
             .chain(patches)
-            .try_for_each(|patch| git::apply(self.dir, &patch, git::Way::Forward));
+            .try_for_each(|patch| git::apply(self.dir, &patch, git::PatchDirection::Forward));
         Ok(applied.map_err(|why| {
             Refusal::new(format!("what was changed before it does not fit the commit: {why}"))
         }))
@@ -170,7 +170,7 @@ impl Trying<'_> {
         if let Err(refusal) = self.begin(plan)? {
             return Ok(Err(refusal));
         }
-        let back = |patch: &Vec<u8>| git::apply(self.dir, patch, git::Way::Back).is_ok();
+        let back = |patch: &Vec<u8>| git::apply(self.dir, patch, git::PatchDirection::Reverse).is_ok();
         Ok(Ok(expected.iter().rev().all(back)))
     }
 
@@ -179,17 +179,18 @@ impl Trying<'_> {
             return Ok(Err(refusal));
         }
         let patches = match (&plan.solution, &plan.check) {
-            (Ok(Solution::Patches(patches)), _) | (_, Check::Patches(patches)) => {
-                patches.iter().map(|patch| (git::Way::Forward, patch.text.clone().into_bytes())).collect()
-            }
+            (Ok(Solution::Patches(patches)), _) | (_, Check::Patches(patches)) => patches
+                .iter()
+                .map(|patch| (git::PatchDirection::Forward, patch.text.clone().into_bytes()))
+                .collect(),
             (Ok(Solution::Diff(diff)), _) => {
                 let begun = plan.start.diff.as_ref().map(|diff| self.fetch(diff)).unwrap_or_default();
-                vec![(git::Way::Back, begun), (git::Way::Forward, self.fetch(diff))]
+                vec![(git::PatchDirection::Reverse, begun), (git::PatchDirection::Forward, self.fetch(diff))]
             }
             (Err(_), Check::Command(_) | Check::Diff(_)) => plan
                 .patches
                 .iter()
-                .map(|patch| (git::Way::Forward, patch.text.clone().into_bytes()))
+                .map(|patch| (git::PatchDirection::Forward, patch.text.clone().into_bytes()))
                 .collect(),
         };
         for (way, patch) in patches {
