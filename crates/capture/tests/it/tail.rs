@@ -21,41 +21,44 @@ type Happens<'a> = &'a dyn Fn(&Path);
 
 /// How a file is followed while something happens to it.
 #[derive(Clone, Copy, Debug)]
-enum PatchDirection {
+enum FollowMode {
     Live,
     Parked,
     Restarted,
 }
 
-const WAYS: [PatchDirection; 3] = [PatchDirection::Live, PatchDirection::Parked, PatchDirection::Restarted];
+const FOLLOW_MODES: [FollowMode; 3] = [FollowMode::Live, FollowMode::Parked, FollowMode::Restarted];
 
-fn take(way: PatchDirection, followed: &mut Followed) {
-    match way {
-        PatchDirection::Live => {}
-        PatchDirection::Parked => followed.tail.park(),
-        PatchDirection::Restarted => followed.restart(),
+fn take(mode: FollowMode, followed: &mut Followed) {
+    match mode {
+        FollowMode::Live => {}
+        FollowMode::Parked => followed.tail.park(),
+        FollowMode::Restarted => followed.restart(),
     }
 }
 
-/// Has something happen to a file of which all was read, in every way of following it, and compares why new
+/// Has something happen to a file of which all was read, in every mode of following it, and compares why new
 /// generations began. At the end the newest generation is the file.
 #[track_caller]
 fn check(content: &[u8], happens: impl Fn(&Path), want: &[ChangeKind]) {
-    for way in WAYS {
+    for mode in FOLLOW_MODES {
         let dir = dir();
         let mut followed = Followed::with_content(dir.path().join("log"), content);
-        take(way, &mut followed);
+        take(mode, &mut followed);
         happens(&followed.path);
-        assert_eq!(followed.changes(), want, "{way:?}");
+        assert_eq!(followed.changes(), want, "{mode:?}");
         let file = fs::read(&followed.path).expect("read");
-        assert!(followed.generations.last() == Some(&file), "{way:?}: the newest generation is not the file");
-        assert_eq!(followed.generations.len(), want.len() + 1, "{way:?}");
+        assert!(
+            followed.generations.last() == Some(&file),
+            "{mode:?}: the newest generation is not the file"
+        );
+        assert_eq!(followed.generations.len(), want.len() + 1, "{mode:?}");
         // It stays so, and can be gone on from.
         followed.restart();
-        assert_eq!(followed.changes(), [], "{way:?}");
+        assert_eq!(followed.changes(), [], "{mode:?}");
         append(&followed.path, b"more\n");
-        assert_eq!(followed.changes(), [], "{way:?}");
-        assert!(followed.generations.last().is_some_and(|bytes| bytes.ends_with(b"more\n")), "{way:?}");
+        assert_eq!(followed.changes(), [], "{mode:?}");
+        assert!(followed.generations.last().is_some_and(|bytes| bytes.ends_with(b"more\n")), "{mode:?}");
     }
 }
 
@@ -71,13 +74,13 @@ fn a_file_cut_at_every_byte_between_two_looks_is_one_generation() {
     let content = "{\"text\":\"naïve – 日本語 🦀\"}\n{\"text\":\"second\"}\n".as_bytes();
     let dir = dir();
     for cut in 0..=content.len() {
-        for way in WAYS {
-            let path = dir.path().join(format!("{cut}{way:?}"));
+        for mode in FOLLOW_MODES {
+            let path = dir.path().join(format!("{cut}{mode:?}"));
             let mut followed = Followed::with_content(&path, &content[..cut]);
-            take(way, &mut followed);
+            take(mode, &mut followed);
             append(&path, &content[cut..]);
             followed.read_all();
-            assert_eq!(followed.generations, [content], "cut at {cut}, {way:?}");
+            assert_eq!(followed.generations, [content], "cut at {cut}, {mode:?}");
         }
     }
 }
@@ -209,11 +212,11 @@ fn an_edit_hidden_by_growth_is_found_when_asked_for_and_after_a_restart_it_chang
     assert_eq!(followed.changes(), []);
     followed.tail.recheck();
     assert_eq!(followed.changes(), [ChangeKind::Rewritten]);
-    for way in [PatchDirection::Parked, PatchDirection::Restarted] {
-        take(way, &mut followed);
+    for mode in [FollowMode::Parked, FollowMode::Restarted] {
+        take(mode, &mut followed);
         edit_and_grow(&followed.path);
-        overwrite(&followed.path, 100_000, format!("{way:?}").as_bytes());
-        assert_eq!(followed.changes(), [ChangeKind::Rewritten], "{way:?}");
+        overwrite(&followed.path, 100_000, format!("{mode:?}").as_bytes());
+        assert_eq!(followed.changes(), [ChangeKind::Rewritten], "{mode:?}");
     }
 }
 
@@ -343,17 +346,17 @@ fn a_deleted_file_is_read_to_its_end_and_then_gone() {
 
 #[test]
 fn a_file_that_comes_back_goes_on_if_it_begins_with_all_that_was_read() {
-    for way in WAYS {
+    for mode in FOLLOW_MODES {
         for (content, want) in [("one\n", &[][..]), ("one\ntwo\n", &[]), ("2\n", &[ChangeKind::Replaced])] {
             let dir = dir();
             let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
             let aside = dir.path().join("aside");
             fs::rename(&followed.path, &aside).expect("renamed");
-            take(way, &mut followed);
+            take(mode, &mut followed);
             assert_eq!((followed.look(), followed.look()), (TailRead::Gone, TailRead::Gone));
             fs::write(&followed.path, content).expect("written");
-            assert_eq!(followed.changes(), want, "{way:?}");
-            assert_eq!(followed.texts().last().map(String::as_str), Some(content), "{way:?}");
+            assert_eq!(followed.changes(), want, "{mode:?}");
+            assert_eq!(followed.texts().last().map(String::as_str), Some(content), "{mode:?}");
         }
     }
 }
@@ -368,7 +371,7 @@ fn nothing_at_the_path_is_waited_for() {
     fs::write(&followed.path, "one\n").expect("written");
     followed.read_all();
     assert_eq!(followed.texts(), ["one\n"]);
-    // What was a directory on the way is a file now: the path leads nowhere.
+    // What was a directory on the mode is a file now: the path leads nowhere.
     fs::remove_dir_all(dir.path().join("sub")).expect("removed");
     fs::write(dir.path().join("sub"), "").expect("written");
     assert_eq!(followed.look(), TailRead::Gone);
@@ -384,23 +387,23 @@ fn what_is_no_regular_file_is_an_error_that_says_what_it_is() {
         ("a symbolic link", &|path| symlink("log.1", path).expect("linked")),
         ("a socket", &|path| drop(UnixListener::bind(path).expect("bound"))),
     ];
-    for way in WAYS {
+    for mode in FOLLOW_MODES {
         for (want, make) in &cases {
             let dir = dir();
             let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
             append(&followed.path, b"two\n");
             let aside = dir.path().join("log.1");
             fs::rename(&followed.path, &aside).expect("renamed");
-            take(way, &mut followed);
+            take(mode, &mut followed);
             make(&followed.path);
-            if matches!(way, PatchDirection::Live) {
+            if matches!(mode, FollowMode::Live) {
                 assert_eq!(followed.look(), TailRead::Bytes { generation: 0, offset: 4, len: 4 });
             }
             let error = followed.try_look().expect_err("no file");
             assert!(matches!(error, Error::NotRegular { found, .. } if found == *want), "{error}");
             assert_eq!(
                 error.to_string(),
-                format!("`{}` is {want} and not a regular file", followed.path.display())
+                format!("`{}` is {want}, not a regular file", followed.path.display())
             );
             // Nothing is lost by it.
             fs::rename(&aside, &followed.path)

@@ -349,7 +349,7 @@ fn directories_beyond_the_limit_are_polled_and_the_others_stay_watched() {
     }
     let health = caller.watch.health();
     assert_eq!((health.backend, health.dirs_watched, health.dirs_polled), (Backend::System, 2, 2));
-    assert_eq!(health.why_polled.as_deref(), Some("2 directories are watched, which is as many as allowed"));
+    assert_eq!(health.why_polled.as_deref(), Some("2 directories are watched, which is the limit"));
     for name in ["a", "b", "c"] {
         append(&caller.path(name).join("log"), b" two");
         caller.until(&caller.path(name).join("log"), Some("one two"));
