@@ -1,13 +1,13 @@
-//! Addresses of repositories, which may hold secrets.
+//! Addresses of repositories, which may contain secrets.
 
-/// Takes what nobody else is to know out of an address: of the web, a name and a password; of others, a password.
+/// Removes credentials from an address: user name and password from a web address, the password from others.
 #[must_use]
 pub fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let host = rest.find('/').unwrap_or(rest.len());
     let Some(at) = rest[..host].rfind('@') else { return url.to_owned() };
     let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
-    // Elsewhere the name says how to fetch, like the `git` of `ssh://git@host`.
+    // In other schemes the user name is needed to fetch, like the `git` of `ssh://git@host`.
     let name = rest[..at].split(':').next().filter(|name| !is_web && !name.is_empty());
     match name {
         Some(name) => format!("{scheme}://{name}{}", &rest[at..]),

@@ -1,47 +1,47 @@
-//! What can be wrong with a record: one variant per thing that happened.
+//! Errors of records: one variant per kind of problem.
 
 use std::borrow::Cow;
 
-/// Why a line, a value or an id was not taken.
+/// Why a line, a value or an id was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text is no JSON.
+    /// The text is not JSON.
     #[error("not JSON: {reason}")]
     NotJson {
-        /// The parser's words, with the column.
+        /// The parser's message, with the column.
         reason: String,
     },
-    /// The bytes are no UTF-8.
+    /// The bytes are not UTF-8.
     #[error("not UTF-8 at byte {offset}")]
     NotUtf8 {
-        /// Where the first bad byte stands.
+        /// The offset of the first bad byte.
         offset: usize,
     },
-    /// The line has nothing in it.
+    /// The line is empty.
     #[error("empty line")]
     Empty,
     /// The line is longer than [`crate::limits::LINE_BYTES_MAX`].
     #[error("line of {bytes} bytes is longer than {} bytes", crate::limits::LINE_BYTES_MAX)]
     TooLong {
-        /// How many bytes it has, its newline included, or had when reading it was given up.
+        /// How many bytes it has, with its newline, or had when reading stopped.
         bytes: u64,
     },
     /// A value nests deeper than [`crate::limits::DEPTH_MAX`].
     #[error("nested {depth} levels deep, more than {} below the envelope", crate::limits::DEPTH_MAX)]
     TooDeep {
-        /// How deep it nests, the envelope not counted.
+        /// How deep it nests below the envelope.
         depth: usize,
     },
-    /// JSON, but no object.
+    /// JSON, but not an object.
     #[error("not a JSON object")]
     NotAnObject,
-    /// A field that has to be there is not.
+    /// A required field is missing.
     #[error("field `{field}` is missing")]
     MissingField {
         /// Its name.
         field: &'static str,
     },
-    /// A field is there with a value of another kind.
+    /// A field has a value of the wrong kind.
     #[error("field `{field}` is not {wanted}")]
     WrongField {
         /// Its name.
@@ -49,18 +49,18 @@ pub enum Error {
         /// What it has to be.
         wanted: &'static str,
     },
-    /// A field occurs twice, so that readers would disagree.
+    /// A field occurs twice, and readers would disagree on which one counts.
     #[error("field `{field}` occurs twice")]
     DuplicateField {
         /// Its name.
         field: Cow<'static, str>,
     },
-    /// A field that only somebody else may set.
-    #[error("field `{field}` is not the sender's to set: {reason}")]
+    /// A field that the sender must not set.
+    #[error("field `{field}` must not be set by the sender: {reason}")]
     ForbiddenField {
         /// Its name.
         field: &'static str,
-        /// Whose it is.
+        /// Why.
         reason: &'static str,
     },
     /// The event belongs to another run.
@@ -91,7 +91,7 @@ pub enum Error {
         /// The word, as JSON.
         found: crate::json::JsonString,
     },
-    /// A payload whose shape does not fit the event's type.
+    /// A payload whose shape does not match the event's type.
     #[error("payload of `{event_type}` is not {wanted}")]
     WrongPayload {
         /// The event's type.
@@ -99,10 +99,10 @@ pub enum Error {
         /// What it has to be.
         wanted: &'static str,
     },
-    /// A text that is no id of its kind.
+    /// A text that is not a valid id.
     #[error("`{found}` is not {wanted}")]
     BadId {
-        /// The text, cut short when it is long.
+        /// The text, shortened if it is long.
         found: String,
         /// What it has to be.
         wanted: &'static str,
@@ -110,7 +110,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Tells an unknown word of a vocabulary from bytes that cannot be read at all (R52).
+    /// Tells whether the cause is an unknown word of a vocabulary, and not an unreadable line (R52).
     #[must_use]
     pub fn is_unknown_type(&self) -> bool {
         matches!(
@@ -121,7 +121,7 @@ impl Error {
 
     pub(crate) fn not_json(source: &serde_json::Error) -> Self {
         let reason = source.to_string();
-        // A record is one line: "line 1" would be read as the line of the file that it stands in.
+        // A record is one line: "line 1" would look like the line number of the file.
         let place = format!(" at line 1 column {}", source.column());
         let reason = match reason.strip_suffix(&place) {
             Some(words) => format!("{words} at column {}", source.column()),

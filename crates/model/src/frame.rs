@@ -1,36 +1,36 @@
-//! Frames and evidence: bytes as they were captured, and how an event names the ones it was made from.
+//! Frames and evidence: captured bytes, and how an event refers to the bytes it was made from.
 
 use crate::json::{JsonString, ObjectWriter, RawJson};
 use crate::word::vocabulary;
 use crate::{Timestamp, Word};
 
-/// Which way bytes went.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
-    /// What the agent wrote: its file, its output.
+    /// Written by the agent: its file, its output.
     FromAgent,
-    /// What was sent to it.
+    /// Sent to the agent.
     ToAgent,
 }
 
 vocabulary! {
-    /// How bytes are packed that an adapter reads unpacked.
+    /// The compression of bytes. Adapters read them decompressed.
     Packing, "packing" {
         /// Frames of zstd.
         Zstd = "zstd",
     }
 }
 
-/// A piece of a source as it was captured, cut anywhere.
+/// A captured part of a source, cut at any byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Which way the bytes went.
+    /// The direction of the bytes.
     pub lane: Lane,
     /// How often the source had been rewritten or truncated before.
     pub generation: u32,
-    /// Where the bytes begin in this generation of the source, unpacked.
+    /// The offset of the bytes in this generation of the source, decompressed.
     pub offset: u64,
-    /// What they were unpacked from, if they were packed.
+    /// Their compression, if they were compressed.
     pub unpacked: Option<Packing>,
     /// When they were captured, if they were captured live.
     pub captured: Option<&'a Timestamp>,
@@ -46,16 +46,16 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Where in a source something stands, and which of the events made from it this is.
+/// A position in a source, and which of the events made from it is meant.
 ///
-/// Positions of one source are ordered as its events are, so that after a crash the ones written already can be told.
+/// Positions of one source have the order of its events, so that after a crash the events already written are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
     /// Which generation of the source.
     pub generation: u32,
-    /// Where the record begins, in the unpacked bytes if the generation is packed.
+    /// The offset of the record, in the decompressed bytes if the generation is compressed.
     pub offset: u64,
-    /// Which of the record's events, from 0.
+    /// The number of the event within the record, from 0.
     pub part: u32,
 }
 
@@ -64,12 +64,11 @@ pub struct Position {
 pub struct Evidence {
     /// Which source.
     pub source: JsonString,
-    /// Where in it.
+    /// The position in it.
     pub position: Position,
     /// How many bytes the record has.
     pub length: u64,
-    /// What these bytes were unpacked from. Events of older versions do not say it: whoever reads the bytes tells by
-    /// their beginning.
+    /// The compression of these bytes. Events of older versions lack it: a reader recognizes it by the first bytes.
     pub unpacked: Option<Word<Packing>>,
 }
 
@@ -89,13 +88,13 @@ impl Evidence {
         RawJson::trusted(out)
     }
 
-    /// Reads the field's value; `None` when it is no evidence.
+    /// Reads the field's value; `None` when it is not valid.
     #[must_use]
     pub fn read(raw: &RawJson) -> Option<Self> {
         Self::parse(raw.as_str())
     }
 
-    /// Reads the field's value as it stands in a line; `None` when it is no evidence.
+    /// Reads the field's value as it stands in a line; `None` when it is not valid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = crate::json::Fields::parse(text).ok()?;

@@ -1,4 +1,4 @@
-//! Ids and counters as types of their own: a bare `u64` or `String` does not cross a module.
+//! Newtypes of ids and counters: a bare `u64` or `String` does not cross a module.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -9,23 +9,23 @@ use uuid::Uuid;
 use crate::Error;
 use crate::json::JsonString;
 
-/// The UUID of a run: the one used everywhere for it, also as its file's name.
+/// The UUID of a run, used everywhere for it, also as its file name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(Uuid);
 
 impl RunId {
-    /// How many characters its text has.
+    /// The length of its text.
     pub const LEN: usize = 36;
 
-    /// Returns its text, which stands in `buffer`.
+    /// Writes its text into `buffer` and returns it.
     pub fn hyphenated(self, buffer: &mut [u8; Self::LEN]) -> &str {
         self.0.as_hyphenated().encode_lower(buffer)
     }
 
-    /// Parses a UUID in its hyphenated form, and no other: the text becomes part of a file name.
+    /// Parses a UUID in its hyphenated form only, because the text becomes part of a file name.
     ///
     /// # Errors
-    /// [`Error::BadId`] for anything else, `../x` and braces included.
+    /// [`Error::BadId`] for anything else, including `../x` and braces.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wanted = "a UUID like 550e8400-e29b-41d4-a716-446655440000";
         if text.len() != Self::LEN {
@@ -73,7 +73,7 @@ impl serde::Serialize for RunId {
     }
 }
 
-/// The place of a record in its file: 1 for the first, then without a gap.
+/// The number of a record in its file: 1 for the first, then without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Seq(NonZeroU64);
 
@@ -93,13 +93,13 @@ impl Seq {
         self.0.get()
     }
 
-    /// Returns the number that comes next.
+    /// Returns the next number.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// Returns the number that comes after `last`, the first one when there is none.
+    /// Returns the number after `last`; the first one when there is none.
     #[must_use]
     pub fn after(last: Option<Self>) -> Self {
         last.map_or(Self::FIRST, Self::next)
@@ -118,10 +118,10 @@ impl serde::Serialize for Seq {
     }
 }
 
-/// Tells one opening of a run's file from the next.
+/// Identifies one opening of a run's file.
 ///
-/// After a power cut a seq that was only `written` can be given again, so a live stream names an event by
-/// (run, epoch, seq).
+/// After a power cut a seq that was only `written` can be used again, so a live stream identifies an event by (run,
+/// epoch, seq).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
@@ -131,7 +131,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// The token that pairs a tool's call with its result: the provider's own text, opaque.
+/// Pairs a tool's call with its result: the provider's own text, opaque.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub JsonString);
 
@@ -147,15 +147,15 @@ impl fmt::Display for CallId {
     }
 }
 
-/// The id of a thread of the trace spine; it names a directory, so its characters are few.
+/// The id of a thread of the trace spine. It names a directory, so few characters are allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(Box<str>);
 
 impl ThreadId {
-    /// How many characters it may have.
+    /// The maximum length.
     pub const LEN_MAX: usize = 128;
 
-    /// Parses letters, digits, `-` and `_`, the first one a letter or digit.
+    /// Parses letters, digits, `-` and `_`; the first must be a letter or digit.
     ///
     /// # Errors
     /// [`Error::BadId`] for anything else.
@@ -163,7 +163,7 @@ impl ThreadId {
         Self::check(text).map(|()| Self(text.into()))
     }
 
-    /// Tells whether a text is such an id, without keeping it.
+    /// Tells whether a text is a valid id.
     pub(crate) fn check(text: &str) -> Result<(), Error> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric();
         let first_plain = text.bytes().next().is_some_and(plain);

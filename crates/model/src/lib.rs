@@ -1,62 +1,60 @@
-//! The vocabulary of Stenograph: what a record may say, how it is spelled, and how it is read again.
+//! The vocabulary of Stenograph: the types of all records, and how they are written and read.
 //!
-//! This crate turns bytes into types and types into bytes, and does nothing else. It opens no file, asks no clock,
-//! reads no environment and starts no thread; what it needs of those arrives as an argument. The same input gives
-//! the same output on every machine. Who may write, in which order and how safely is the journal's business; what a
-//! provider's record means is an adapter's; what is shown to people is a view's.
+//! This crate only converts between bytes and types. It opens no file, reads no clock or environment and starts no
+//! thread; what it needs of those is an argument. The same input gives the same output on every machine. The journal
+//! decides order and durability, adapters know what a provider's record means, and views show records to people.
 //!
 //! # The model
-//! A **run** is one execution, known by its [`RunId`]. Its record is a file of lines, and a line is an
+//! A **run** is one execution, identified by its [`RunId`]. Its record is a file of lines, and a line is an
 //! [`ExchangeEvent`]: an envelope around a payload.
 //!
-//! The **envelope** says where the event stands: `seq`, `run_id`, the runs above and below it when there are any
-//! (`parent_run_id`, `child_run_id`), `type`, the step it happened in (`path`, `iteration`), `timestamp`,
-//! `payload`. [`Envelope`] borrows it from a line for readers that only count or check.
+//! The **envelope** has the position of the event: `seq`, `run_id`, the parent and child runs if there are any
+//! (`parent_run_id`, `child_run_id`), `type`, the step it happened in (`path`, `iteration`), `timestamp`, `payload`.
+//! [`Envelope`] borrows it from a line, for readers that only count or check.
 //!
-//! The **type** is one of ten ([`EventType`]): a run begins or ends, a step begins or ends, a child run begins or
-//! ends as its parent sees it, somebody says something (`message.user`, `message.assistant`), a tool is called or
-//! answers. Everything else that happens in a session (turns, approvals, compactions, retries, facts that nobody
-//! knows) is a step of its own kind: kinds are an open list, types are not.
+//! The **type** is one of ten ([`EventType`]): a run begins or ends, a step begins or ends, a child run begins or ends
+//! as its parent sees it, a message is sent (`message.user`, `message.assistant`), a tool is called or returns.
+//! Everything else that happens in a session (turns, approvals, compactions, retries, unknown facts) is a step with its
+//! own kind: the list of kinds is open, the list of types is closed.
 //!
-//! The **payload** has one of three shapes: [`StepPayload`], [`MessagePayload`], [`ToolPayload`]. A reader finds
-//! the shape by looking, and looks in a fixed order: an array is a list of blocks, an object with `role` is a
-//! message, with `call_id` a tool's, with `kind` a step's, and anything else is [`Payload::Other`]. Because the
-//! order decides, a writer must not put a `role` or a `call_id` into a step: [`Draft`] refuses it.
+//! The **payload** has one of three shapes: [`StepPayload`], [`MessagePayload`], [`ToolPayload`]. A reader recognizes
+//! the shape in a fixed order: an array is a list of blocks, an object with `role` is a message, with `call_id` a tool
+//! event, with `kind` a step, and anything else is [`Payload::Other`]. Because of that order, a writer must not put a
+//! `role` or a `call_id` into a step: [`Draft`] refuses it.
 //!
-//! A message is a list of **blocks** ([`ContentBlock`]), in the order in which they were said. There are six block
-//! types ([`BlockType`]), and a block has the fields of its type and no others of ours.
+//! A message is a list of **blocks** ([`ContentBlock`]), in order. There are six block types ([`BlockType`]), and a
+//! block has only the fields of its type.
 //!
-//! Blocks and calls carry their **fidelity** ([`Fidelity`]): `router` when they were seen at a seam of ours,
-//! `agent_emitted` when the agent reported them. A call seen on both channels is one call; the mark lets a view
-//! tell.
+//! Blocks and calls have a **fidelity** ([`Fidelity`]): `router` when our own router observed them, `agent_emitted`
+//! when the agent reported them. A call observed on both channels is one call; the fidelity lets a view recognize that.
 //!
-//! An event begins as a [`Draft`]: everything but its `seq`, proven fit to be written. The journal encodes it
+//! An event begins as a [`Draft`]: everything except its `seq`, checked to be valid for writing. The journal encodes it
 //! before it takes its lock ([`Draft::encode`]) and adds the number under the lock ([`EncodedDraft::write_line`]).
 //!
-//! **Entries** ([`TranscriptEntry`]) are the other vocabulary: one log record per thing that an adapter saw, nine
-//! types ([`EntryType`]), numbered per source, summed up by [`TranscriptSummary`], wrapped for a structured log by
-//! [`LogRecord`]. An entry cannot be changed once it is made. The **spine** ([`SpineRecord`], [`SpineDraft`]) is
-//! the third: an envelope around the raw messages of a session, for replay and evaluation. [`Usage`] is a
-//! provider's token count under the provider's own names.
+//! **Entries** ([`TranscriptEntry`]) are a second vocabulary: one log record per observation of an adapter, nine types
+//! ([`EntryType`]), numbered per source, summarized by [`TranscriptSummary`], wrapped for a structured log by
+//! [`LogRecord`]. An entry is immutable. The **spine** ([`SpineRecord`], [`SpineDraft`]) is the third: an envelope
+//! around the raw messages of a session, for replay and evaluation. [`Usage`] is a provider's token count under the
+//! provider's own names.
 //!
 //! # Closed when writing, open when reading
-//! A vocabulary is a closed list for whoever writes and an open one for whoever reads. [`Draft`] is the only way to
-//! a new line, and takes no word outside the lists, no payload of another shape than its type has, no field twice.
-//! [`ExchangeEvent::parse`] takes any word: one that is not in the list becomes [`Word::Unknown`] with its text
-//! intact, unknown fields become [`json::Extra`], and writing the event again gives the same line. A file written
-//! by a newer version loses nothing by passing through an older one.
+//! A vocabulary is a closed list for writers and an open one for readers. [`Draft`] is the only way to a new line. It
+//! accepts no word outside the lists, no payload of another shape than its type has, and no field twice.
+//! [`ExchangeEvent::parse`] accepts any word: an unknown one becomes [`Word::Unknown`] with its text unchanged, unknown
+//! fields become [`json::Extra`], and writing the event again gives the same line. So a file of a newer version loses
+//! nothing when an older version reads and writes it.
 //!
-//! [`ExchangeEvent::unknowns`] says what was not known. [`ExchangeEvent::parse_strict`] refuses it instead, with an
-//! error for which [`Error::is_unknown_type`] holds, so that "newer than me" can be told from "broken". Fields are
-//! no such matter: a strict reader accepts unknown fields too.
+//! [`ExchangeEvent::unknowns`] reports what was not known. [`ExchangeEvent::parse_strict`] refuses it instead, with an
+//! error for which [`Error::is_unknown_type`] is true, so that a newer line can be distinguished from a broken one.
+//! Unknown fields are accepted by a strict reader too.
 //!
 //! # Raw JSON
-//! Arguments, outputs, results and all that comes from others are kept as the text they came in ([`json::RawJson`],
-//! [`json::JsonString`]). The usual ways to hold JSON all change it: a number beyond 64 bits is rounded or refused,
-//! of two equal keys one is lost, keys are sorted, `\u0041` becomes `A`, and a lone surrogate, which JavaScript
-//! programs do write, cannot be held by a Rust `String` at all. A record that alters evidence is not a record. So a
-//! value is proven to be JSON, and from then on it is bytes. Only line breaks between tokens are replaced by
-//! spaces, since a line is a line. [`json::JsonString::to_text`] decodes for people, and only for them.
+//! Arguments, outputs, results and everything else from others are kept as their original text ([`json::RawJson`],
+//! [`json::JsonString`]). The usual JSON types all change it: a number beyond 64 bits is rounded or refused, one of two
+//! equal keys is lost, keys are sorted, `\u0041` becomes `A`, and a lone surrogate, which JavaScript programs do write,
+//! does not fit into a Rust `String`. A record must not alter evidence. So a value is checked to be JSON and then kept
+//! as bytes. Only line breaks between tokens are replaced by spaces, because a record is one line.
+//! [`json::JsonString::to_text`] decodes text for display only.
 //!
 //! # Example
 //! ```
@@ -67,7 +65,7 @@
 //! let run = RunId::parse("550e8400-e29b-41d4-a716-446655440000")?;
 //! let now = || Timestamp::parse("2026-06-08T08:14:42.123Z").expect("a time");
 //!
-//! // Our own code builds a draft; somebody else's line is parsed into one.
+//! // Our own code builds a draft; a line from others is parsed into one.
 //! let input = RawJson::parse(r#"{"path":"main.go","limit":123456789012345678901234567890}"#)?;
 //! let call = ToolPayload::call("Read", CallId::from("toolu_01"), input, Fidelity::Router);
 //! let built = Draft::new(EventType::ToolCall, &Payload::Tool(call))?.at("analyze").at_time(now());
@@ -94,55 +92,51 @@
 //! ```
 //!
 //! # Threat model
-//! Whoever writes the input is taken to be hostile: a model can be talked into emitting anything, and tools return
-//! what the network gave them. Nothing here trusts a byte of it.
+//! The input is assumed to be hostile: a model can be made to emit anything, and tools return what the network gave
+//! them. No byte of it is trusted.
 //!
-//! - **Depth.** A value may nest [`limits::DEPTH_MAX`] levels; a million brackets are counted without recursion,
-//!   before anything that would recurse. Deeper lines are refused when they are sent. A deeper line that somehow
-//!   lies in a file is still read, again without recursion.
-//! - **Size.** A line may have [`limits::LINE_BYTES_MAX`] bytes. [`Draft::parse`] asks before it parses; who reads
-//!   files has to bound the line before it hands it over. Work grows with the length of the line, also for a line
-//!   that consists of field names alone.
-//! - **Duplicate keys.** Two programs disagree on which of two equal keys counts, and an attacker uses the
-//!   difference. In the envelope and among the fields of a payload or block that we know, a second one is an error,
-//!   however it is spelled (`"\u0073eq"`). Inside foreign values duplicates are evidence and stay.
-//! - **Lone surrogates, NUL, strange escapes** are legal JSON and pass untouched. Bytes that are no UTF-8 are
-//!   refused with their offset.
-//! - **Ids become file names.** A [`RunId`] is a hyphenated UUID and nothing else, a [`ThreadId`] has letters,
-//!   digits, `-` and `_`. `../x`, NUL, percent signs and long names do not get past the constructor.
-//! - **Shapes.** A step that carries a `role` would be taken for a message by every reader that goes by shape; such
-//!   a step is refused.
-//! - **Order** is `seq` and only `seq`. A `timestamp` is what somebody claims: it may be false, equal, or run
-//!   backwards, and nothing here sorts by it.
-//! - **No panic.** Bad input is an [`Error`] that names the thing; arbitrary bytes are thrown at every parser in
-//!   the tests.
+//! - **Depth.** A value may nest [`limits::DEPTH_MAX`] levels; brackets are counted without recursion, before any code
+//!   that would recurse. Deeper lines are refused when they are sent. A deeper line that is already in a file is still
+//!   read, also without recursion.
+//! - **Size.** A line may have [`limits::LINE_BYTES_MAX`] bytes. [`Draft::parse`] checks that before it parses; readers
+//!   of files have to limit the line before they pass it on. The work grows linearly with the length of the line, even
+//!   if it consists of field names only.
+//! - **Duplicate keys.** Programs disagree on which of two equal keys counts, and an attacker can use the difference.
+//!   In the envelope and among the known fields of a payload or block, a duplicate is an error, in any spelling
+//!   (`"\u0073eq"`). Inside foreign values duplicates are evidence and stay.
+//! - **Lone surrogates, NUL, unusual escapes** are legal JSON and stay unchanged. Bytes that are not UTF-8 are refused
+//!   with their offset.
+//! - **Ids become file names.** A [`RunId`] is a hyphenated UUID; a [`ThreadId`] has letters, digits, `-` and `_`. The
+//!   constructors refuse `../x`, NUL, percent signs and long names.
+//! - **Shapes.** A step with a `role` would look like a message to every reader that goes by shape, so it is refused.
+//! - **Order** is `seq` only. A `timestamp` is a claim: it may be false, equal, or run backwards, and nothing here
+//!   sorts by it.
+//! - **No panic.** Bad input is an [`Error`] that names the problem; the tests give arbitrary bytes to every parser.
 //!
-//! Two threats are met elsewhere. Text from a record may hold terminal escapes or markup: it is shown safely by
-//! views and commands, since taking it out here would alter the record; that goes for the text inside an [`Error`]
-//! too. And secrets are **not** masked: prompts, arguments and outputs are kept as they were, so a record is as
-//! confidential as the session was. Masking is a stage of its own that somebody has to switch on.
+//! Two threats are handled elsewhere. Text from a record may contain terminal escapes or markup. Views and commands
+//! show it safely, because removing it here would alter the record; this also applies to the text inside an [`Error`].
+//! And secrets are **not** masked: prompts, arguments and outputs are kept as they were, so a record is as confidential
+//! as the session. Masking is a separate stage that the user has to enable.
 //!
 //! # Versioning
 //! - A field may be added to an envelope, a payload or a block at any time. Readers that do not know it keep it. It
-//!   must not change what the other fields mean, and a payload must not gain a field that is the mark of another
-//!   shape.
-//! - A kind of step, a subtype or a key inside a foreign value is not ours to version.
-//! - A word in a closed vocabulary, a field that is renamed or removed, or a new meaning for an old one changes the
-//!   format: it needs a new schema version, the page in `docs/format`, the schema, the golden file and a fixture,
-//!   together.
-//! - Readers meet an unknown type by keeping it. They never fail on one, never drop it, never guess.
-//! - The golden file of the canonical shape is compared byte for byte and is rewritten by people only. Samples of
-//!   every version ever written stay in `tests/fixtures`, unedited, and stay readable.
-//! - The spine names its version in each record ([`SPINE_SCHEMA_VERSION`]), and a record of another version is
-//!   refused; a transcript's version is that of the store it lies in.
+//!   must not change the meaning of other fields, and a payload must not get a field that marks another shape.
+//! - Kinds of steps, subtypes and keys inside foreign values have no version of ours.
+//! - A new word in a closed vocabulary, a renamed or removed field, or a new meaning of an old one changes the format:
+//!   it needs a new schema version, the page in `docs/format`, the schema, the golden file and a fixture, together.
+//! - Readers keep unknown types. They never fail on one, drop it or guess.
+//! - The golden file of the canonical shape is compared byte for byte and only rewritten by hand. Samples of every
+//!   version stay in `tests/fixtures`, unedited and readable.
+//! - Each record of a spine has its version ([`SPINE_SCHEMA_VERSION`]), and a record of another version is refused; the
+//!   version of a transcript is that of its store.
 //!
 //! # Promises
-//! - Reading an event and writing it gives its line again, byte for byte, if the line was in canonical form;
-//!   otherwise the same fields with the same values, ours first and in order.
-//! - What was put into a payload comes out of it unchanged, whoever wrote it and whatever it is.
-//! - What [`Draft`] accepts satisfies `docs/format/exchange-event.schema.json` once it is written, and what it
-//!   refuses for its words or its shape does not.
-//! - Output depends on arguments alone.
+//! - Reading an event and writing it gives the same line, byte for byte, if the line was in canonical form; otherwise
+//!   the same fields with the same values, ours first and in order.
+//! - The content of a payload is never changed.
+//! - What [`Draft`] accepts is valid under `docs/format/exchange-event.schema.json` once it is written, and what it
+//!   refuses for its words or its shape is not.
+//! - Output depends on arguments only.
 
 mod address;
 mod causes;

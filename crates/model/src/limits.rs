@@ -1,4 +1,4 @@
-//! The limits of what a line may be, named once.
+//! The limits of a line.
 
 /// How deep the value of one field may nest.
 ///

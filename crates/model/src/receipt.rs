@@ -1,14 +1,14 @@
-//! Receipts (003): what one turn of a session did, as far as the record can vouch for it, and no further.
+//! Receipts (003): what one turn of a session did, as far as the record proves it.
 //!
-//! The order of fields is the order of bytes. What is not known is `null` and listed under `unavailable`.
+//! The order of fields is the order in the JSON. Unknown values are `null` and listed under `unavailable`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::RawJson;
 
-/// What kind of document a receipt is (R84).
+/// The schema id of receipts (R84).
 pub const SCHEMA_ID: &str = "codewhale.conformance-receipt/v0";
-/// What no receipt claims to be more than (R92). Not a setting.
+/// The most that a receipt claims (R92). Not a setting.
 pub const CLAIM_CEILING: [&str; 3] =
     ["local_receipt_only", "not_safety_certification", "not_provider_compatibility_certification"];
 
@@ -21,21 +21,21 @@ pub struct Receipt {
     pub thread: ReceiptThread,
     /// The turn (R86).
     pub turn: ReceiptTurn,
-    /// What became of the agent's thoughts (R87).
+    /// How the agent's reasoning is kept (R87).
     pub reasoning_custody: ReasoningCustody,
     /// Calls and their results (R88).
     pub tool_lineage: ToolLineage,
-    /// What it cost (R89).
+    /// Its token usage (R89).
     pub usage_evidence: UsageEvidence,
     /// Which events it is made of (R90).
     pub source_event_lineage: EventLineage,
-    /// What reached beyond the conversation (R91).
+    /// Effects outside the conversation (R91).
     pub side_effect_boundary: SideEffects,
     /// [`CLAIM_CEILING`].
     pub claim_ceiling: [&'static str; 3],
     /// What is null, and why (R99).
     pub unavailable: Vec<Unavailable>,
-    /// How the lines that it is made of can be checked without the store, if somebody wanted that.
+    /// Proofs of its lines that can be checked without the store, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub integrity: Option<Integrities>,
 }
@@ -49,7 +49,7 @@ pub struct ReceiptThread {
     pub model: Option<String>,
     /// The agent's mode.
     pub mode: Option<String>,
-    /// Whether nobody was asked.
+    /// Whether everything was approved automatically.
     pub auto_approve: Option<bool>,
     /// Whether the agent could leave its directory.
     pub trust_mode: Option<bool>,
@@ -62,7 +62,7 @@ pub struct ReceiptThread {
 pub struct ReceiptTurn {
     /// Its id.
     pub id: String,
-    /// How it stands.
+    /// Its status.
     pub status: String,
     /// When it began.
     pub started_at: Option<String>,
@@ -72,12 +72,12 @@ pub struct ReceiptTurn {
     pub duration_ms: Option<u64>,
 }
 
-/// What became of the agent's thoughts. Their words are never in a receipt.
+/// How the agent's reasoning is kept. Its text is never in a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasoningCustody {
     /// Always false.
     pub raw_reasoning_exported: bool,
-    /// Whether the record keeps any.
+    /// Whether the record has any.
     pub available: bool,
     /// Why not, if it does not.
     pub reason: Option<String>,
@@ -87,12 +87,12 @@ pub struct ReasoningCustody {
     pub items: Vec<ReasoningItem>,
 }
 
-/// A thought, by its name and hash.
+/// A reasoning item, by its id and hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasoningItem {
     /// The item.
     pub id: String,
-    /// SHA-256 of its words in UTF-8; null where the provider keeps those to itself.
+    /// SHA-256 of its text in UTF-8; null where the provider does not disclose it.
     pub sha256: Option<String>,
 }
 
@@ -109,14 +109,14 @@ pub struct ToolLineage {
     pub unmatched_tool_result_ids: Vec<String>,
 }
 
-/// What the turn cost.
+/// The token usage of the turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UsageEvidence {
-    /// Whether that is known.
+    /// Whether the usage is known.
     pub available: bool,
     /// The counts, by the provider's names.
     pub usage: Option<RawJson>,
-    /// Whether they tell what came from a cache.
+    /// Whether they include cached tokens.
     pub provider_cache_breakdown_available: bool,
 }
 
@@ -129,9 +129,9 @@ pub struct EventLineage {
     pub last_seq: Option<u64>,
     /// How many there are.
     pub event_count: u64,
-    /// What is missing between these, over the whole record; null where that cannot be known.
+    /// What is missing between these in the whole record; null where that is not known.
     pub missing_event_ranges: Option<Vec<MissingRange>>,
-    /// The runs that were used, the one with the order of the session first; absent where the record is no store of ours.
+    /// The runs that were used, the one that defines the order first; absent where the record is not a store of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<Vec<LineageRun>>,
 }
@@ -143,7 +143,7 @@ pub struct LineageRun {
     pub run_id: String,
     /// How many events it had.
     pub tree_size: u64,
-    /// The adapter that made it; null where it does not say.
+    /// The adapter that made it; null if unknown.
     pub adapter: Option<String>,
 }
 
@@ -151,41 +151,41 @@ pub struct LineageRun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum MissingRange {
-    /// Numbers that were used and whose events are not there.
+    /// Numbers that were used but whose events are missing.
     Gap {
         /// The first one.
         first_seq: u64,
         /// The last one.
         last_seq: u64,
     },
-    /// Events that never got a number, as a note beside the record says.
+    /// Events without a number, known from a note beside the record.
     Noted {
         /// The last event before them.
         after_seq: u64,
         /// How many there were.
         count: u64,
-        /// What became of them.
+        /// What happened to them.
         what: String,
-        /// The run that lacks them, where it is not the one that the turn is numbered by.
+        /// The run that lacks them, if it is not the one that numbers the turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
     },
 }
 
-/// What reached beyond the conversation.
+/// Effects outside the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SideEffects {
-    /// How often somebody was asked.
+    /// How many approvals were requested.
     pub approval_required_count: Option<u64>,
-    /// How often the answer was yes.
+    /// How many were granted.
     pub approval_allowed_count: Option<u64>,
-    /// How often it was no.
+    /// How many were denied.
     pub approval_denied_count: Option<u64>,
     /// How many commands were run.
     pub command_execution_count: Option<u64>,
     /// How many changes of files were made.
     pub file_change_count: Option<u64>,
-    /// How often a sandbox held something up.
+    /// How often a sandbox blocked something.
     pub sandbox_denied_count: Option<u64>,
 }
 
@@ -198,13 +198,13 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// How the lines of a receipt can be checked without the store.
+/// Proofs of the lines of a receipt that can be checked without the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Integrities {
     /// A tree for each run that was used.
     Several(Vec<Integrity>),
-    /// The tree of the only run, as older programs have written it.
+    /// The tree of the only run, in the format of older versions.
     One(Integrity),
 }
 
@@ -219,12 +219,12 @@ impl Integrities {
     }
 }
 
-/// The tree of one run, and the lines of it that a receipt is made of.
+/// The Merkle tree of one run, and the lines of it that a receipt is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Integrity {
     /// The run.
     pub run_id: String,
-    /// How many lines the run had: all of these are leaves of the tree.
+    /// How many lines the run had: the number of leaves.
     pub tree_size: u64,
     /// The root of the Merkle tree over them (RFC 6962, SHA-256), in hex.
     pub root: String,
@@ -232,13 +232,13 @@ pub struct Integrity {
     pub lines: Vec<LineProof>,
 }
 
-/// One line, and its place in the tree.
+/// One line, and its position in the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineProof {
-    /// The number of its event. Its leaf is that many less one.
+    /// The number of its event. The index of its leaf is one less.
     pub seq: u64,
-    /// SHA-256 of its bytes without the line's end, in hex.
+    /// SHA-256 of its bytes without the newline, in hex.
     pub sha256: String,
-    /// The hashes on the way to the root, from the leaf on, in hex.
+    /// The hashes on the path from the leaf to the root, in hex.
     pub audit_path: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! Thread, turn, item and event records (003): what a session came to, and what receipts are built from.
+//! Thread, turn, item and event records (003), from which receipts are made.
 //!
-//! They are views of a run's events, or read from a directory that another system keeps. What is not known is `None`, and
-//! never a guess. Fields that we do not know are passed over: no record is written back.
+//! They are views of a run's events, or read from a directory of another system. Unknown values are `None`, never a
+//! guess. Unknown fields are ignored: no record is written back.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,41 +9,41 @@ use crate::json::RawJson;
 use crate::word::{Word, vocabulary};
 
 vocabulary! {
-    /// How a turn or an item stands.
+    /// The status of a turn or an item.
     RecordStatus, "status" {
-        /// It waits for its turn.
+        /// It has not started.
         Queued = "queued",
-        /// It goes on, or nobody has said that it has ended.
+        /// It is running, or its end is not recorded.
         InProgress = "in_progress",
-        /// It has ended well.
+        /// It ended successfully.
         Completed = "completed",
-        /// It has ended otherwise.
+        /// It failed.
         Failed = "failed",
-        /// It was stopped.
+        /// It was cancelled.
         Interrupted = "interrupted",
-        /// It was taken back.
+        /// It was rolled back.
         Canceled = "canceled",
     }
 }
 
 vocabulary! {
-    /// What an item is.
+    /// The kind of an item.
     ItemKind, "item kind" {
         /// A prompt.
         UserMessage = "user_message",
-        /// What the agent said.
+        /// A message of the agent.
         AgentMessage = "agent_message",
-        /// What the agent thought.
+        /// Reasoning of the agent.
         AgentReasoning = "agent_reasoning",
-        /// A call of a tool that is none of the following, or that was not carried out.
+        /// A call of another tool, or one that was not executed.
         ToolCall = "tool_call",
         /// A change of files.
         FileChange = "file_change",
         /// A command.
         CommandExecution = "command_execution",
-        /// History was put into fewer words.
+        /// A compaction of the history.
         ContextCompaction = "context_compaction",
-        /// Something that the agent says of itself.
+        /// A status message of the agent.
         Status = "status",
         /// A failure.
         Error = "error",
@@ -59,7 +59,7 @@ impl ItemKind {
 }
 
 impl RecordStatus {
-    /// Tells whether something that stands so has come to an end of its own.
+    /// Tells whether this status is final.
     #[must_use]
     pub fn has_result(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
@@ -71,22 +71,22 @@ impl RecordStatus {
 pub struct ThreadRecord {
     /// Its id.
     pub id: String,
-    /// What it is called.
+    /// Its name.
     #[serde(default)]
     pub title: Option<String>,
     /// When it began.
     #[serde(default)]
     pub created_at: Option<String>,
-    /// When it was last heard of.
+    /// When it was last active.
     #[serde(default)]
     pub updated_at: Option<String>,
-    /// The model, as it was last.
+    /// The last model.
     #[serde(default)]
     pub model: Option<String>,
-    /// The directory that it works in.
+    /// Its working directory.
     #[serde(default)]
     pub workspace: Option<String>,
-    /// The agent's mode, as it was last.
+    /// The agent's last mode.
     #[serde(default)]
     pub mode: Option<String>,
     /// Whether commands may be run.
@@ -95,7 +95,7 @@ pub struct ThreadRecord {
     /// Whether the agent may leave its directory.
     #[serde(default)]
     pub trust_mode: Option<bool>,
-    /// Whether nobody is asked.
+    /// Whether everything is approved automatically.
     #[serde(default)]
     pub auto_approve: Option<bool>,
     /// The task that it belongs to.
@@ -106,19 +106,19 @@ pub struct ThreadRecord {
     pub latest_turn_id: Option<String>,
 }
 
-/// One turn of a session: a prompt, and all that came of it.
+/// One turn of a session: a prompt and everything up to the next one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnRecord {
     /// Its id.
     pub id: String,
-    /// What the provider calls it. Forks give several turns one name.
+    /// The provider's name for it. Forks give several turns the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
     /// The session.
     pub thread_id: String,
-    /// How it stands.
+    /// Its status.
     pub status: Word<RecordStatus>,
-    /// The prompt, in few words.
+    /// The prompt, shortened.
     #[serde(default)]
     pub input_summary: Option<String>,
     /// When it began.
@@ -130,27 +130,27 @@ pub struct TurnRecord {
     /// How long it took.
     #[serde(default)]
     pub duration_ms: Option<u64>,
-    /// What it cost, in the provider's words.
+    /// Its token usage, under the provider's names.
     #[serde(default)]
     pub usage: Option<RawJson>,
-    /// Whether it may have cost more.
+    /// Whether the usage may be incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub usage_is_lower_bound: bool,
     /// Why it failed.
     #[serde(default)]
     pub error: Option<String>,
-    /// How often the user has put in a word.
+    /// How often the user interjected.
     #[serde(default)]
     pub steer_count: Option<u64>,
     /// Its items, in order.
     #[serde(default)]
     pub item_ids: Vec<String>,
-    /// What was in force during it.
+    /// Its settings.
     #[serde(default)]
     pub settings: TurnSettings,
 }
 
-/// What was in force during a turn, as far as the source says.
+/// The settings of a turn, as far as the source has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnSettings {
     /// The model.
@@ -159,15 +159,15 @@ pub struct TurnSettings {
     /// The agent's mode.
     #[serde(default)]
     pub mode: Option<String>,
-    /// When somebody is asked.
+    /// The approval policy.
     #[serde(default)]
     pub approval_policy: Option<String>,
-    /// What commands can reach.
+    /// The sandbox policy.
     #[serde(default)]
     pub sandbox_policy: Option<RawJson>,
 }
 
-/// A message, a thought or a call of a turn.
+/// A message, reasoning or a call of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemRecord {
     /// Its id.
@@ -176,18 +176,18 @@ pub struct ItemRecord {
     pub turn_id: String,
     /// What it is.
     pub kind: Word<ItemKind>,
-    /// How it stands.
+    /// Its status.
     pub status: Word<RecordStatus>,
-    /// What it says, in few words. Never a thought.
+    /// Its text, shortened. Never reasoning.
     #[serde(default)]
     pub summary: Option<String>,
-    /// All that it says, where the record keeps that.
+    /// Its full text, if the record has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What else is known of it.
+    /// More details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawJson>,
-    /// Files that belong to it.
+    /// Its files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifact_refs: Vec<String>,
     /// When it began.
@@ -201,7 +201,7 @@ pub struct ItemRecord {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
-    /// Its number, which only grows.
+    /// Its number, which only increases.
     pub seq: u64,
     /// When it happened.
     pub timestamp: String,
@@ -215,7 +215,7 @@ pub struct EventRecord {
     pub item_id: Option<String>,
     /// What happened.
     pub event: String,
-    /// All that is known of it.
+    /// Its details.
     pub payload: RawJson,
 }
 

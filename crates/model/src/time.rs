@@ -1,4 +1,4 @@
-//! Times on the wire: RFC 3339 text, kept as it came.
+//! Times in records: RFC 3339 text, unchanged.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::json::JsonString;
 
 /// The time of a record, as its text.
 ///
-/// Read, it may be any string: seq is the only order, and a strange time must not hide an event. Written, it is
-/// RFC 3339 in UTC.
+/// When read, it may be any string: seq is the only order, and an invalid time must not hide an event. When written, it
+/// is RFC 3339 in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Timestamp(JsonString);
 
 impl Timestamp {
-    /// Parses RFC 3339 for writing. UTC keeps its spelling; another offset is turned into the same instant in UTC.
+    /// Parses RFC 3339 for writing. A UTC time keeps its spelling; another offset is converted to UTC.
     ///
     /// # Errors
-    /// [`Error::WrongField`] for anything else, and for an instant that in UTC lies outside the years 0 to 9999.
+    /// [`Error::WrongField`] for anything else, and for an instant outside the years 0 to 9999 in UTC.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Ok(Self(in_utc(text)?.map_or_else(|| text.into(), JsonString::from)))
     }
@@ -30,45 +30,45 @@ impl Timestamp {
         Self(format!("{instant:.3}").into())
     }
 
-    /// Makes a time of milliseconds since 1970; `None` when no calendar reaches that far.
+    /// Makes a time from milliseconds since 1970; `None` when it is out of range.
     #[must_use]
     pub fn from_unix_ms(unix_ms: i64) -> Option<Self> {
         jiff::Timestamp::from_millisecond(unix_ms).ok().map(Self::from_instant)
     }
 
-    /// Formats seconds since 1970 with milliseconds, the nearest there is; `None` outside the years that can be written.
+    /// Formats seconds since 1970, rounded to milliseconds; `None` when it is out of range.
     #[must_use]
     pub fn from_unix_seconds(seconds: f64) -> Option<Self> {
         let duration = SignedDuration::try_from_secs_f64(seconds).ok()?;
-        // A fraction like 0.1 lies a little below what it was written as.
+        // A fraction like 0.1 is slightly below its decimal value.
         let millis = i64::try_from((duration.as_nanos() + 500_000).div_euclid(1_000_000)).ok()?;
         Self::from_unix_ms(millis)
     }
 
-    /// Keeps the text that stands in a record, whatever it is.
+    /// Keeps any text of a record.
     #[must_use]
     pub fn from_record(text: JsonString) -> Self {
         Self(text)
     }
 
-    /// Returns the time as a writer may emit it: unchanged when it is UTC, else the same instant in UTC.
+    /// Returns the time for writing: unchanged when it is UTC, else converted to UTC.
     pub(crate) fn into_written(self) -> Result<Self, Error> {
         let changed = in_utc(&self.0.to_text())?;
         Ok(changed.map_or(self, |text| Self(text.into())))
     }
 
-    /// Tells whether a text is a time as a writer may emit it: RFC 3339 in UTC.
+    /// Tells whether a text is valid for writing: RFC 3339 in UTC.
     #[must_use]
     pub fn is_utc(text: &str) -> bool {
         matches!(in_utc(text), Ok(None))
     }
 
-    /// Returns the instant, when the text is one. The last day of the year 9999 has none: `jiff` keeps it free, so
-    /// that every instant has a date in every time zone.
+    /// Returns the instant, if the text is valid. The last day of the year 9999 has none: `jiff` leaves it out, so that
+    /// every instant has a date in every time zone.
     #[must_use]
     pub fn instant(&self) -> Option<jiff::Timestamp> {
         let text = self.0.to_text();
-        Layout::of(&text)?;
+        Rfc3339Parts::of(&text)?;
         text.parse().ok()
     }
 
@@ -85,12 +85,12 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Returns the same instant as text in UTC; `None` when the text is UTC already.
+/// Returns the same instant as text in UTC; `None` when the text is already UTC.
 fn in_utc(text: &str) -> Result<Option<String>, Error> {
     let wrong = |wanted| Error::WrongField { field: "timestamp", wanted };
     let no_time = || wrong("an RFC 3339 time like 2026-06-08T08:14:42.123Z");
-    let layout = Layout::of(text).ok_or_else(no_time)?;
-    // A date and a time of day, not an instant: those of `jiff` end a day before the year 9999 does.
+    let layout = Rfc3339Parts::of(text).ok_or_else(no_time)?;
+    // A civil date and time, not an instant: the instants of `jiff` end a day before the year 9999 does.
     let local: DateTime = layout.local.parse().map_err(|_| no_time())?;
     if layout.offset_minutes == 0 {
         return Ok(None);
@@ -101,17 +101,17 @@ fn in_utc(text: &str) -> Result<Option<String>, Error> {
     Ok(Some(format!("{utc}Z")))
 }
 
-/// A text with the layout of RFC 3339; whether the numbers are a date is left to the calendar.
+/// A text with the layout of RFC 3339. Whether the numbers are a valid date is checked later.
 ///
-/// Calendars read more than RFC 3339 allows (`20260608T08Z`, annotations in brackets); other readers don't.
-struct Layout<'a> {
+/// Calendar libraries accept more than RFC 3339 allows (`20260608T08Z`, annotations in brackets); other readers do not.
+struct Rfc3339Parts<'a> {
     /// Date and time of day.
     local: &'a str,
-    /// How far that is ahead of UTC.
+    /// The offset from UTC.
     offset_minutes: i64,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> Rfc3339Parts<'a> {
     fn of(text: &'a str) -> Option<Self> {
         const PATTERN: &[u8] = b"0000-00-00T00:00:00";
         let bytes = text.as_bytes();
@@ -143,7 +143,7 @@ fn offset_minutes(text: &[u8]) -> Option<i64> {
     Some(if *sign == b'-' { -ahead } else { ahead })
 }
 
-/// Tells whether a byte may stand where a pattern has `wanted`: `0` is any digit.
+/// Tells whether a byte matches a byte of a pattern, in which `0` is any digit.
 fn fits((&byte, &wanted): (&u8, &u8)) -> bool {
     match wanted {
         b'0' => byte.is_ascii_digit(),

@@ -1,4 +1,4 @@
-//! Token usage as providers report it: their names, their nesting, nothing added up that they did not add up.
+//! Token usage as providers report it: with their names and nesting, and without sums of ours.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::json::{Fields, JsonString, RawJson};
 pub struct Usage(Vec<(JsonString, RawJson)>);
 
 impl Usage {
-    /// Reads a usage object; `None` when the value is no object.
+    /// Reads a usage object; `None` when the value is not an object.
     #[must_use]
     pub fn read(raw: &RawJson) -> Option<Self> {
         let fields = Fields::parse(raw.as_str()).ok()?;
         Some(Self(fields.into_extra().into_pairs()))
     }
 
-    /// Reads a usage object in which each name counts once: where it stood first, with what it said last.
+    /// Reads a usage object and keeps each name once: at its first position, with its last value.
     #[must_use]
     pub fn read_once_each(raw: &RawJson) -> Option<Self> {
         let fields = Fields::parse(raw.as_str()).ok()?;
@@ -41,18 +41,18 @@ impl Usage {
         self.0.iter().rev().find(|(key, _)| key.is(name)).and_then(|(_, value)| whole(value))
     }
 
-    /// Iterates over the counts, in the provider's order; what is no whole number is left out.
+    /// Iterates over the counts in the provider's order; other values are left out.
     pub fn counts(&self) -> impl Iterator<Item = (&JsonString, u64)> {
         self.0.iter().filter_map(|(key, value)| Some((key, whole(value)?)))
     }
 
     /// Takes the larger of both counts, name by name.
     ///
-    /// The records of one response repeat and refine its usage, so that a sum would count it twice.
+    /// The records of one response repeat and refine its usage, so a sum would count it twice.
     #[must_use]
     pub fn max(mut self, other: Self) -> Self {
-        // Names count however they are spelled, and the last of two, as in `count`. An index, because a report comes
-        // from a stranger and may have a million names.
+        // Names are compared decoded, and the last of two counts, as in `count`. An index, because a foreign report may
+        // have a million names.
         let mut places: BTreeMap<String, usize> =
             self.0.iter().enumerate().map(|(place, (key, _))| (key.to_text().into_owned(), place)).collect();
         for (key, value) in other.0 {
@@ -66,7 +66,7 @@ impl Usage {
         self
     }
 
-    /// Returns the report as JSON, what is no count included.
+    /// Returns the report as JSON, including values that are not counts.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
         let fields: Vec<_> = self.0.iter().map(|(key, value)| format!("{}:{value}", key.as_raw())).collect();

@@ -1,4 +1,4 @@
-//! Closed vocabularies: what we write comes from a list; what we read may be newer than the list.
+//! Closed vocabularies: writers use only listed words; readers may meet newer ones.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use crate::Error;
 use crate::json::{JsonString, RawJson};
 
-/// A closed list of words, each spelled one way on the wire.
+/// A closed list of words, each with one spelling.
 pub trait Vocabulary: Copy + Eq + 'static {
-    /// What the vocabulary is called in messages.
+    /// The name of the vocabulary in messages.
     const NAME: &'static str;
-    /// Every word, in the order in which documents list them.
+    /// Every word, in the order of the documents.
     const ALL: &'static [Self];
 
     /// Returns the word's spelling.
@@ -24,12 +24,12 @@ pub trait Vocabulary: Copy + Eq + 'static {
     }
 }
 
-/// A word of a vocabulary as it was read: known, or kept with its text intact (R52).
+/// A word of a vocabulary as it was read: known, or unknown with its text unchanged (R52).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Word<V> {
-    /// One of ours.
+    /// A known word.
     Known(V),
-    /// One that we don't know, as its JSON string.
+    /// An unknown word, as its JSON string.
     Unknown(JsonString),
 }
 
@@ -40,7 +40,7 @@ impl<V: Vocabulary> Word<V> {
         V::find(&text.to_text()).map_or(Self::Unknown(text), Self::Known)
     }
 
-    /// Returns the word when it is one of ours.
+    /// Returns the word if it is known.
     #[must_use]
     pub fn known(&self) -> Option<V> {
         match self {
@@ -49,7 +49,7 @@ impl<V: Vocabulary> Word<V> {
         }
     }
 
-    /// Returns the word when it is one of ours, else the error of a strict reader.
+    /// Returns the word if it is known, else the error of a strict reader.
     pub(crate) fn check(&self) -> Result<V, Error> {
         match self {
             Self::Known(word) => Ok(*word),

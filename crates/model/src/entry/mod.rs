@@ -11,7 +11,7 @@ use crate::word::{Word, vocabulary};
 use crate::{Error, Timestamp};
 
 vocabulary! {
-    /// What an entry stands for. There are nine; anything else is [`EntryType::Unknown`] (R3).
+    /// The type of an entry. There are nine; anything else is [`EntryType::Unknown`] (R3).
     EntryType, "entry type" {
         /// A prompt.
         UserMessage = "user_message",
@@ -19,7 +19,7 @@ vocabulary! {
         AssistantMessage = "assistant_message",
         /// The model asks for a tool.
         ToolUse = "tool_use",
-        /// The tool has answered.
+        /// The tool returns.
         ToolResult = "tool_result",
         /// Reasoning.
         Thinking = "thinking",
@@ -29,7 +29,7 @@ vocabulary! {
         TokenUsage = "token_usage",
         /// Something failed.
         Error = "error",
-        /// A record that nobody knows.
+        /// An unknown record.
         Unknown = "unknown",
     }
 }
@@ -41,7 +41,7 @@ pub enum EntrySource {
     Main,
     /// `subagent:{id}`
     Subagent(JsonString),
-    /// A text of another form, as a newer writer may use; kept.
+    /// A text of another form, as a newer writer may use; kept unchanged.
     Other(JsonString),
 }
 
@@ -92,14 +92,14 @@ pub struct TranscriptEntry {
     extra: Extra,
 }
 
-/// What an entry is made from.
+/// The fields of an entry.
 #[derive(Clone, Debug)]
 pub struct EntryParts {
     /// The prompt being evaluated.
     pub prompt_name: JsonString,
     /// The adapter's registered name.
     pub adapter: JsonString,
-    /// What it stands for.
+    /// Its type.
     pub entry_type: EntryType,
     /// Its number within (`prompt_name`, `source`), without gaps (R5).
     pub sequence_number: u64,
@@ -109,7 +109,7 @@ pub struct EntryParts {
     pub timestamp: Timestamp,
     /// The session, if there is one.
     pub session_id: Option<JsonString>,
-    /// What the adapter knows beyond this; opaque to others.
+    /// More details from the adapter; opaque to others.
     pub detail: Option<RawJson>,
     /// The source line.
     pub raw: Option<JsonString>,

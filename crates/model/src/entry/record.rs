@@ -4,7 +4,7 @@ use super::TranscriptEntry;
 use crate::Error;
 use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
 
-/// One structured log record: `{"event":…,"context":{…}}` and whatever else the logger adds.
+/// One structured log record: `{"event":…,"context":{…}}` and other fields of the logger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
     /// The event's name.
@@ -16,7 +16,7 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
-    /// The event under which an entry is logged.
+    /// The event name of an entry.
     pub const ENTRY: &'static str = "transcript.entry";
 
     /// Wraps an entry.
@@ -28,7 +28,7 @@ impl LogRecord {
     /// Reads one line of a structured log.
     ///
     /// # Errors
-    /// When it is no JSON object, or has no `event` or `context`.
+    /// When it is not a JSON object, or has no `event` or `context`.
     pub fn parse(line: &str) -> Result<Self, Error> {
         let mut fields = Fields::parse(line)?;
         Ok(Self {
@@ -38,10 +38,10 @@ impl LogRecord {
         })
     }
 
-    /// Returns the entry that the record carries; `None` when it logs something else.
+    /// Returns the entry in the record; `None` when it logs something else.
     ///
     /// # Errors
-    /// When the record says that it carries an entry and its context is none.
+    /// When the record has the event name of an entry and its context is not an entry.
     pub fn entry(&self) -> Result<Option<TranscriptEntry>, Error> {
         if self.event.is(Self::ENTRY) { TranscriptEntry::parse(&self.context).map(Some) } else { Ok(None) }
     }
@@ -58,8 +58,7 @@ impl LogRecord {
     }
 }
 
-/// Returns the entries that log records carry, in order, exactly as they were logged; other records are passed over
-/// (R29).
+/// Returns the entries in log records, in order and unchanged; other records are skipped (R29).
 ///
 /// # Errors
 /// When a record says that it carries an entry and its context is none.

@@ -6,20 +6,20 @@ use super::{EntrySource, EntryType, TranscriptEntry};
 use crate::json::{JsonString, RawJson};
 use crate::{Timestamp, Vocabulary};
 
-/// How many entries there were, of which types, from which sources, from when to when (R28).
+/// How many entries there were, by type and source, and their first and last time (R28).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TranscriptSummary {
-    /// All of them.
+    /// The total.
     pub total_entries: u64,
-    /// By type; types that did not occur are left out.
+    /// By type, without types that did not occur.
     pub entries_by_type: BTreeMap<EntryType, u64>,
     /// By source.
     pub entries_by_source: BTreeMap<EntrySource, u64>,
     /// Sources in the order in which they were first seen.
     pub sources: Vec<EntrySource>,
-    /// The time of the first entry, in the order in which they came.
+    /// The time of the first entry, in the order of the log.
     pub first_timestamp: Option<Timestamp>,
-    /// The time of the last entry, in the order in which they came.
+    /// The time of the last entry, in the order of the log.
     pub last_timestamp: Option<Timestamp>,
 }
 
@@ -40,7 +40,7 @@ impl TranscriptSummary {
     /// Returns the summary as JSON.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
-        // Counts and texts can always be written.
+        // Counts and texts can always be serialized.
         serde_json::to_string(self).map_or_else(|_| RawJson::null(), RawJson::trusted)
     }
 }
@@ -54,7 +54,7 @@ impl serde::Serialize for TranscriptSummary {
         };
         let by_type: BTreeMap<_, _> =
             self.entries_by_type.iter().map(|(word, count)| (word.as_str(), count)).collect();
-        // Sources whose tokens differ can decode to one text; their counts are one count then.
+        // Sources with different tokens can decode to one text; their counts are added then.
         let mut by_source = BTreeMap::<String, u64>::new();
         for (source, count) in &self.entries_by_source {
             *by_source.entry(text(source)).or_default() += count;

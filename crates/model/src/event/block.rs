@@ -1,4 +1,4 @@
-//! Content blocks: what a message is made of, in order.
+//! Content blocks: the parts of a message, in order.
 
 use serde_json::value::RawValue;
 
@@ -7,20 +7,20 @@ use crate::Error;
 use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
 use crate::word::Word;
 
-/// One block of a message. Only the fields that apply to its type exist; what we don't know is in `extra`.
+/// One block of a message. It has only the fields of its type; unknown fields are in `extra`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentBlock {
-    /// Where it was seen; `None` only in a record that leaves it out.
+    /// Where it was observed; `None` only in a record that leaves it out.
     pub fidelity: Option<Word<Fidelity>>,
-    /// What it holds.
+    /// Its content.
     pub content: BlockContent,
-    /// Fields that we don't know.
+    /// Unknown fields.
     pub extra: Extra,
 }
 
-/// What a block holds, by type.
+/// The content of a block, by type.
 ///
-/// Every field is optional because writers in other languages leave empty ones out; ours write what they have.
+/// Every field is optional, because writers in other languages leave empty ones out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockContent {
     /// `text`
@@ -29,11 +29,11 @@ pub enum BlockContent {
     Thinking(Option<JsonString>),
     /// `tool_use`
     ToolUse {
-        /// The tool's name as the provider spells it.
+        /// The tool's name in the provider's spelling.
         tool_name: Option<JsonString>,
         /// Pairs the block with its result.
         tool_id: Option<JsonString>,
-        /// The arguments, as they came.
+        /// The arguments, unchanged.
         tool_input: Option<RawJson>,
     },
     /// `tool_result`
@@ -47,7 +47,7 @@ pub enum BlockContent {
     Command(Option<JsonString>),
     /// `stream`; written as `chunk`, read from `text` too (R48).
     Stream(Option<JsonString>),
-    /// A type that we don't know; its fields are in `extra`.
+    /// An unknown type; its fields are in `extra`.
     Unknown(JsonString),
 }
 
@@ -64,7 +64,7 @@ impl ContentBlock {
         Self::new(fidelity, BlockContent::Text(Some(text.into())))
     }
 
-    /// Returns the block's type, or the text of one that we don't know.
+    /// Returns the block's type, or the text of an unknown one.
     #[must_use]
     pub fn block_type(&self) -> Word<BlockType> {
         Word::Known(match &self.content {
@@ -90,7 +90,7 @@ impl ContentBlock {
         Ok(Self { fidelity, content, extra: fields.into_extra() })
     }
 
-    /// Reads one block that a writer is about to emit; a chunk has to be called `chunk` there (R48).
+    /// Reads one block that a writer wants to emit; there the field `chunk` must be used (R48).
     pub(super) fn read_to_write(raw: &RawValue) -> Result<Self, Error> {
         let block = Self::read(raw)?;
         if matches!(block.content, BlockContent::Stream(_)) && !Fields::parse(raw.get())?.has("chunk") {
@@ -144,7 +144,7 @@ impl ContentBlock {
         object.finish(&self.extra);
     }
 
-    /// Tells whether a reader gets the block back as it is: no field of ours stands among the others too.
+    /// Tells whether reading the written block gives the same block: no known field is among the extra ones.
     pub(super) fn reads_back(&self) -> bool {
         const FIELDS: [&str; 10] = [
             "type",
@@ -161,7 +161,7 @@ impl ContentBlock {
         self.extra.has_none_of(&FIELDS)
     }
 
-    /// Returns the block's type if it is none of the six.
+    /// Returns the block's type if it is not one of the six.
     pub(super) fn unknown_type(&self) -> Option<&JsonString> {
         match &self.content {
             BlockContent::Unknown(found) => Some(found),
@@ -174,14 +174,14 @@ impl ContentBlock {
         }
     }
 
-    /// Returns an error for each word that is in no vocabulary of ours, as a strict reader would put it.
+    /// Returns an error for each unknown word, as a strict reader would.
     pub(super) fn unknown_words(&self) -> impl Iterator<Item = Error> {
         let block_type = self.unknown_type().map(|found| Error::UnknownBlockType { found: found.clone() });
         let fidelity = self.fidelity.as_ref().and_then(|word| word.check().err());
         block_type.into_iter().chain(fidelity)
     }
 
-    /// Checks that a writer may emit the block: its type, its fidelity, the field that it is made of.
+    /// Checks that a writer may emit the block: its type, its fidelity, and its main field.
     pub(super) fn check(&self) -> Result<(), Error> {
         let missing = |field| Err(Error::MissingField { field });
         check_fidelity(self.fidelity.as_ref())?;
@@ -207,7 +207,7 @@ impl ContentBlock {
     }
 }
 
-/// Checks that a writer names one of the two fidelities.
+/// Checks that the fidelity is one of the two.
 pub(super) fn check_fidelity(fidelity: Option<&Word<Fidelity>>) -> Result<(), Error> {
     fidelity.ok_or(Error::MissingField { field: "fidelity" })?.check().map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! Drafts: events that have no seq yet, already proven fit to be written.
+//! Drafts: events without a seq, checked to be valid for writing.
 
 use std::str::from_utf8;
 
@@ -11,8 +11,8 @@ use crate::{Error, RunId, Seq, Timestamp};
 
 /// An event before the journal gives it a seq.
 ///
-/// A draft exists only when a writer may emit it: a type of the ten, a payload of the right shape, words from the
-/// vocabularies, the child's id where a child is called. What it carries from others stays raw.
+/// A draft is always valid for writing: one of the ten types, a payload of the right shape, words from the
+/// vocabularies, and the id of the child where a child is called. Foreign values stay raw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     event_type: EventType,
@@ -25,7 +25,7 @@ pub struct Draft {
     extra: Extra,
 }
 
-/// The envelope fields that a draft sets by name and so never carries as extra ones.
+/// The envelope fields that a draft sets itself and never has as extra ones.
 const ENVELOPE_FIELDS: [&str; 9] =
     ["seq", "run_id", "parent_run_id", "child_run_id", "type", "path", "iteration", "timestamp", "payload"];
 
@@ -33,13 +33,13 @@ impl Draft {
     /// Makes a draft at run level, iteration 0, without a time; the journal fills in the time.
     ///
     /// # Errors
-    /// When the payload does not fit the type, or uses a word outside its vocabulary; [`Error::MissingField`] for a
-    /// type that calls another run, which [`Draft::calling`] makes.
+    /// When the payload does not match the type, or has a word outside its vocabulary; [`Error::MissingField`] for a
+    /// type that calls another run: use [`Draft::calling`] for it.
     pub fn new(event_type: EventType, payload: &Payload) -> Result<Self, Error> {
         Self::from_payload(event_type, payload, None)
     }
 
-    /// Makes a draft that names the run which it calls, or whose end it sees (R58); otherwise as [`Draft::new`].
+    /// Makes a draft that names the run it calls, or whose end it reports (R58); otherwise as [`Draft::new`].
     ///
     /// # Errors
     /// As [`Draft::new`].
@@ -49,13 +49,13 @@ impl Draft {
 
     fn from_payload(event_type: EventType, payload: &Payload, child: Option<RunId>) -> Result<Self, Error> {
         let json = payload.to_json();
-        // Blocks put together from values that were each shallow enough can be too deep as a whole.
+        // Values that are each shallow enough can be too deep inside blocks.
         check_depth(json.as_str(), 0)?;
         payload.check_to_write(event_type, &json)?;
         Self::from_checked_payload(event_type, json, child)
     }
 
-    /// Makes a draft from a payload that is JSON already; its bytes are written as they are.
+    /// Makes a draft from a payload that is already JSON; its bytes are written unchanged.
     ///
     /// # Errors
     /// As [`Draft::new`].
@@ -85,13 +85,13 @@ impl Draft {
         })
     }
 
-    /// Reads a line as somebody sends it for `run`: an event without `seq`.
+    /// Reads a line that was sent for `run`: an event without `seq`.
     ///
-    /// `run_id`, `path`, `iteration` and `timestamp` may be left out. Payload and unknown envelope fields are kept
-    /// as they came.
+    /// `run_id`, `path`, `iteration` and `timestamp` may be left out. Payload and unknown envelope fields stay
+    /// unchanged.
     ///
     /// # Errors
-    /// The first thing that is wrong with it; nothing has been written then.
+    /// The first problem; nothing has been written then.
     pub fn parse(line: &[u8], run: RunId) -> Result<Self, Error> {
         if line.len() >= LINE_BYTES_MAX {
             return Err(Error::TooLong { bytes: line.len() as u64 + 1 });
@@ -142,10 +142,10 @@ impl Draft {
         })
     }
 
-    /// Makes a draft of an event that was recorded before, to record it once more under another number.
+    /// Makes a draft of a recorded event, to record it again with another number.
     ///
     /// # Errors
-    /// [`Error::UnknownEventType`], or when the payload does not fit the type.
+    /// [`Error::UnknownEventType`], or when the payload does not match the type.
     pub fn of_event(event: ExchangeEvent) -> Result<Self, Error> {
         let event_type = match event.event_type {
             Word::Known(event_type) => event_type,
@@ -163,20 +163,20 @@ impl Draft {
         })
     }
 
-    /// Places the draft in a step.
+    /// Sets the step of the draft.
     #[must_use]
     pub fn at(self, path: impl Into<JsonString>) -> Self {
         Self { path: path.into(), ..self }
     }
 
-    /// Sets how often the loop or retry around it has come round.
+    /// Sets the iteration of the loop or retry around it.
     #[must_use]
     pub fn in_iteration(self, iteration: u64) -> Self {
         Self { iteration, ..self }
     }
 
-    /// Sets the time, in UTC. A text that is no RFC 3339 time, as records may hold, sets none: the journal fills in
-    /// its own then.
+    /// Sets the time, in UTC. A text that is not an RFC 3339 time, as records may contain, sets none: the journal then
+    /// uses its own.
     #[must_use]
     pub fn at_time(self, timestamp: Timestamp) -> Self {
         Self { timestamp: timestamp.into_written().ok(), ..self }
@@ -188,17 +188,17 @@ impl Draft {
         Self { parent_run_id: Some(parent), ..self }
     }
 
-    /// Adds an envelope field of its own.
+    /// Adds an extra envelope field.
     ///
     /// # Errors
-    /// [`Error::DuplicateField`] for a name that the envelope has already, [`Error::TooDeep`] for a value that
-    /// nests too deep for a line.
+    /// [`Error::DuplicateField`] for a name that the envelope already has, [`Error::TooDeep`] for a value that nests
+    /// too deep for a line.
     pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
         self.extra.add(name, value, &ENVELOPE_FIELDS)?;
         Ok(self)
     }
 
-    /// Returns an envelope field of its own.
+    /// Returns an extra envelope field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&RawJson> {
         self.extra.get(name)
@@ -210,13 +210,14 @@ impl Draft {
         self.event_type
     }
 
-    /// Returns the draft's time, when it has one.
+    /// Returns the draft's time, if it has one.
     #[must_use]
     pub fn timestamp(&self) -> Option<&Timestamp> {
         self.timestamp.as_ref()
     }
 
-    /// Writes everything but the seq, so that the lock under which seq is given is held for as short as can be.
+    /// Encodes everything except the seq, so that the lock under which the seq is assigned is held as briefly as
+    /// possible.
     #[must_use]
     pub fn encode(self, run: RunId, now: impl FnOnce() -> Timestamp) -> EncodedDraft {
         let event = self.into_event(run, Seq::FIRST, now);
@@ -225,7 +226,7 @@ impl Draft {
         EncodedDraft { event, head }
     }
 
-    /// Returns the event that it would be under `seq`, for those who look at it and do not write it.
+    /// Returns the event with `seq`, for callers that do not write it.
     #[must_use]
     pub fn into_event(self, run: RunId, seq: Seq, now: impl FnOnce() -> Timestamp) -> ExchangeEvent {
         ExchangeEvent {
@@ -243,11 +244,11 @@ impl Draft {
     }
 }
 
-/// A draft whose line is ready but for its seq.
+/// A draft whose line is complete except for its seq.
 #[derive(Debug)]
 pub struct EncodedDraft {
     event: ExchangeEvent,
-    /// What stands between the seq and the payload.
+    /// The text between the seq and the payload.
     head: String,
 }
 
@@ -261,7 +262,7 @@ impl EncodedDraft {
         out.push(b'\n');
     }
 
-    /// Returns how many bytes the line has at most.
+    /// Returns the maximum length of the line.
     #[must_use]
     pub fn line_bytes_max(&self) -> usize {
         const AROUND_SEQ: usize = 7 + 20 + 1;
@@ -270,7 +271,7 @@ impl EncodedDraft {
         self.head.len() + rest + AROUND_SEQ
     }
 
-    /// Returns the event that the line with `seq` stands for.
+    /// Returns the event of the line with `seq`.
     #[must_use]
     pub fn into_event(self, seq: Seq) -> ExchangeEvent {
         ExchangeEvent { seq, ..self.event }

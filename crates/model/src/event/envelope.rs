@@ -11,7 +11,7 @@ use crate::json::{Fields, JsonString, RawJson};
 use crate::word::Word;
 use crate::{Error, RunId, Seq, Timestamp};
 
-/// A line's envelope, borrowed from the line. Readers that only count or check need no more.
+/// The envelope of a line, borrowed from it, for readers that only count or check.
 pub struct Envelope<'a> {
     /// The line's number.
     pub seq: Seq,
@@ -29,10 +29,10 @@ pub struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the envelope of a line and proves that the whole line is JSON.
+    /// Reads the envelope of a line and checks that the whole line is JSON.
     ///
     /// # Errors
-    /// When the line is no JSON object, or an envelope field is missing, twice there, or of the wrong kind.
+    /// When the line is not a JSON object, or an envelope field is missing, duplicate or of the wrong kind.
     pub fn parse(line: &'a [u8]) -> Result<Self, Error> {
         let text = from_utf8(line).map_err(|source| Error::NotUtf8 { offset: source.valid_up_to() })?;
         let mut fields = Fields::parse(text)?;
@@ -55,19 +55,19 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// Returns the time as it stands in the line: a JSON string.
+    /// Returns the time as the JSON string in the line.
     #[must_use]
     pub fn timestamp(&self) -> &'a RawValue {
         self.timestamp
     }
 
-    /// Returns an extra field as it stands in the line; the first of several.
+    /// Returns the raw value of an extra field; the first of several.
     #[must_use]
     pub fn extra(&self, name: &str) -> Option<&'a RawValue> {
         self.rest.iter().find(|(key, _)| key.is(name)).map(|(_, value)| value)
     }
 
-    /// Returns the type of each block that is none of the six, in order.
+    /// Returns the type of each block that is not one of the six, in order.
     #[must_use]
     pub fn unknown_block_types(&self) -> Vec<JsonString> {
         self.payload.map_or_else(Vec::new, |payload| unknown_block_types(payload.get()))
@@ -76,7 +76,8 @@ impl<'a> Envelope<'a> {
 
 impl From<Envelope<'_>> for ExchangeEvent {
     fn from(envelope: Envelope<'_>) -> Self {
-        let keep = |raw| JsonString::from_raw(raw).expect("`Envelope::parse` has seen that it is a string");
+        let keep =
+            |raw| JsonString::from_raw(raw).expect("`Envelope::parse` has checked that it is a string");
         Self {
             seq: envelope.seq,
             run_id: envelope.run_id,
@@ -100,12 +101,12 @@ fn string<'a>(raw: &'a RawValue, field: &'static str) -> Result<&'a RawValue, Er
     if raw.get().starts_with('"') { Ok(raw) } else { Err(Error::WrongField { field, wanted: "a string" }) }
 }
 
-/// Reads a whole number that is written as digits alone; `1.0` and `1e3` are not how we count.
+/// Reads a whole number that consists of digits only; `1.0` and `1e3` are refused.
 pub(super) fn read_number(raw: &RawValue) -> Option<u64> {
     raw.get().parse().ok()
 }
 
-/// Reads a run's id; null and the empty string, which other writers use for "none", count as absent.
+/// Reads a run's id; null and the empty string, which some writers use for "none", count as absent.
 pub(super) fn read_run_id(raw: &RawValue, field: &'static str) -> Result<Option<RunId>, Error> {
     if matches!(raw.get(), "null" | "\"\"") {
         return Ok(None);

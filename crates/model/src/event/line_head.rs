@@ -1,4 +1,4 @@
-//! The first fields of a line, read without the rest: enough to pass over the lines that a reader does not want.
+//! The first fields of a line, read without the rest, so that readers can skip lines quickly.
 
 use std::str::from_utf8;
 
@@ -6,7 +6,7 @@ use super::words::EventType;
 use crate::word::Vocabulary as _;
 use crate::{RunId, Seq};
 
-/// The first fields of a line, in the order in which we write them.
+/// The first fields of a line, in our order of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineHead {
     /// The line's number.
@@ -20,8 +20,8 @@ pub struct LineHead {
 impl LineHead {
     /// Reads the first fields of a line. The rest of the line is not checked.
     ///
-    /// Returns `None` when the fields stand in another order, are written in another way, or have a type that is not one
-    /// of the ten. Such a line has to be read as a whole.
+    /// Returns `None` when the fields have another order or spelling, or the type is not one of the ten. Such a line
+    /// has to be read as a whole.
     #[must_use]
     pub fn read(line: &[u8]) -> Option<Self> {
         let rest = line.strip_prefix(b"{\"seq\":")?;
@@ -38,14 +38,14 @@ impl LineHead {
     }
 }
 
-/// Splits text behind the end of the string that it begins inside of. A string with escapes is not read.
+/// Splits text after the end of the string that it begins in. A string with escapes is not read.
 fn split_string(text: &[u8]) -> Option<(&str, &[u8])> {
     let end = text.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
     let string = from_utf8(&text[..end]).ok()?;
     Some((string, text[end..].strip_prefix(b"\"")?))
 }
 
-/// Skips a field if it comes next.
+/// Skips a field if it is the next one.
 fn skip_string<'a>(text: &'a [u8], field: &[u8]) -> Option<&'a [u8]> {
     text.strip_prefix(field).map_or(Some(text), |value| split_string(value).map(|(_, rest)| rest))
 }

@@ -21,40 +21,40 @@ use crate::{Error, RunId, Seq, Timestamp};
 
 /// One line of a run's transcript: the unit of the record, of replay and of fan-out.
 ///
-/// The payload stays raw, so that reading and writing an event changes none of its bytes; [`ExchangeEvent::payload`]
-/// gives its meaning.
+/// The payload stays raw, so that reading and writing an event does not change its bytes; [`ExchangeEvent::payload`]
+/// parses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeEvent {
-    /// Its place in the file.
+    /// Its position in the file.
     pub seq: Seq,
     /// The run it belongs to.
     pub run_id: RunId,
     /// The run that called this one.
     pub parent_run_id: Option<RunId>,
-    /// The run that this event calls or sees the end of.
+    /// The run that this event calls, or whose end it reports.
     pub child_run_id: Option<RunId>,
     /// What happened.
     pub event_type: Word<EventType>,
     /// The step it happened in: names joined by dots, a dot inside a name written `\.`; empty at run level.
     pub path: JsonString,
-    /// How often the innermost loop or retry has come round before.
+    /// The iteration of the innermost loop or retry, from 0.
     pub iteration: u64,
-    /// When it happened. Not an order: that is `seq`.
+    /// When it happened. The order is `seq`, not the time.
     pub timestamp: Timestamp,
-    /// What it carries, as it came.
+    /// The payload, unchanged.
     pub payload: RawJson,
-    /// Envelope fields that 002 does not name, ours (`loop`, `attempt`, `evidence`, …) and others'.
+    /// Envelope fields outside 002: ours (`loop`, `attempt`, `evidence`, …) and those of others.
     pub extra: Extra,
 }
 
-/// What a tolerant reader met and did not know.
+/// What a tolerant reader did not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unknowns {
-    /// Whether the event's type is none of the ten.
+    /// Whether the event's type is not one of the ten.
     pub event_type: bool,
-    /// How many blocks have a type that is none of the six.
+    /// How many blocks have a type that is not one of the six.
     pub block_types: usize,
-    /// How many roles and fidelities are none of ours.
+    /// How many roles and fidelities are unknown.
     pub words: usize,
 }
 
@@ -62,15 +62,15 @@ impl ExchangeEvent {
     /// Reads one line, tolerantly: unknown types and fields are kept (R52, R53).
     ///
     /// # Errors
-    /// When the line is no JSON object or lacks an envelope field; never for an unknown type.
+    /// When the line is not a JSON object or lacks an envelope field; never for an unknown type.
     pub fn parse(line: &[u8]) -> Result<Self, Error> {
         Ok(Self::from(Envelope::parse(line)?))
     }
 
-    /// Reads one line and refuses words that we don't know.
+    /// Reads one line and refuses unknown words.
     ///
     /// # Errors
-    /// As [`ExchangeEvent::parse`], or an error for which [`Error::is_unknown_type`] holds.
+    /// As [`ExchangeEvent::parse`], or an error for which [`Error::is_unknown_type`] is true.
     pub fn parse_strict(line: &[u8]) -> Result<Self, Error> {
         let event = Self::parse(line)?;
         if let Word::Unknown(found) = event.event_type {
@@ -80,13 +80,13 @@ impl ExchangeEvent {
         first.map_or(Ok(event), Err)
     }
 
-    /// Returns what the payload means.
+    /// Parses the payload.
     #[must_use]
     pub fn payload(&self) -> Payload {
         Payload::read(&self.payload)
     }
 
-    /// Says what about the event a tolerant reader did not know.
+    /// Returns what a tolerant reader did not know about the event.
     #[must_use]
     pub fn unknowns(&self) -> Unknowns {
         let mut found = Unknowns { event_type: self.event_type.known().is_none(), ..Unknowns::default() };
@@ -100,7 +100,7 @@ impl ExchangeEvent {
         found
     }
 
-    /// Returns the type of each block that is none of the six, in order.
+    /// Returns the type of each block that is not one of the six, in order.
     #[must_use]
     pub fn unknown_block_types(&self) -> Vec<JsonString> {
         unknown_blocks::unknown_block_types(self.payload.as_str())
@@ -129,7 +129,7 @@ impl ExchangeEvent {
         out
     }
 
-    /// Writes what stands between the seq and the payload.
+    /// Writes the text between the seq and the payload.
     fn write_head(&self, out: &mut String) {
         let mut object = ObjectWriter::resume(out);
         object.run_id("run_id", &self.run_id);
@@ -141,7 +141,7 @@ impl ExchangeEvent {
         object.string("timestamp", self.timestamp.as_json());
     }
 
-    /// Hands out the payload and what comes after it, piece by piece: a large payload is copied once.
+    /// Returns the payload and the text after it separately, so that a large payload is copied once.
     fn write_rest(&self, mut push: impl FnMut(&str)) {
         push(",\"payload\":");
         push(self.payload.as_str());

@@ -1,4 +1,4 @@
-//! Payloads: what an event carries, told apart by shape (R51).
+//! Payloads of events, recognized by their shape (R51).
 
 use serde_json::value::RawValue;
 
@@ -8,7 +8,7 @@ use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
 use crate::word::{Vocabulary, Word};
 use crate::{CallId, Error};
 
-/// What an event carries.
+/// The payload of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// `null`, which run events may carry, or no payload at all.
@@ -21,7 +21,7 @@ pub enum Payload {
     Tool(ToolPayload),
     /// An object with `kind`.
     Step(StepPayload),
-    /// Anything else, kept as it came.
+    /// Anything else, unchanged.
     Other(RawJson),
 }
 
@@ -30,13 +30,13 @@ pub enum Payload {
 pub struct StepPayload {
     /// The step's name, or the run's.
     pub name: JsonString,
-    /// What kind of step: agent, command, turn, approval, …; the list is open (R54).
+    /// The kind of step: agent, command, turn, approval, …; the list is open (R54).
     pub kind: JsonString,
     /// Why it failed.
     pub error: Option<JsonString>,
     /// Its real output (R43).
     pub result: Option<RawJson>,
-    /// Fields that we don't know.
+    /// Unknown fields.
     pub extra: Extra,
 }
 
@@ -45,9 +45,9 @@ pub struct StepPayload {
 pub struct MessagePayload {
     /// Who speaks.
     pub role: Word<Role>,
-    /// What is said, in order.
+    /// Its blocks, in order.
     pub blocks: Vec<ContentBlock>,
-    /// Fields that we don't know, and those that EVENTS adds: `id`, `response`, `model`, `usage`, ….
+    /// Unknown fields, and those that EVENTS adds: `id`, `response`, `model`, `usage`, ….
     pub extra: Extra,
 }
 
@@ -58,15 +58,15 @@ pub struct ToolPayload {
     pub name: JsonString,
     /// Pairs the call with its result (R46).
     pub call_id: CallId,
-    /// The arguments, as they came; `None` where the record leaves them out.
+    /// The arguments, unchanged; `None` where the record leaves them out.
     pub input: Option<RawJson>,
-    /// The output, as it came; `None` where the record leaves it out.
+    /// The output, unchanged; `None` where the record leaves it out.
     pub output: Option<RawJson>,
     /// Why it failed.
     pub error: Option<JsonString>,
-    /// Where it was seen.
+    /// Where it was observed.
     pub fidelity: Option<Word<Fidelity>>,
-    /// Fields that we don't know, and those that EVENTS adds: `outcome`, `exit_code`, `class`, ….
+    /// Unknown fields, and those that EVENTS adds: `outcome`, `exit_code`, `class`, ….
     pub extra: Extra,
 }
 
@@ -81,8 +81,8 @@ impl StepPayload {
 impl Payload {
     /// Reads a payload by its shape: array, then `role`, then `call_id`, then `kind`, else anything.
     ///
-    /// Never fails: an object that has the mark of a shape and not its fields, or one of them twice, is
-    /// [`Payload::Other`], with every byte kept.
+    /// Never fails: an object with the mark of a shape but not its fields, or with one of them twice, is
+    /// [`Payload::Other`], unchanged.
     #[must_use]
     pub fn read(raw: &RawJson) -> Self {
         if raw.is_null() {
@@ -107,7 +107,7 @@ impl Payload {
         }
     }
 
-    /// Returns the payload as JSON: known fields in the order of 002, then the others in theirs.
+    /// Returns the payload as JSON: known fields in the order of 002, then the others in their order.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
         let mut out = String::new();
@@ -131,7 +131,7 @@ impl Payload {
         }
     }
 
-    /// Returns an error for each word that is in no vocabulary of ours, as a strict reader would put it.
+    /// Returns an error for each unknown word, as a strict reader would.
     pub(super) fn unknown_words(&self) -> impl Iterator<Item = Error> {
         let own = match self {
             Self::Message(message) => message.role.check().err(),
@@ -141,10 +141,10 @@ impl Payload {
         own.into_iter().chain(self.blocks().iter().flat_map(ContentBlock::unknown_words))
     }
 
-    /// Checks JSON that a writer is about to emit as a payload, and says what is wrong with it.
+    /// Checks JSON that a writer wants to emit as a payload.
     ///
     /// # Errors
-    /// The first thing that the closed vocabulary of writers does not allow with `event_type`.
+    /// The first problem that the closed vocabulary of writers has with it.
     pub fn check_json(event_type: EventType, raw: &RawJson) -> Result<(), Error> {
         use EventType as E;
         let text = raw.as_str();
@@ -157,7 +157,7 @@ impl Payload {
             | E::CallWorkflowStarted
             | E::CallWorkflowCompleted => {
                 let fields = object_of(event_type, text, "an object with `name` and `kind`")?;
-                // R51: whoever decodes by shape would take such a step for a message or a call.
+                // R51: a reader that goes by shape would take such a step for a message or a call.
                 for (field, reason) in
                     [("role", "it marks a message"), ("call_id", "it marks a call; use `tool_call_id`")]
                 {
@@ -181,7 +181,7 @@ impl Payload {
         }
     }
 
-    /// Checks a payload that a writer is about to emit as `json`, which is its own JSON.
+    /// Checks a payload that a writer wants to emit; `json` is its JSON.
     ///
     /// # Errors
     /// As [`Payload::check_json`].
@@ -192,8 +192,8 @@ impl Payload {
         Self::check_json(event_type, json)
     }
 
-    /// Tells whether the payload has the shape of its type, and its JSON no field twice: then it needs no reading to know
-    /// that a reader gets it back as it is.
+    /// Tells whether the payload has the shape of its type, and its JSON no duplicate field. Then reading the JSON
+    /// gives the same payload, and need not be tried.
     fn reads_back(&self, event_type: EventType) -> bool {
         use EventType as E;
         let shape_fits = match event_type {
@@ -223,7 +223,7 @@ impl Payload {
             }
     }
 
-    /// Checks the words and required fields of a payload whose shape fits its type.
+    /// Checks the words and required fields of a payload of the right shape.
     fn check(&self, event_type: EventType) -> Result<(), Error> {
         match self {
             Self::Message(message) => message.check(event_type),
@@ -244,7 +244,7 @@ fn required<T>(value: Option<T>, field: &'static str) -> Result<T, Error> {
 }
 
 fn split_blocks(text: &str) -> Result<Vec<&RawValue>, Error> {
-    // The text is JSON already; all that can be wrong with it is that it is no array.
+    // The text is already JSON, so the only possible error is that it is not an array.
     serde_json::from_str(text)
         .map_err(|_| Error::WrongField { field: "blocks", wanted: "an array of blocks" })
 }
@@ -299,8 +299,8 @@ impl MessagePayload {
         Ok(Self { role: Word::read(role), blocks, extra: fields.into_extra() })
     }
 
-    /// Checks a message that a writer is about to emit. One block is read at a time: together they take ten times as much
-    /// memory as their text.
+    /// Checks a message that a writer wants to emit. Blocks are read one at a time, because together they take ten
+    /// times the memory of their text.
     fn check_fields(mut fields: Fields<'_>, event_type: EventType) -> Result<(), Error> {
         let role = required(fields.take_string("role")?, "role")?;
         let blocks = required(fields.take("blocks")?, "blocks")?;
@@ -326,7 +326,7 @@ impl MessagePayload {
     }
 }
 
-/// Checks that a writer names the role that goes with the type of a message.
+/// Checks that the role matches the type of a message.
 fn check_role(role: &Word<Role>, event_type: EventType) -> Result<(), Error> {
     let wanted = if event_type == EventType::MessageUser { Role::User } else { Role::Assistant };
     if role.check()? != wanted {

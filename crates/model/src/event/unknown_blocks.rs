@@ -1,6 +1,6 @@
-//! Finds blocks of types that nobody here knows, without reading what the others hold.
+//! Finds blocks of unknown types without reading the content of the others.
 //!
-//! Whoever checks a whole store asks this of every line, so a message of known blocks has to cost little.
+//! A check of a whole store does this for every line, so a message with known blocks must be cheap.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use super::words::BlockType;
 use crate::json::JsonString;
 use crate::word::Vocabulary as _;
 
-/// Returns the type of each block in a payload that is none of the six, in order.
+/// Returns the type of each block in a payload that is not one of the six, in order.
 pub(super) fn unknown_block_types(payload: &str) -> Vec<JsonString> {
     if has_no_unknown_blocks(payload) {
         return Vec::new();
@@ -31,12 +31,12 @@ struct BlockHead<'a> {
     block_type: &'a str,
 }
 
-/// Tells at a glance that there is none; where the glance says no, a proper reading decides.
+/// A quick test that there is none; if it fails, the payload is parsed.
 fn has_no_unknown_blocks(payload: &str) -> bool {
     let heads = if payload.starts_with('[') {
         serde_json::from_str(payload)
     } else if payload.contains("\"blocks\"") || payload.contains("\\u") {
-        // The second because a name may be spelled with escapes.
+        // The second test, because a name may be spelled with escapes.
         serde_json::from_str(payload).map(|MessageHead { blocks }| blocks)
     } else {
         return true;

@@ -3,15 +3,15 @@
 use crate::word::vocabulary;
 
 vocabulary! {
-    /// The type of an event. There are ten, and no writer emits another (R42).
+    /// The type of an event. There are ten, and writers emit no others (R42).
     EventType, "event type" {
         /// A run begins.
         RunStarted = "run.started",
-        /// A run ends. Never invented: a session that can be resumed has no end.
+        /// A run ends. Never inferred: a session that can be resumed has no end.
         RunCompleted = "run.completed",
         /// A step begins.
         StepStarted = "step.started",
-        /// A step ends, or an instant fact happened.
+        /// A step ends, or something happened at one instant.
         StepCompleted = "step.completed",
         /// A child run begins, as its parent sees it.
         CallWorkflowStarted = "step.call_workflow.started",
@@ -23,13 +23,13 @@ vocabulary! {
         MessageAssistant = "message.assistant",
         /// A tool is called.
         ToolCall = "tool.call",
-        /// A tool has answered.
+        /// A tool returns.
         ToolResult = "tool.result",
     }
 }
 
 impl EventType {
-    /// Tells whether events of this type begin something that can end.
+    /// Tells whether events of this type begin something with an end.
     #[must_use]
     pub fn is_start(self) -> bool {
         matches!(self, Self::RunStarted | Self::StepStarted | Self::CallWorkflowStarted)
@@ -61,11 +61,11 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Where a block or a call was seen (R50).
+    /// Where a block or a call was observed (R50).
     Fidelity, "fidelity" {
-        /// At our own seam: authoritative.
+        /// By our own router: authoritative.
         Router = "router",
-        /// As the agent reported it.
+        /// Reported by the agent.
         AgentEmitted = "agent_emitted",
     }
 }
@@ -73,7 +73,7 @@ vocabulary! {
 vocabulary! {
     /// Who speaks in a message.
     Role, "role" {
-        /// The user, or who prompts on a user's behalf.
+        /// The user, or a program that prompts for the user.
         User = "user",
         /// The model.
         Assistant = "assistant",

@@ -5,7 +5,7 @@ use crate::limits::DEPTH_MAX;
 
 /// Returns how many arrays and objects enclose the innermost one of `text`: 0 for a scalar, 1 for `[]`.
 ///
-/// `RawValue` accepts a depth of 100,000 and many readers of our files do not, so the edge asks first.
+/// `RawValue` accepts a depth of 100,000, but many readers of our files do not, so it is checked first.
 ///
 /// ```
 /// assert_eq!(steno_model::json::depth(r#"{"a":["[[["]}"#), 2);
@@ -29,12 +29,12 @@ pub fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Checks that a text nests no deeper than readers bear, when `above` levels of it do not count.
+/// Checks that a text does not nest deeper than the limit, without counting `above` levels of it.
 ///
 /// # Errors
 /// [`Error::TooDeep`].
 pub(crate) fn check_depth(text: &str, above: usize) -> Result<(), Error> {
-    // Nothing nests deeper than it has brackets, and finding that there are few is quick.
+    // A text cannot nest deeper than it has brackets, and counting a few brackets is fast.
     let brackets = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(DEPTH_MAX + above + 1).count();
     if brackets <= DEPTH_MAX + above {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Decimal digits of a number without the formatting machinery, which would cost more than writing the line.
+//! Decimal digits of a number, without the formatting code, which would cost more than writing the line.
 
 /// The digits of one number.
 pub(crate) struct Digits {

@@ -11,7 +11,7 @@ use super::string::{decode, token_is, utf16_units};
 use super::{JsonString, RawJson, check_depth};
 use crate::Error;
 
-/// A field's name as the token it came in.
+/// A field's name as its original token.
 #[derive(Clone, Copy)]
 pub struct Key<'a>(&'a str);
 
@@ -22,7 +22,7 @@ impl<'a> Key<'a> {
         decode(self.0)
     }
 
-    /// Tells whether the name is `text`, however it is spelled.
+    /// Tells whether the decoded name is `text`.
     #[must_use]
     pub fn is(self, text: &str) -> bool {
         token_is(self.0, text)
@@ -34,7 +34,7 @@ impl<'a> Key<'a> {
         self.0
     }
 
-    /// Returns what tells one name from another: a text in which each lone surrogate is U+FFFD is not enough.
+    /// Returns a key that distinguishes names: decoded text is not enough, because each lone surrogate becomes U+FFFD.
     fn name(self) -> (Cow<'a, str>, Option<Vec<u16>>) {
         let text = self.text();
         let units = text.contains(char::REPLACEMENT_CHARACTER).then(|| utf16_units(self.0));
@@ -42,7 +42,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// The fields of one JSON object, in the order in which they came, duplicates included.
+/// The fields of one JSON object, in order, including duplicates.
 #[derive(Default)]
 pub struct Fields<'a>(Vec<(Key<'a>, &'a RawValue)>);
 
@@ -50,19 +50,19 @@ impl<'a> Fields<'a> {
     /// Splits `text`, which must be one JSON object.
     ///
     /// # Errors
-    /// [`Error::NotJson`] when it is no JSON, [`Error::NotAnObject`] when it is another kind of value.
+    /// [`Error::NotJson`] when it is not JSON, [`Error::NotAnObject`] when it is another kind of value.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         serde_json::from_str(text).map_err(|source| {
-            // serde gives up at the first bracket of an array, before it knows whether the rest is JSON.
+            // serde fails at the first bracket of an array, before it knows whether the rest is JSON.
             let shape_only = source.is_data() && serde_json::from_str::<&RawValue>(text).is_ok();
             if shape_only { Error::NotAnObject } else { Error::not_json(&source) }
         })
     }
 
-    /// Takes the field called `name` out and leaves the rest.
+    /// Takes the field called `name` and leaves the others.
     ///
     /// # Errors
-    /// [`Error::DuplicateField`] when there is more than one: readers would disagree on which of them counts.
+    /// [`Error::DuplicateField`] when there is more than one.
     pub fn take(&mut self, name: &'static str) -> Result<Option<&'a RawValue>, Error> {
         let mut found = None;
         for index in (0..self.0.len()).rev() {
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
     /// Takes the field called `name`, which has to be a string.
     ///
     /// # Errors
-    /// [`Error::WrongField`] when it is none, or as [`Fields::take`].
+    /// [`Error::WrongField`] when it is not a string, or as [`Fields::take`].
     pub fn take_string(&mut self, name: &'static str) -> Result<Option<JsonString>, Error> {
         let Some(raw) = self.take(name)? else { return Ok(None) };
         let string = JsonString::from_raw(raw);
@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
         Ok(self.take(name)?.map(RawJson::from_raw))
     }
 
-    /// Tells whether a field called `name` is there.
+    /// Tells whether there is a field called `name`.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key.is(name))
@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
     /// Returns the first name that occurs twice.
     #[must_use]
     pub fn duplicate(&self) -> Option<Cow<'a, str>> {
-        // A set: comparing each name with each would take hours for a line of a million names.
+        // A set, because comparing all pairs would take hours for a million names.
         let mut seen = BTreeSet::new();
         self.0.iter().map(|(key, _)| key.name()).find(|name| !seen.insert(name.clone())).map(|(text, _)| text)
     }
@@ -125,12 +125,12 @@ impl<'a> Fields<'a> {
         self.0.len()
     }
 
-    /// Adds a field whose name token a serde pass has proven to be one.
+    /// Adds a field whose name is a valid token.
     pub(crate) fn push(&mut self, name: &'a RawValue, value: &'a RawValue) {
         self.0.push((Key(name.get()), value));
     }
 
-    /// Returns the last field called `name`: what a reader that keeps one of several would see.
+    /// Returns the last field called `name`, as readers do that keep one of several.
     #[must_use]
     pub fn last(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| *value)
@@ -167,7 +167,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
         let mut fields = Vec::with_capacity(12);
-        // A raw key, because a key may hold a lone surrogate too, which no `str` can.
+        // A raw key, because a key may contain a lone surrogate, which a `str` cannot.
         while let Some(key) = map.next_key::<&RawValue>()? {
             fields.push((Key(key.get()), map.next_value()?));
         }
@@ -175,23 +175,23 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
-/// Fields that a type does not know, kept in order and written back after the ones it knows.
+/// Unknown fields, kept in order and written after the known ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra(Vec<(JsonString, RawJson)>);
 
 impl Extra {
-    /// Returns the last value under `name`: what a reader that keeps one of several would see.
+    /// Returns the last value of `name`, as readers do that keep one of several.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawJson> {
         self.0.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| value)
     }
 
-    /// Tells whether no field has one of these names.
+    /// Tells whether none of the fields has one of these names.
     pub(crate) fn has_none_of(&self, names: &[&str]) -> bool {
         self.0.iter().all(|(key, _)| names.iter().all(|name| !key.is(name)))
     }
 
-    /// Adds a field of its own to an envelope, which has fields of these names already.
+    /// Adds an extra field to an envelope that already has fields with these names.
     ///
     /// # Errors
     /// [`Error::DuplicateField`], or [`Error::TooDeep`] for a value that nests too deep for a line.
@@ -226,7 +226,7 @@ impl Extra {
         self.0.len()
     }
 
-    /// Tells whether there is none.
+    /// Tells whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

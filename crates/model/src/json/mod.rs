@@ -1,7 +1,7 @@
-//! JSON kept as it came: raw values, raw strings, objects split into raw fields.
+//! JSON as its original text: raw values, raw strings, objects split into raw fields.
 //!
 //! `serde_json::Value` changes what it parses (big integers, duplicate keys, key order) and `String` refuses lone
-//! surrogates. What comes from others therefore stays text here, proven to be JSON and nothing more.
+//! surrogates. So foreign JSON stays text here, checked to be valid.
 
 mod depth;
 mod digits;

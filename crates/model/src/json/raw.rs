@@ -1,4 +1,4 @@
-//! A JSON value kept as the text it came in.
+//! A JSON value as its original text.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use crate::{Error, limits::DEPTH_MAX};
 
 /// A JSON value as text: big integers, key order, duplicate keys, lone surrogates and NUL escapes stay as they are.
 ///
-/// The text is valid JSON and holds no line break, so it can stand inside a line of JSONL. Line breaks between tokens
+/// The text is valid JSON without line breaks, so it fits into a line of JSONL. Line breaks between tokens
 /// (pretty-printed input) become spaces; inside strings JSON has none. [`RawJson::parse`] also refuses what nests
-/// deeper than [`DEPTH_MAX`]; what is read from a record is kept however deep it is, and refused when it is written.
+/// deeper than [`DEPTH_MAX`]; what is read from a record is kept at any depth, and refused when it is written.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Box<str>);
 
@@ -19,7 +19,7 @@ impl RawJson {
     /// Parses `text` as one JSON value.
     ///
     /// # Errors
-    /// [`Error::NotJson`] when it is none, [`Error::TooDeep`] when it nests deeper than [`DEPTH_MAX`].
+    /// [`Error::NotJson`] when it is not JSON, [`Error::TooDeep`] when it nests deeper than [`DEPTH_MAX`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         let raw: &RawValue = serde_json::from_str(text).map_err(|source| Error::not_json(&source))?;
         let found = depth(raw.get());
@@ -29,7 +29,7 @@ impl RawJson {
         Ok(Self::from_raw(raw))
     }
 
-    /// Keeps what a serde pass has already proven to be JSON.
+    /// Keeps text that serde has already checked.
     #[must_use]
     pub fn from_raw(raw: &RawValue) -> Self {
         let text = raw.get();
@@ -45,7 +45,7 @@ impl RawJson {
         Self("null".into())
     }
 
-    /// Puts an object together field by field.
+    /// Builds an object field by field.
     #[must_use]
     pub fn object(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
         let mut out = String::new();
@@ -55,14 +55,14 @@ impl RawJson {
         Self::trusted(out)
     }
 
-    /// Puts an array together.
+    /// Builds an array.
     #[must_use]
     pub fn array(items: impl IntoIterator<Item = Self>) -> Self {
         let items: Vec<Box<str>> = items.into_iter().map(|item| item.0).collect();
         Self::trusted(format!("[{}]", items.join(",")))
     }
 
-    /// Wraps text that this crate itself has put together as JSON.
+    /// Wraps JSON that this crate has built itself.
     pub(crate) fn trusted(text: String) -> Self {
         debug_assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "our own JSON: {text}");
         Self(text.into())
@@ -80,10 +80,10 @@ impl RawJson {
         &*self.0 == "null"
     }
 
-    /// Reads the value as a type of the caller's.
+    /// Deserializes the value.
     ///
     /// # Errors
-    /// [`Error::NotJson`] with serde's words when the value has another shape.
+    /// [`Error::NotJson`] with serde's message when the value has another shape.
     pub fn read<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Error> {
         serde_json::from_str(&self.0).map_err(|source| Error::not_json(&source))
     }

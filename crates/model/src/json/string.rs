@@ -1,4 +1,4 @@
-//! A JSON string kept as its token, escapes and all.
+//! A JSON string as its original token, with its escapes.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use super::RawJson;
 
-/// How long `\uXXXX` is.
+/// The length of `\uXXXX`.
 const UNIT_ESCAPE_BYTES: usize = 6;
 
-/// A JSON string as the token it came in, quotes included.
+/// A JSON string as its original token, with quotes.
 ///
-/// Rust's `String` cannot hold a lone surrogate, and decoding followed by encoding would respell escapes; the token
-/// comes out as it went in. [`JsonString::to_text`] decodes it for people. A clone shares the token: times and paths are
-/// handed on from event to fact to view.
+/// Rust's `String` cannot contain a lone surrogate, and decoding followed by encoding would change escapes; the token
+/// stays the same. [`JsonString::to_text`] decodes it for display. A clone shares the token, because times and paths
+/// are passed from event to fact to view.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JsonString(Arc<str>);
 
@@ -41,7 +41,7 @@ impl JsonString {
         raw.get().starts_with('"').then(|| Self(raw.get().into()))
     }
 
-    /// Wraps a string token that a serde pass has proven to be one.
+    /// Wraps a string token that serde has already checked.
     pub(super) fn from_token(token: &str) -> Self {
         Self(token.into())
     }
@@ -77,26 +77,27 @@ impl JsonString {
     }
 }
 
-/// Decodes a raw value that is a string; borrowed when it has no escape, `None` when it is no string.
+/// Decodes a raw value that is a string; borrowed when it has no escape, `None` when it is not a string.
 #[must_use]
 pub fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
     raw.get().starts_with('"').then(|| decode(raw.get()))
 }
 
-/// Tells whether a raw value is a string and reads `text`.
+/// Tells whether a raw value is a string that decodes to `text`.
 #[must_use]
 pub fn text_is(raw: &RawValue, text: &str) -> bool {
     raw.get().starts_with('"') && token_is(raw.get(), text)
 }
 
-/// Tells whether a string token reads `text`. Names are compared by the million, so most are told apart by length.
+/// Tells whether a string token decodes to `text`. Names are compared millions of times, so most are rejected by their
+/// length.
 #[inline]
 pub(super) fn token_is(token: &str, text: &str) -> bool {
-    // An escape is always longer than what it stands for.
+    // An escape is always longer than its character.
     match token.len().cmp(&(text.len() + 2)) {
         Ordering::Less => false,
         Ordering::Equal => {
-            // The first letter tells most names of one length apart, for less than a call.
+            // The first letter distinguishes most names of the same length without a call.
             token.as_bytes().get(1) == text.as_bytes().first().or(Some(&b'"'))
                 && token.as_bytes()[1..].starts_with(text.as_bytes())
                 && !text.contains('\\')
@@ -108,7 +109,7 @@ pub(super) fn token_is(token: &str, text: &str) -> bool {
     }
 }
 
-/// Decodes a string token; borrowed when there is no escape in it.
+/// Decodes a string token; borrowed when it has no escape.
 pub(super) fn decode(token: &str) -> Cow<'_, str> {
     let inner = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(token);
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
@@ -133,7 +134,7 @@ pub(super) fn utf16_units(token: &str) -> Vec<u16> {
     let mut rest = inner;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         units.extend(rest[..at].encode_utf16());
-        // Also half of a pair: the other half is the next escape.
+        // Also half of a surrogate pair: the other half is the next escape.
         if let Some(unit) = unit_at(rest, at) {
             units.push(unit);
             rest = &rest[at + UNIT_ESCAPE_BYTES..];
@@ -162,7 +163,7 @@ fn escape(text: &str) -> (char, usize) {
     }
 }
 
-/// Reads `\uXXXX` at a place.
+/// Reads `\uXXXX` at an offset.
 fn unit_at(text: &str, at: usize) -> Option<u16> {
     let escape = text.get(at..at + UNIT_ESCAPE_BYTES)?;
     u16::from_str_radix(escape.strip_prefix("\\u")?, 16).ok()

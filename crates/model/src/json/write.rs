@@ -1,4 +1,4 @@
-//! Puts a JSON object together field by field, raw values verbatim.
+//! Builds a JSON object field by field, with raw values unchanged.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::{RunId, Vocabulary, Word};
 
 /// Writes one JSON object to the end of a string.
 ///
-/// Names given here are our own and need no escape.
+/// The names must not need escapes.
 pub struct ObjectWriter<'a> {
     out: &'a mut String,
     next: char,
@@ -19,7 +19,7 @@ impl<'a> ObjectWriter<'a> {
         Self { out, next: '{' }
     }
 
-    /// Goes on with an object whose first fields are already written.
+    /// Continues an object whose first fields are already written.
     pub fn resume(out: &'a mut String) -> Self {
         Self { out, next: ',' }
     }
@@ -36,12 +36,12 @@ impl<'a> ObjectWriter<'a> {
         self.next = ',';
     }
 
-    /// Writes a value that is JSON already.
+    /// Writes a value that is already JSON.
     pub fn json(&mut self, name: &str, value: &RawJson) {
         self.raw(name, value.as_str());
     }
 
-    /// Writes a string that is a token already.
+    /// Writes a string that is already a token.
     pub fn string(&mut self, name: &str, value: &JsonString) {
         self.raw(name, value.as_raw());
     }
@@ -57,7 +57,7 @@ impl<'a> ObjectWriter<'a> {
         self.plain(name, run.hyphenated(&mut [0; RunId::LEN]));
     }
 
-    /// Writes a word of a vocabulary, or the text of one that we don't know.
+    /// Writes a word of a vocabulary, or the text of an unknown one.
     pub fn vocabulary<V: Vocabulary>(&mut self, name: &str, word: &Word<V>) {
         match word {
             Word::Known(known) => self.plain(name, known.as_str()),
@@ -78,13 +78,13 @@ impl<'a> ObjectWriter<'a> {
         self.raw(name, Digits::of(number).as_str());
     }
 
-    /// Writes a value that `write` appends as JSON; whether it is, is up to `write`.
+    /// Writes a value that `write` appends. It must append valid JSON.
     pub fn nested(&mut self, name: &str, write: impl FnOnce(&mut String)) {
         self.key(name);
         write(self.out);
     }
 
-    /// Writes a value only when it is there.
+    /// Writes a value if there is one.
     pub fn optional<T>(&mut self, name: &str, value: Option<&T>, write: impl FnOnce(&mut Self, &str, &T)) {
         if let Some(value) = value {
             write(self, name, value);
@@ -101,7 +101,7 @@ impl<'a> ObjectWriter<'a> {
         self.finish(&Extra::default());
     }
 
-    /// Writes fields that are kept for somebody else, then ends the object.
+    /// Writes extra fields, then ends the object.
     pub fn finish(mut self, extra: &Extra) {
         for (key, value) in extra.iter() {
             self.out.push(self.next);

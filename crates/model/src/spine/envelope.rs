@@ -1,7 +1,6 @@
-//! The envelope of a spine record, borrowed from its line, and the fields of its payload, in a single pass.
+//! The envelope of a spine record and the fields of its payload, borrowed from the line, in a single pass.
 //!
-//! Whoever checks gigabytes of spine needs no copy of any of it: values stay raw at the leaves, one level into the
-//! payload.
+//! A check of gigabytes of spine needs no copies: values stay raw, one level into the payload.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,27 +15,27 @@ use crate::json::{Fields, JsonString, check_depth, text_is, text_of};
 use crate::word::{Vocabulary as _, Word};
 use crate::{Error, Seq, ThreadId, Timestamp};
 
-/// A spine record's envelope, borrowed from its line. Readers that only count or check need no more.
+/// The envelope of a spine record, borrowed from its line, for readers that only count or check.
 pub struct SpineEnvelope<'a> {
-    /// The thread it names; a [`ThreadId`].
+    /// The thread; a valid [`ThreadId`].
     pub thread_id: Cow<'a, str>,
     /// Its number.
     pub seq: Seq,
-    /// When it was recorded, as its text.
+    /// When it was recorded, as text.
     pub timestamp: Cow<'a, str>,
-    /// What it is.
+    /// Its type.
     pub record_type: Word<SpineType>,
-    payload: Carried<'a>,
+    payload: EnvelopePayload<'a>,
 }
 
-/// What a record carries.
-enum Carried<'a> {
+/// The payload of a record.
+enum EnvelopePayload<'a> {
     Object(Fields<'a>),
     /// A value of another kind.
     Other,
 }
 
-impl<'a> Carried<'a> {
+impl<'a> EnvelopePayload<'a> {
     fn fields(&self) -> Option<&Fields<'a>> {
         match self {
             Self::Object(fields) => Some(fields),
@@ -46,23 +45,24 @@ impl<'a> Carried<'a> {
 }
 
 impl<'a> SpineEnvelope<'a> {
-    /// Reads the envelope of a line and proves that the whole line is JSON of a depth that readers bear.
+    /// Reads the envelope of a line and checks that the whole line is JSON within the depth limit.
     ///
     /// # Errors
-    /// When the line is no such JSON object; when an envelope field is missing, twice there, or of the wrong kind; when
-    /// another schema version is named (R120, R121).
+    /// When the line is not such a JSON object; when an envelope field is missing, duplicate or of the wrong kind; when
+    /// the schema version is another (R120, R121).
     pub fn parse(line: &'a [u8]) -> Result<Self, Error> {
         let text = from_utf8(line).map_err(|source| Error::NotUtf8 { offset: source.valid_up_to() })?;
         if text.trim_ascii().is_empty() {
             return Err(Error::Empty);
         }
-        // A payload that is no object, and all that is no JSON, goes the slow way, which knows what is wrong.
-        let parts = serde_json::from_str::<Parts<'a>>(text).or_else(|_| Parts::parse_slowly(text))?;
+        // A payload that is not an object, and invalid JSON, take the slow path, which knows what is wrong.
+        let parts =
+            serde_json::from_str::<EnvelopeParts<'a>>(text).or_else(|_| EnvelopeParts::parse_slowly(text))?;
         check_depth(text, 1)?;
         parts.into_envelope()
     }
 
-    /// Tells whether the time is RFC 3339 in UTC; readers take any text.
+    /// Tells whether the time is RFC 3339 in UTC; readers accept any text.
     #[must_use]
     pub fn has_time(&self) -> bool {
         Timestamp::is_utc(&self.timestamp)
@@ -82,25 +82,25 @@ impl<'a> SpineEnvelope<'a> {
     }
 }
 
-/// The fields that an envelope has, as they came.
+/// The raw fields of an envelope.
 #[derive(Default)]
-struct Parts<'a> {
+struct EnvelopeParts<'a> {
     schema_version: Option<&'a RawValue>,
     thread_id: Option<&'a RawValue>,
     seq: Option<&'a RawValue>,
     timestamp: Option<&'a RawValue>,
     record_type: Option<&'a RawValue>,
-    payload: Option<Carried<'a>>,
+    payload: Option<EnvelopePayload<'a>>,
     duplicate: Option<&'static str>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> EnvelopeParts<'a> {
     /// Reads a line whose payload may be any value.
     fn parse_slowly(text: &'a str) -> Result<Self, Error> {
         let mut source = serde_json::Deserializer::from_str(text);
-        let parts = source.deserialize_map(PartsVisitor { payload: Reading::Raw });
+        let parts = source.deserialize_map(EnvelopeVisitor { payload: PayloadMode::Raw });
         parts.and_then(|parts| source.end().map(|()| parts)).map_err(|error| {
-            // serde gives up at the first bracket of an array, before it knows whether the rest is JSON.
+            // serde fails at the first bracket of an array, before it knows whether the rest is JSON.
             let shape_only = error.is_data() && serde_json::from_str::<&RawValue>(text).is_ok();
             if shape_only { Error::NotAnObject } else { Error::not_json(&error) }
         })
@@ -145,43 +145,43 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns which field of the envelope a name token spells, however it does.
+/// Returns which envelope field a name token decodes to.
 fn field_named(token: &RawValue) -> Option<&'static str> {
     let name = text_of(token)?;
     super::ENVELOPE_FIELDS.into_iter().find(|field| *field == name)
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for EnvelopeParts<'a> {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        source.deserialize_map(PartsVisitor { payload: Reading::Fields })
+        source.deserialize_map(EnvelopeVisitor { payload: PayloadMode::Fields })
     }
 }
 
-/// How a payload is read: field by field, which fails for what is no object, or as one value.
+/// How a payload is read: field by field, which fails if it is not an object, or as one value.
 #[derive(Clone, Copy)]
-enum Reading {
+enum PayloadMode {
     Fields,
     Raw,
 }
 
-struct PartsVisitor {
-    payload: Reading,
+struct EnvelopeVisitor {
+    payload: PayloadMode,
 }
 
-impl PartsVisitor {
-    fn payload<'de, A: MapAccess<'de>>(&self, map: &mut A) -> Result<Carried<'de>, A::Error> {
+impl EnvelopeVisitor {
+    fn payload<'de, A: MapAccess<'de>>(&self, map: &mut A) -> Result<EnvelopePayload<'de>, A::Error> {
         Ok(match self.payload {
-            Reading::Fields => Carried::Object(map.next_value::<PayloadFields<'de>>()?.0),
-            Reading::Raw => {
+            PayloadMode::Fields => EnvelopePayload::Object(map.next_value::<PayloadFields<'de>>()?.0),
+            PayloadMode::Raw => {
                 let raw = map.next_value::<&RawValue>()?;
                 let fields = serde_json::from_str::<PayloadFields<'de>>(raw.get());
-                fields.map_or(Carried::Other, |fields| Carried::Object(fields.0))
+                fields.map_or(EnvelopePayload::Other, |fields| EnvelopePayload::Object(fields.0))
             }
         })
     }
 }
 
-/// The fields of a payload that have names which payloads are checked for.
+/// The fields of a payload that are checked.
 struct PayloadFields<'a>(Fields<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for PayloadFields<'a> {
@@ -202,7 +202,8 @@ impl<'de> Visitor<'de> for PayloadVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PayloadFields<'de>, A::Error> {
         let mut fields = Fields::default();
         while let Some(key) = map.next_key::<&RawValue>()? {
-            // A line may have millions of names. Beyond so many of ours, one has come twice, which is what counts.
+            // A line may have millions of names. If there are more fields than checked names, one is a duplicate, which
+            // is enough to know.
             let is_kept = fields.len() <= payload::NAMES.len() && payload::is_checked(key);
             if is_kept {
                 fields.push(key, map.next_value()?);
@@ -214,15 +215,15 @@ impl<'de> Visitor<'de> for PayloadVisitor {
     }
 }
 
-impl<'de> Visitor<'de> for PartsVisitor {
-    type Value = Parts<'de>;
+impl<'de> Visitor<'de> for EnvelopeVisitor {
+    type Value = EnvelopeParts<'de>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a JSON object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parts<'de>, A::Error> {
-        let mut parts = Parts::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EnvelopeParts<'de>, A::Error> {
+        let mut parts = EnvelopeParts::default();
         while let Some(key) = map.next_key::<&RawValue>()? {
             let Some(field) = field_named(key) else {
                 map.next_value::<IgnoredAny>()?;
@@ -248,7 +249,7 @@ mod tests {
 
     const LINE: &str = r#"{"schema_version":"codex_trace_spine_v1","thread_id":"thread_123","seq":42,"timestamp":"2026-01-31T08:15:24.123Z","type":"event","payload":{"id":"turn_abc","msg":{"n":1e400}},"evidence":{"source":"\ud800"}}"#;
 
-    /// What is wrong with a line, by the quick way and by the one that keeps everything.
+    /// The error of a line, on the fast path and on the slow one.
     #[track_caller]
     fn check(line: &str, want: Option<&Error>) {
         let quick = SpineEnvelope::parse(line.as_bytes()).err();
@@ -311,7 +312,7 @@ mod tests {
         let ids = "\"id\":\"x\",".repeat(1000);
         let twice = LINE.replace("\"payload\":{", &format!("\"payload\":{{{ids}"));
         assert!(matches!(checked(&twice), Err(PayloadFlaw::Field { .. })));
-        // Once more than there are names, and the one that is looked for comes last.
+        // One field more than there are names, with the searched one last.
         let others = "\"op\":1,".repeat(1000);
         let late = LINE.replace("\"payload\":{", &format!("\"payload\":{{{others}"));
         assert!(checked(&late).is_err());

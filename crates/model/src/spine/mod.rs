@@ -1,4 +1,4 @@
-//! Records of the trace spine (004): the envelope, with raw payloads; drafts of them; what payloads have to be.
+//! Records of the trace spine (004): the envelope with a raw payload, drafts, and checks of payloads.
 
 mod envelope;
 mod payload;
@@ -14,13 +14,13 @@ pub use envelope::SpineEnvelope;
 pub use payload::{ArtifactKind, ArtifactRef, BridgeKind, CompactionKind, PayloadFlaw};
 pub use source::SpineSource;
 
-/// The version that every record of the spine names.
+/// The schema version in every record of a spine.
 pub const SPINE_SCHEMA_VERSION: &str = "codex_trace_spine_v1";
 
 vocabulary! {
     /// The type of a spine record (R106 to R114).
     SpineType, "spine record type" {
-        /// What the session is, and its git identity.
+        /// The session and its git identity.
         SessionMeta = "session_meta",
         /// The settings of a turn.
         TurnContext = "turn_context",
@@ -28,11 +28,11 @@ vocabulary! {
         Submission = "submission",
         /// What the agent emitted.
         Event = "event",
-        /// A file kept beside the spine.
+        /// A file stored beside the spine.
         ArtifactRef = "artifact_ref",
         /// The history before and after a compaction.
         CompactionBoundary = "compaction_boundary",
-        /// A parent thread answers for a child.
+        /// A parent thread's answer for a child.
         Bridge = "bridge",
     }
 }
@@ -42,15 +42,15 @@ vocabulary! {
 pub struct SpineRecord {
     /// The thread it belongs to.
     pub thread_id: ThreadId,
-    /// Its place in the spine, over all segments.
+    /// Its number in the spine, over all segments.
     pub seq: Seq,
     /// When it was recorded, in UTC with milliseconds.
     pub timestamp: Timestamp,
-    /// What it is.
+    /// Its type.
     pub record_type: Word<SpineType>,
-    /// What it carries, as it came.
+    /// The payload, unchanged.
     pub payload: RawJson,
-    /// Fields that 004 does not name.
+    /// Fields outside 004.
     pub extra: Extra,
 }
 
@@ -58,7 +58,7 @@ impl SpineRecord {
     /// Reads one line.
     ///
     /// # Errors
-    /// When an envelope field is missing or of the wrong kind, or another schema version is named (R120, R121).
+    /// When an envelope field is missing or of the wrong kind, or the schema version is another (R120, R121).
     pub fn parse(line: &[u8]) -> Result<Self, Error> {
         let text = from_utf8(line).map_err(|source| Error::NotUtf8 { offset: source.valid_up_to() })?;
         let mut fields = Fields::parse(text)?;
@@ -106,31 +106,31 @@ pub struct SpineDraft {
     extra: Extra,
 }
 
-/// The envelope fields that a draft sets by name and so never carries as extra ones.
+/// The envelope fields that a draft sets itself and never has as extra ones.
 const ENVELOPE_FIELDS: [&str; 6] = ["schema_version", "thread_id", "seq", "timestamp", "type", "payload"];
 
 impl SpineDraft {
     /// Makes a draft.
     ///
     /// # Errors
-    /// [`Error::TooDeep`] when the payload nests too deep for a line, [`Error::WrongField`] when the time is none.
+    /// [`Error::TooDeep`] when the payload nests too deep for a line, [`Error::WrongField`] when the time is invalid.
     pub fn new(record_type: SpineType, timestamp: Timestamp, payload: RawJson) -> Result<Self, Error> {
         check_depth(payload.as_str(), 0)?;
         let timestamp = timestamp.into_written()?;
         Ok(Self { record_type, timestamp, payload, extra: Extra::default() })
     }
 
-    /// Adds an envelope field of its own, like `evidence`.
+    /// Adds an extra envelope field, like `evidence`.
     ///
     /// # Errors
-    /// [`Error::DuplicateField`] for a name that the envelope has already, [`Error::TooDeep`] for a value that nests too
-    /// deep for a line.
+    /// [`Error::DuplicateField`] for a name that the envelope already has, [`Error::TooDeep`] for a value that nests
+    /// too deep for a line.
     pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
         self.extra.add(name, value, &ENVELOPE_FIELDS)?;
         Ok(self)
     }
 
-    /// Returns an envelope field of its own.
+    /// Returns an extra envelope field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&RawJson> {
         self.extra.get(name)
@@ -148,7 +148,7 @@ impl SpineDraft {
         &self.timestamp
     }
 
-    /// Returns what the draft carries.
+    /// Returns the payload.
     #[must_use]
     pub fn payload(&self) -> &RawJson {
         &self.payload
@@ -163,7 +163,7 @@ impl SpineDraft {
         out.push(b'\n');
     }
 
-    /// Returns how many bytes the line has at most, newline included.
+    /// Returns the maximum length of the line, with its newline.
     #[must_use]
     pub fn line_bytes_max(&self, thread: &ThreadId) -> usize {
         let (timestamp, extra) = (self.timestamp.clone(), self.extra.clone());

@@ -1,5 +1,5 @@
-//! What the payload of a spine record has to be, by its type (R106 to R114). Values are only looked at, never read
-//! further than their kind: they are others' words.
+//! Checks the payload of a spine record, by its type (R106 to R114). Only the kind of values is checked, because their
+//! content is foreign.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,11 @@ use crate::json::{Fields, text_of};
 use crate::word::{Vocabulary as _, vocabulary};
 
 vocabulary! {
-    /// What an `artifact_ref` refers to (R110 to R112).
+    /// The kind of an artifact (R110 to R112).
     ArtifactKind, "artifact kind" {
-        /// Where the work lay: repository, commit, branch.
+        /// The repository, commit and branch.
         GitInfo = "git_info",
-        /// What differed from a commit, in a file.
+        /// A diff against a commit, in a file.
         GitDiff = "git_diff",
         /// The shell's settings, in a file.
         ShellSnapshot = "shell_snapshot",
@@ -23,7 +23,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Who made the history shorter (R113).
+    /// Who compacted the history (R113).
     CompactionKind, "compaction kind" {
         /// The agent itself.
         Local = "local",
@@ -33,18 +33,18 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What a parent thread answers for a child (R114).
+    /// What a parent thread answered for a child (R114).
     BridgeKind, "bridge kind" {
         /// Whether a command may run.
         ExecApproval = "exec_approval",
         /// Whether a patch may be applied.
         PatchApproval = "patch_approval",
-        /// What a user is asked.
+        /// A question to the user.
         RequestUserInput = "request_user_input",
     }
 }
 
-/// The names that payloads are checked for.
+/// The field names that are checked.
 pub(super) const NAMES: [&str; 24] = [
     "id",
     "msg",
@@ -72,17 +72,17 @@ pub(super) const NAMES: [&str; 24] = [
     "user_input_response",
 ];
 
-/// Tells whether a name token spells one of them, however it does.
+/// Tells whether a name token decodes to one of them.
 pub(super) fn is_checked(token: &RawValue) -> bool {
     text_of(token).is_some_and(|found| NAMES.contains(&&*found))
 }
 
-/// A file beside the spine, as a record names it.
+/// A reference to a file beside the spine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactRef<'a> {
     /// What it is.
     pub kind: ArtifactKind,
-    /// Where it lies, as the record says: anything may stand there.
+    /// Its path in the record, which may be any text.
     pub path: Cow<'a, str>,
     /// Its SHA-256, 64 lower-case hex digits.
     pub sha256: Cow<'a, str>,
@@ -91,13 +91,13 @@ pub struct ArtifactRef<'a> {
 /// What is wrong with a payload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadFlaw {
-    /// It is no object.
+    /// It is not an object.
     #[error("the payload of `{record_type}` is not an object")]
     NotAnObject {
         /// The record's type.
         record_type: SpineType,
     },
-    /// A field of it is missing, twice there, or of another kind.
+    /// A field is missing, duplicate or of the wrong kind.
     #[error("in the payload of `{record_type}`: {source}")]
     Field {
         /// The record's type.
@@ -106,12 +106,12 @@ pub enum PayloadFlaw {
         #[source]
         source: Error,
     },
-    /// It refers to something of a kind that we don't know.
-    #[error("an artifact of the unknown kind `{found}`")]
+    /// It refers to an artifact of an unknown kind.
+    #[error("an artifact of unknown kind `{found}`")]
     ArtifactKind {
         /// The kind.
         found: String,
-        /// The file that it names as known kinds do, if it does.
+        /// The file, if it names one like known kinds do.
         path: Option<String>,
     },
     /// A compaction lacks one of its two histories.
@@ -126,13 +126,13 @@ pub enum PayloadFlaw {
         /// What it says.
         found: String,
     },
-    /// A bridge of none of the three kinds.
+    /// A bridge that is not of the three kinds.
     #[error("a bridge is `exec_approval`, `patch_approval` or `request_user_input`, not `{found}`")]
     BridgeKind {
         /// What it says.
         found: String,
     },
-    /// A bridge that does not say between whom it is.
+    /// A bridge without valid thread ids.
     #[error("a bridge: {source}")]
     BridgeIds {
         /// What is wrong with it.
@@ -145,7 +145,7 @@ pub enum PayloadFlaw {
     /// A bridge between two other threads.
     #[error("a bridge between two other threads")]
     BridgeOfOthers,
-    /// A bridge without the answer that it is there for.
+    /// A bridge without its answer.
     #[error("a bridge of the kind `{kind}` without `{field}`")]
     Unanswered {
         /// The kind.
@@ -161,22 +161,24 @@ pub(super) fn check<'a>(
     thread: &str,
     payload: Option<&Fields<'a>>,
 ) -> Result<Option<ArtifactRef<'a>>, PayloadFlaw> {
-    let payload = Payload(payload.ok_or(PayloadFlaw::NotAnObject { record_type })?);
+    let payload = PayloadReader(payload.ok_or(PayloadFlaw::NotAnObject { record_type })?);
     let shape = |checked: Result<(), Error>| {
         checked.map_err(|source| PayloadFlaw::Field { record_type, source }).map(|()| None)
     };
     match record_type {
-        SpineType::SessionMeta => shape(payload.maybe("git", Kind::Object)),
-        SpineType::TurnContext => shape(payload.all(&[("turn_id", Kind::Text), ("context", Kind::Object)])),
-        SpineType::Submission => shape(payload.all(&[("id", Kind::Text), ("op", Kind::Object)])),
-        SpineType::Event => shape(payload.all(&[("id", Kind::Text), ("msg", Kind::Object)])),
+        SpineType::SessionMeta => shape(payload.maybe("git", ValueKind::Object)),
+        SpineType::TurnContext => {
+            shape(payload.all(&[("turn_id", ValueKind::Text), ("context", ValueKind::Object)]))
+        }
+        SpineType::Submission => shape(payload.all(&[("id", ValueKind::Text), ("op", ValueKind::Object)])),
+        SpineType::Event => shape(payload.all(&[("id", ValueKind::Text), ("msg", ValueKind::Object)])),
         SpineType::ArtifactRef => artifact(&payload),
         SpineType::CompactionBoundary => compaction(&payload).map(|()| None),
         SpineType::Bridge => bridge(&payload, thread).map(|()| None),
     }
 }
 
-fn artifact<'a>(payload: &Payload<'_, 'a>) -> Result<Option<ArtifactRef<'a>>, PayloadFlaw> {
+fn artifact<'a>(payload: &PayloadReader<'_, 'a>) -> Result<Option<ArtifactRef<'a>>, PayloadFlaw> {
     let shape = |source| PayloadFlaw::Field { record_type: SpineType::ArtifactRef, source };
     let found = payload.text("kind").map_err(shape)?;
     let Some(kind) = ArtifactKind::find(&found) else {
@@ -185,11 +187,13 @@ fn artifact<'a>(payload: &Payload<'_, 'a>) -> Result<Option<ArtifactRef<'a>>, Pa
     };
     let beside = match kind {
         ArtifactKind::GitInfo => {
-            payload.all(&[("repo_root", Kind::Text), ("git", Kind::Object)]).map_err(shape)?;
+            payload.all(&[("repo_root", ValueKind::Text), ("git", ValueKind::Object)]).map_err(shape)?;
             let git = payload.one("git").ok().flatten().and_then(|git| Fields::parse(git.get()).ok());
-            let git = git.as_ref().map(Payload);
+            let git = git.as_ref().map(PayloadReader);
             let known = ["commit_hash", "branch", "repository_url"];
-            return match git.and_then(|git| known.iter().find_map(|name| git.maybe(name, Kind::Text).err())) {
+            return match git
+                .and_then(|git| known.iter().find_map(|name| git.maybe(name, ValueKind::Text).err()))
+            {
                 Some(source) => Err(shape(source)),
                 None => Ok(None),
             };
@@ -197,7 +201,7 @@ fn artifact<'a>(payload: &Payload<'_, 'a>) -> Result<Option<ArtifactRef<'a>>, Pa
         ArtifactKind::GitDiff => "base_sha",
         ArtifactKind::ShellSnapshot => "shell",
     };
-    payload.need(beside, Kind::Text).map_err(shape)?;
+    payload.need(beside, ValueKind::Text).map_err(shape)?;
     let path = payload.text("artifact_path").map_err(shape)?;
     let sha256 = payload.text("sha256").map_err(shape)?;
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -207,21 +211,21 @@ fn artifact<'a>(payload: &Payload<'_, 'a>) -> Result<Option<ArtifactRef<'a>>, Pa
     Ok(Some(ArtifactRef { kind, path, sha256 }))
 }
 
-fn compaction(payload: &Payload<'_, '_>) -> Result<(), PayloadFlaw> {
+fn compaction(payload: &PayloadReader<'_, '_>) -> Result<(), PayloadFlaw> {
     let shape = |source| PayloadFlaw::Field { record_type: SpineType::CompactionBoundary, source };
-    payload.need("turn_id", Kind::Text).map_err(shape)?;
+    payload.need("turn_id", ValueKind::Text).map_err(shape)?;
     let kind = payload.text("kind").map_err(shape)?;
     if CompactionKind::find(&kind).is_none() {
         return Err(PayloadFlaw::CompactionKind { found: kind.into_owned() });
     }
-    payload.maybe("summary_message", Kind::Text).map_err(shape)?;
+    payload.maybe("summary_message", ValueKind::Text).map_err(shape)?;
     for field in ["pre_compaction_history", "post_compaction_history"] {
-        payload.need(field, Kind::Array).map_err(|_| PayloadFlaw::History { field })?;
+        payload.need(field, ValueKind::Array).map_err(|_| PayloadFlaw::History { field })?;
     }
     Ok(())
 }
 
-fn bridge(payload: &Payload<'_, '_>, thread: &str) -> Result<(), PayloadFlaw> {
+fn bridge(payload: &PayloadReader<'_, '_>, thread: &str) -> Result<(), PayloadFlaw> {
     let found = payload.text("bridge_kind");
     let found = found.map_err(|source| PayloadFlaw::Field { record_type: SpineType::Bridge, source })?;
     let Some(kind) = BridgeKind::find(&found) else {
@@ -236,7 +240,7 @@ fn bridge(payload: &Payload<'_, '_>, thread: &str) -> Result<(), PayloadFlaw> {
     for field in ["parent_turn_id", "sub_agent_turn_id", "sub_agent_call_id"] {
         id(field).map_err(ids)?;
     }
-    payload.maybe("parent_call_id", Kind::Text).map_err(ids)?;
+    payload.maybe("parent_call_id", ValueKind::Text).map_err(ids)?;
     if parent == child {
         return Err(PayloadFlaw::BridgeSelf);
     }
@@ -255,13 +259,13 @@ fn bridge(payload: &Payload<'_, '_>, thread: &str) -> Result<(), PayloadFlaw> {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ValueKind {
     Text,
     Object,
     Array,
 }
 
-impl Kind {
+impl ValueKind {
     fn fits(self, raw: &RawValue) -> bool {
         raw.get().starts_with(match self {
             Self::Text => '"',
@@ -279,10 +283,10 @@ impl Kind {
     }
 }
 
-/// The fields of a payload, asked for by name.
-struct Payload<'f, 'a>(&'f Fields<'a>);
+/// The fields of a payload, by name.
+struct PayloadReader<'f, 'a>(&'f Fields<'a>);
 
-impl<'a> Payload<'_, 'a> {
+impl<'a> PayloadReader<'_, 'a> {
     fn one(&self, name: &'static str) -> Result<Option<&'a RawValue>, Error> {
         let mut found = None;
         for (_, value) in self.0.iter().filter(|(key, _)| key.is(name)) {
@@ -293,17 +297,17 @@ impl<'a> Payload<'_, 'a> {
         Ok(found)
     }
 
-    fn need(&self, name: &'static str, kind: Kind) -> Result<&'a RawValue, Error> {
+    fn need(&self, name: &'static str, kind: ValueKind) -> Result<&'a RawValue, Error> {
         let raw = self.one(name)?.ok_or(Error::MissingField { field: name })?;
         if kind.fits(raw) { Ok(raw) } else { Err(Error::WrongField { field: name, wanted: kind.words() }) }
     }
 
-    fn all(&self, fields: &[(&'static str, Kind)]) -> Result<(), Error> {
+    fn all(&self, fields: &[(&'static str, ValueKind)]) -> Result<(), Error> {
         fields.iter().try_for_each(|(name, kind)| self.need(name, *kind).map(|_| ()))
     }
 
     /// A field that may be absent or null.
-    fn maybe(&self, name: &'static str, kind: Kind) -> Result<(), Error> {
+    fn maybe(&self, name: &'static str, kind: ValueKind) -> Result<(), Error> {
         match self.one(name)? {
             Some(raw) if raw.get() != "null" && !kind.fits(raw) => {
                 Err(Error::WrongField { field: name, wanted: kind.words() })
@@ -313,7 +317,7 @@ impl<'a> Payload<'_, 'a> {
     }
 
     fn text(&self, name: &'static str) -> Result<Cow<'a, str>, Error> {
-        let raw = self.need(name, Kind::Text)?;
+        let raw = self.need(name, ValueKind::Text)?;
         text_of(raw).ok_or(Error::WrongField { field: name, wanted: "a string" })
     }
 }
@@ -327,7 +331,7 @@ mod tests {
         check(record_type, "t1", Fields::parse(payload).ok().as_ref()).err()
     }
 
-    /// A good payload of a type, and what is said when one of its fields is taken away.
+    /// A valid payload of a type, and the error when one of its fields is removed.
     #[track_caller]
     fn check_fields(record_type: SpineType, good: &str, needed: &[&str]) {
         assert_eq!(flaw(record_type, good), None, "{good}");

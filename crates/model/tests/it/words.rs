@@ -92,7 +92,7 @@ fn errors_say_what_is_wrong() {
         (Error::DuplicateField { field: "path".into() }, "field `path` occurs twice"),
         (
             Error::ForbiddenField { field: "seq", reason: "it is ours" },
-            "field `seq` is not the sender's to set: it is ours",
+            "field `seq` must not be set by the sender: it is ours",
         ),
         (
             Error::OtherRun { wanted: run(), found: other_run() },
