@@ -1,7 +1,6 @@
 //! The disk of the operating system, opened below one directory handle.
 //!
-//! Links are refused, devices and pipes too, and nothing that is opened can hang: a FIFO in place of a log would
-//! block a plain open for ever.
+//! Links, devices and pipes are refused, and no open can block: a FIFO in place of a log would block a plain open.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +16,7 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 const DIR_MODE: Mode = Mode::from_raw_mode(0o700);
 const LOCK_TEXT_BYTES_MAX: usize = 4096;
 
-/// What stands where a file of this user should be.
+/// The error for a file of another user.
 const FOREIGN: NotRegular = NotRegular { found: "a file of another user" };
 
 /// A store's directory on the real disk.
@@ -28,7 +27,7 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// Opens the directory; `None` when it is not there.
+    /// Opens the directory; `None` when it does not exist.
     ///
     /// # Errors
     /// I/O errors.
@@ -40,19 +39,19 @@ impl RealDisk {
         }
     }
 
-    /// Opens the directory, and makes it with mode 0700 when it is not there.
+    /// Opens the directory; creates it with mode 0700 if it does not exist.
     ///
     /// # Errors
     /// I/O errors.
     pub fn create(path: &Path) -> io::Result<Self> {
         make_dirs_above(path)?;
         match fs::mkdir(path, DIR_MODE) {
-            // Whatever the umask took away, the owner needs all three.
+            // The owner needs all three permissions, whatever the umask is.
             Ok(()) => fs::chmod(path, DIR_MODE)?,
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        // Also when it was there: whoever made it may have died before its name was safe.
+        // Also when it exists: its creator may have died before its name was synced.
         sync_names_in(parent_of(path))?;
         Self::open(path)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -61,17 +60,17 @@ impl RealDisk {
         self.root.as_fd()
     }
 
-    /// Returns the user that the store belongs to: the owner of its format file.
+    /// Returns the owner of the store: that of its format file.
     pub(crate) fn owner(&self) -> io::Result<Option<u32>> {
         Ok(self.stat(&StorePath::format())?.map(|stat| stat.st_uid))
     }
 
-    /// Fails in a store of another user: its owner could not use what this one makes there.
+    /// Fails in a store of another user, because its owner could not use files that we create.
     fn check_owner(&self) -> io::Result<()> {
         match self.owner()? {
             Some(owner) if owner != this_user() => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("the store belongs to another user (uid {owner}), who alone may write to it"),
+                format!("the store belongs to another user (uid {owner}); only its owner may write to it"),
             )),
             Some(_) | None => Ok(()),
         }
@@ -95,12 +94,12 @@ impl RealDisk {
         open_beneath(self.root.as_fd(), name, flags)
     }
 
-    /// Opens below the root without following any link, and proves that it is a regular file, to write one of ours.
+    /// Opens a regular file below the root without following links; for writing, it must be our own.
     fn open_file(&self, path: &StorePath, flags: OFlags) -> io::Result<RealFile> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let fd = match open_beneath(self.root.as_fd(), path.as_str(), flags) {
             Ok(fd) => fd,
-            // A link gives ELOOP and a FIFO without a reader ENXIO; say what it is instead.
+            // A link gives ELOOP and a FIFO without a reader ENXIO; the error names the type instead.
             Err(error @ (Errno::LOOP | Errno::NXIO | Errno::ISDIR)) => {
                 self.stat(path)?.map_or(Ok(()), |stat| check_regular(&stat))?;
                 return Err(error.into());
@@ -109,21 +108,21 @@ impl RealDisk {
         };
         let stat = fs::fstat(&fd)?;
         check_regular(&stat)?;
-        // Whoever may read a file may look at it; what we write into has to be our own.
+        // Files of other users may be read, but not written.
         if flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
             check_ours(&stat)?;
         }
         Ok(RealFile { fd })
     }
 
-    /// Opens a file that may have to be made; a new one gets its mode whatever the umask is.
+    /// Opens a file, or creates it with the right mode, whatever the umask is.
     fn open_or_make(&self, path: &StorePath, flags: OFlags) -> io::Result<RealFile> {
         match self.open_file(path, flags) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
         match self.make(path, flags) {
-            // Somebody else has made it in between.
+            // Another process created it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open_file(path, flags),
             made => made,
         }
@@ -150,7 +149,7 @@ fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes the directories that a store's directory lies in, each synced into the one above it.
+/// Creates the parents of a store's directory, and syncs each into the one above it.
 fn make_dirs_above(path: &Path) -> io::Result<()> {
     let missing: Vec<_> =
         path.ancestors().skip(1).take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
@@ -212,7 +211,7 @@ fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<Owned
     open_by_parts(root, path, flags)
 }
 
-/// Walks the path one directory at a time, following no link.
+/// Opens the path one directory at a time, without following links.
 fn open_by_parts(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let dir_flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut dir: Option<OwnedFd> = None;
@@ -273,12 +272,12 @@ impl Disk for RealDisk {
         self.check_owner()?;
         let around = self.open_dir(&dir.dir())?;
         match fs::mkdirat(&around, dir.file_name(), DIR_MODE) {
-            // Whatever the umask took away, the owner needs all three.
+            // The owner needs all three permissions, whatever the umask is.
             Ok(()) => fs::chmodat(&around, dir.file_name(), DIR_MODE, AtFlags::empty())?,
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        // Also when it was there: whoever made it may have died before its name was safe.
+        // Also when it exists: its creator may have died before its name was synced.
         Ok(sync_dir(around)?)
     }
 
@@ -342,7 +341,7 @@ impl Disk for RealDisk {
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(fd)? {
             let entry = entry?;
-            // A name that is no UTF-8 is none of ours; it still counts as something that is there.
+            // A name that is not UTF-8 is not ours, but still counts as an entry.
             let name = entry.file_name().to_string_lossy().into_owned();
             if name != "." && name != ".." {
                 names.push(name);
@@ -421,12 +420,13 @@ impl DiskFile for RealFile {
     }
 }
 
-/// A lock, until it is dropped.
+/// A lock that is released when it is dropped.
 struct RealLock(RealFile);
 
 impl Drop for RealLock {
     fn drop(&mut self) {
-        // A process that is being started has all descriptors for a moment: closing ours would not give the lock back.
+        // A process that is being started has copies of all descriptors for a moment, so closing ours would not release
+        // the lock.
         fs::flock(&self.0.fd, FlockOperation::Unlock).ok();
     }
 }
