@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_however_it_is_cut_or_put_together() {
+    fn compressed_bytes_are_unpacked_in_any_pieces() {
         let (plain, frames) = frames();
         for step in [1, 3, 4096, frames.len()] {
             for packed in [&frames, &plain] {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_or_broken_is_unpacked_up_to_there() {
+    fn cut_and_broken_data_is_unpacked_up_to_the_fault() {
         let (plain, frames) = frames();
         let half = &frames[..frames.len() / 2];
         let (all, _, ended) = unpacked(half, half.len());
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bytes_of_compressed_data_alone_are_plain() {
+    fn incomplete_magic_is_plain_data() {
         for len in 0..ZSTD_MAGIC.len() {
             let first = &ZSTD_MAGIC[..len];
             for step in [1, 9] {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn little_that_unpacks_to_much_is_never_in_memory_as_a_whole() {
+    fn compression_bombs_are_unpacked_in_pieces() {
         let bomb = zstd::encode_all(&vec![b'x'; 64 * 1024 * 1024][..], 3).unwrap();
         assert!(bomb.len() < 16 * 1024);
         let (all, longest, _) = unpacked(&bomb, bomb.len());
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_refers_too_far_back_is_refused() {
+    fn too_large_windows_are_refused() {
         // A frame's head: its magic, that a window follows, and the window's size.
         let head = |window_log: u32| {
             let window = u8::try_from((window_log - 10) << 3).unwrap();

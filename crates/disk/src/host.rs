@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_files_alone_are_opened_and_nothing_holds_anybody_up() {
+    fn only_regular_files_are_opened_without_blocking() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         std::fs::write(at("file"), "text").unwrap();
@@ -165,7 +165,7 @@ mod tests {
         check(Path::new("/dev/null"), Links::Refused, Err("a device"));
     }
     #[test]
-    fn a_file_is_read_up_to_its_limit_and_no_byte_further() {
+    fn files_are_read_up_to_the_limit() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         std::fs::write(&path, "text").unwrap();

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_leaves_is_forgotten_at_once() {
+    fn closed_subscriptions_are_removed_at_once() {
         let fan_out = FanOut::default();
         let stays = fan_out.subscribe(Epoch(1));
         for _ in 0..100 {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_run_files() {
+    fn other_names_are_not_run_files() {
         let path = RunFile::Transcript(run()).path();
         for name in [
             path.as_str().to_uppercase(),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn temporary_files_stay_beside_what_they_become_and_no_two_have_a_name() {
+    fn temporary_names_are_unique_and_in_the_same_directory() {
         let path = RunFile::Transcript(run()).path();
         let names: std::collections::BTreeSet<_> = (0..1_000).map(|_| path.temporary()).collect();
         assert_eq!(names.len(), 1_000);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_files_stay_beside_what_they_are_kept_from() {
+    fn torn_copies_are_in_the_same_directory() {
         let path = RunFile::Transcript(run()).path();
         assert_eq!(path.torn(7, "0123456789abcdef0123").dir(), StorePath::transcripts());
         assert_eq!(

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_ends_by_time_or_by_word() {
+    fn pause_ends_by_time_or_resume() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
         let now = Timestamp::now();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_begins_when_nobody_records_any_more() {
+    fn pause_waits_for_running_recordings() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
         let now = Timestamp::now();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_a_former_version_holds() {
+    fn pause_of_an_older_version_is_honored() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::create(Arc::new(RealDisk::create(dir.path()).unwrap())).unwrap();
         let now = Timestamp::now();

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_else_is_to_know_is_taken_out() {
+    fn credentials_are_removed() {
         for (url, want) in [
             ("https://me:secret@example.com/a.git", "https://example.com/a.git"),
             ("HTTP://token@example.com", "HTTP://example.com"),

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rfc3339_time_is_not_written() {
+    fn only_rfc3339_times_are_written() {
         for text in [
             "",
             "now",

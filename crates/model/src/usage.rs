@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_no_usage() {
+    fn usage_must_be_an_object() {
         assert_eq!(Usage::read(&RawJson::null()), None);
     }
 }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_anywhere_is_left_out_and_one_flipped_anywhere_is_damage() {
+    fn cut_lines_are_ignored_and_flipped_lines_are_damage() {
         let whole = text(&[r#"{"a":1}"#, r#"{"b":"two"}"#]);
         let first = text(&[r#"{"a":1}"#]).len();
         assert_eq!(read(whole.as_bytes()).unwrap().0, [r#"{"a":1}"#, r#"{"b":"two"}"#]);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_cover_everything_and_keep_their_bounds() {
+    fn chunks_cover_all_bytes_within_bounds() {
         let bytes = noise(3_000_000, 7);
         let lengths = lengths(&bytes, InputEnd::Closed);
         assert_eq!(lengths.iter().sum::<usize>(), bytes.len());
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_come_in_pieces_are_cut_like_the_whole() {
+    fn chunk_boundaries_do_not_depend_on_reads() {
         let bytes = noise(2_000_000, 11);
         let whole = lengths(&bytes, InputEnd::Closed);
         for step in [1_000, 70_000, 300_000, 999_999] {
@@ -145,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_of_the_same_byte_is_as_long_as_may_be_and_nothing_makes_no_chunk() {
+    fn uniform_bytes_give_chunks_of_maximum_length() {
         assert_eq!(lengths(&vec![7; 600_000], InputEnd::Open), [CHUNK_BYTES_LIMIT, CHUNK_BYTES_LIMIT]);
         assert!(lengths(&[], InputEnd::Closed).is_empty());
     }
 
     #[test]
-    fn what_differs_here_and_there_shares_most_of_its_sketch_and_strangers_share_nothing() {
+    fn similar_chunks_share_sketch_numbers() {
         let one = noise(64 * 1024, 3);
         let mut other = one.clone();
         for at in (0..other.len()).step_by(4096) {

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_come_back_alone_and_against_a_base() {
+    fn chunks_round_trip_with_and_without_a_base() {
         let base: Vec<u8> = (0..100_000_u32).flat_map(|number| number.to_string().into_bytes()).collect();
         let base = &base[..200_000];
         let mut chunk = base.to_vec();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_become_smaller_is_told() {
+    fn incompressible_chunks_are_not_packed() {
         assert_eq!(Codec::default().pack(b"x"), None);
     }
 }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_read_as_they_were_written_and_no_other_way() {
+    fn headers_round_trip_and_changed_ones_are_refused() {
         let differing = |links| Form::Delta { base: ChunkHash::of(b"base"), links };
         for form in [Form::Raw, Form::Packed, differing(Links(1)), differing(Links::MAX)] {
             let mut bytes = Vec::new();

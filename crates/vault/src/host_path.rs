@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_survive_also_when_they_are_no_text() {
+    fn paths_that_are_not_utf8_round_trip() {
         for (path, json) in [
             (PathBuf::from("/a/ü \"x\""), r#"{"path":"/a/ü \"x\""}"#),
             (PathBuf::from(OsString::from_vec(b"/a/\xff".to_vec())), r#"{"path":{"hex":"2f612fff"}}"#),

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_has_one_id_and_another_when_it_was_moved_away() {
+    fn source_ids_depend_on_path_and_turn() {
         let path = Path::new("/agents/claude/projects/p/s.jsonl");
         assert_eq!(SourceId::derive(path, 0), SourceId::derive(path, 0));
         assert_ne!(SourceId::derive(path, 0), SourceId::derive(path, 1));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_read_as_they_are_written_and_not_otherwise() {
+    fn ids_round_trip_in_canonical_form_only() {
         let id = SourceId::derive(Path::new("x"), 0);
         assert_eq!(SourceId::parse(&id.to_string()), Some(id));
         assert_eq!(SourceId::parse(&id.to_string().to_uppercase()), None);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_limit_leads_out_of_the_format() {
+    fn limits_are_clamped_to_the_format() {
         for (asked, given) in [(0, 1024), (4097, 4096), (usize::MAX, CHUNK_BYTES_LIMIT)] {
             let limits = Limits { chunk_bytes_max: asked, ..Limits::default() }.within_format();
             assert_eq!(limits.chunk_bytes_max, given);

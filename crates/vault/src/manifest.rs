@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_written_back_as_they_were_read() {
+    fn roles_round_trip() {
         check("transcript", &Role::Transcript);
         check("sidecar", &Role::Sidecar);
         check("shared", &Role::Shared);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_time_of_version_1_is_the_files_or_ours() {
+    fn version_1_times_become_modified_or_clock_times() {
         let id = SourceId::derive("/p".as_ref(), 0);
         let mut text = String::new();
         for object in [

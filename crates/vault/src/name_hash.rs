@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_known_by_its_uuid_alone() {
+    fn session_names_hash_by_uuid() {
         let uuid = "550e8400-e29b-41d4-a716-446655440000";
         let known = NameHash::of_session(uuid);
         assert_eq!(NameHash::of_session(&format!("-src-shop/{uuid}")), known);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_read_as_it_was_written_and_not_otherwise() {
+    fn hashes_round_trip_in_canonical_form_only() {
         let hash = NameHash::of_path(Path::new("/a"));
         assert_eq!(NameHash::try_from(hash.to_string()), Ok(hash));
         for text in ["", "12", "0123456789ABCDEF0123456789abcdef", &format!("{hash}0"), &"é".repeat(16)] {

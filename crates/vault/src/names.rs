@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip_and_others_are_none() {
+    fn file_names_round_trip() {
         let (pack, source) = (PackId::random(), SourceId::derive(Path::new("x"), 0));
         let files = [
             VaultFile::Pack(pack),

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_being_restored_is_known_by_its_name() {
+    fn temporary_files_of_a_restore_are_recognized_by_name() {
         let made = temporary_beside(Path::new("/p/agent-1.jsonl"));
         assert!(is_being_restored(&made), "{}", made.display());
         let id = "1dc64aaa5faa4c52bec423d295fe81f8";

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_read_whole_or_not_at_all_and_damage_is_told_from_what_was_never_finished() {
+    fn damaged_frames_differ_from_incomplete_ones() {
         let first = written(3, 99, b"hello");
         let whole = [first.clone(), written(3, 104, b"world")].concat();
         let want = vec![frame(3, 99, b"hello"), frame(3, 104, b"world")];
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_put_together_from_where_chunks_end() {
+    fn tail_bytes_continue_after_chunks() {
         let frames = vec![frame(0, 0, b"abc"), frame(0, 3, b"def"), frame(1, 0, b"xy"), frame(0, 8, b"gap")];
         let tail = Tail { frames, ..Tail::default() };
         assert_eq!(tail.bytes_from(0, 0), b"abcdef");

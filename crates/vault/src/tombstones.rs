@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_something_forgotten_is_known_or_damaged() {
+    fn tombstone_lines_are_valid_or_damaged() {
         let id = SourceId::derive("/p".as_ref(), 0);
         let rest = r#""time":"t","why":"age","role":"new","generations":1,"bytes":2,"swept":false"#;
         let tombstones = read(&format!(r#"{{"forgotten":{{"source":"{id}",{rest}}}}}"#)).unwrap();

@@ -223,7 +223,7 @@ mod tests {
     use Lane::{FromAgent, ToAgent};
 
     #[test]
-    fn what_was_read_first_is_heard_first_whoever_tells_of_it_first() {
+    fn lines_come_in_the_order_they_were_read() {
         // An answer that arrives before its question.
         let heard = heard(vec![
             (1, FromAgent, bytes("answer\nmore")),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_which_something_is_lost_are_lost_and_counted_and_no_others() {
+    fn partly_lost_lines_are_counted_as_lost() {
         check(
             &["one\ntw", "<0123456789", "o\nthree\n", "four"],
             &["one", "Behind: 1 lines, 14 bytes", "three", "four"],

@@ -192,7 +192,7 @@ mod tests {
 
     /// A cursor may come from anywhere.
     #[test]
-    fn marks_that_make_no_sense_are_no_prefix() {
+    fn invalid_marks_match_no_prefix() {
         let file = file_of(b"abc");
         let odd = Mark { len_bytes: u64::MAX, hash: [7; 32] };
         assert!(Prefix::read_same(&file, &odd, &odd).expect("read").is_none());

@@ -1,4 +1,4 @@
-//! What is listed of a home: its files with what is known of them, and the directories to watch.
+//! Listings of a home: its files with their metadata, and the directories to watch.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -72,7 +72,7 @@ fn a_home_is_listed_with_the_directories_to_watch() {
 }
 
 #[test]
-fn what_is_known_of_a_file_is_what_the_file_system_says() {
+fn metadata_matches_the_file_system() {
     let tree = Tree::of(&[&format!("projects/-p/{A}.jsonl")]);
     let listing = files(&tree.home(Claude));
     let file = &listing.files[0];
@@ -99,7 +99,7 @@ fn a_well_known_directory_may_lie_elsewhere() {
 }
 
 #[test]
-fn names_that_are_no_text_survive() {
+fn names_that_are_not_utf8_survive() {
     let tree = Tree::of(&["sessions/x"]);
     let name = OsStr::from_bytes(b"rollout-\xff\xfe.jsonl");
     let path = tree.root.join("sessions").join(name);

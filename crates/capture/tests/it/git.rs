@@ -1,4 +1,4 @@
-//! Repositories as they stand. Needs git, and says so where there is none.
+//! The state of repositories. Needs git, and is skipped without it.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ fn git(dir: &Path, args: &[&str]) {
     assert!(status.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&status.stderr));
 }
 
-/// What the working tree has is what the patch gives to whoever has only what others have.
+/// The patch, applied to the remote commit, gives the working tree.
 #[test]
 fn a_patch_against_the_nearest_commit_of_others_gives_the_working_tree() {
     needs!(tool("git"), "git is not installed");
@@ -32,7 +32,7 @@ fn a_patch_against_the_nearest_commit_of_others_gives_the_working_tree() {
     let first = look(&own).unwrap();
     assert_eq!(first.url.as_deref(), Some("https://example.com/team/own.git"));
     assert_eq!((first.branch.as_deref(), first.diff.as_ref().unwrap().patch.len()), (Some("main"), 0));
-    // One commit that others do not have, a change, a deletion, and files that git does not know.
+    // One commit that the remote does not have, a change, a deletion, and untracked files.
     std::fs::write(own.join("kept.txt"), "one\n2\n").unwrap();
     git(&own, &["commit", "--quiet", "-am", "second"]);
     std::fs::write(own.join("kept.txt"), "one\n2\nthree\n").unwrap();
@@ -58,7 +58,7 @@ fn a_patch_against_the_nearest_commit_of_others_gives_the_working_tree() {
 }
 
 #[test]
-fn where_there_is_no_repository_nothing_is_said() {
+fn directories_without_a_repository_have_no_state() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(look(dir.path()), None);
     assert_eq!(look(&dir.path().join("nothing")), None);
@@ -98,7 +98,7 @@ fn reading_a_commit_never_fetches_what_is_absent() {
     std::fs::remove_file(dir.path().join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
     assert!(committed(dir.path(), &commit).is_err());
     assert!(!ran.exists());
-    // The fault is one: git by itself runs it.
+    // Without our settings git runs it.
     Command::new("git").arg("-C").arg(dir.path()).args(["cat-file", "-p", &blob]).output().expect("git runs");
     assert!(ran.exists());
 }
@@ -115,9 +115,9 @@ fn a_commit_is_what_its_name_says_and_not_what_it_was_replaced_with() {
     assert_eq!(committed(dir.path(), &commit).unwrap(), want);
 }
 
-/// In a repository, git passes over what a patch does elsewhere in it, and says nothing.
+/// In a repository, git silently ignores the parts of a patch outside the directory.
 #[test]
-fn a_patch_is_applied_also_below_another_repository() {
+fn patches_apply_below_another_repository() {
     needs!(tool("git"), "git is not installed");
     let dir = tempfile::tempdir().unwrap();
     git(dir.path(), &["init", "--quiet"]);

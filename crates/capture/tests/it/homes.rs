@@ -1,4 +1,4 @@
-//! Where homes are found: by variables, by defaults, each once, and what is told of those that are missing.
+//! Finding homes: by variables, by defaults, each once, and problems of missing ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use steno_capture::discovery::{Environment, Origin, homes};
 
 use crate::trees::Tree;
 
-/// What names a home by default.
+/// The origin of a default home.
 const DEFAULT: &str = "default";
 
 /// Checks which homes and problems are found in a tree that has a user's directory `me`. Values of variables have `@`
@@ -106,7 +106,7 @@ fn a_home_that_is_named_twice_is_one_home() {
 }
 
 #[test]
-fn what_a_variable_names_in_vain_is_told() {
+fn variables_that_name_missing_homes_are_reported() {
     let tree = Tree::of(&["file"]);
     fs::create_dir_all(tree.root.join("state")).unwrap();
     let variables = [

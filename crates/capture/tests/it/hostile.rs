@@ -1,4 +1,4 @@
-//! Homes that were made to lead astray: links in circles and out of the home, pipes, directories in the place of files.
+//! Hostile homes: links in circles and out of the home, pipes, directories instead of files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use crate::trees::{Tree, paths};
 
 const A: &str = "550e8400-e29b-41d4-a716-446655440000";
 
-/// Checks which files are listed of a tree and what is told of it, as path and reason.
+/// Checks the files and problems of a listing, as path and reason.
 #[track_caller]
 fn check(tree: &Tree, provider: Provider, want: &[&str], want_problems: &[(&str, &str)]) -> Listing {
     let listing = files(&tree.home(provider));
@@ -33,7 +33,7 @@ fn links_in_circles_end() {
     symlink("self", tree.root.join("sessions/self")).unwrap();
     symlink(".", tree.root.join("archived_sessions")).unwrap();
     let by_the_link = "archived_sessions/sessions/2026/rollout-x.jsonl";
-    // The well-known directory is followed, and none below it, so that it ends.
+    // The well-known directory is followed, and no link below it, so the listing ends.
     let want = [
         ("archived_sessions/archived_sessions", LINK),
         ("archived_sessions/sessions/2026/again", LINK),
@@ -43,7 +43,7 @@ fn links_in_circles_end() {
 }
 
 #[test]
-fn links_that_lead_out_of_the_home_are_told_and_not_followed() {
+fn links_out_of_the_home_are_reported_and_not_followed() {
     let tree = Tree::of(&["out/rollout-y.jsonl", "home/sessions/2026/x", "home/logs"]);
     let mut home = tree.home(Codex);
     home.root.push("home");
@@ -57,14 +57,14 @@ fn links_that_lead_out_of_the_home_are_told_and_not_followed() {
 }
 
 #[test]
-fn a_well_known_directory_that_leads_nowhere_is_told() {
+fn dangling_well_known_links_are_reported() {
     let tree = Tree::of(&[]);
     symlink("/nowhere/at/all", tree.root.join("sessions")).unwrap();
     check(&tree, Codex, &[], &[("sessions", "cannot be read")]);
 }
 
 #[test]
-fn what_only_has_a_files_name_holds_nobody_up() {
+fn pipes_and_devices_do_not_block_a_listing() {
     let tree = Tree::of(&["sessions/rollout-c.jsonl/rollout-d.jsonl", "projects/-p/x"]);
     make_pipe(tree.root.join("sessions/rollout-a.jsonl"));
     make_pipe(tree.root.join("sessions/other"));
@@ -76,7 +76,7 @@ fn what_only_has_a_files_name_holds_nobody_up() {
     assert_eq!((named.files.len(), named.problems.len()), (0, 1));
 }
 
-/// Does something as somebody who may not read everything, on a thread of its own: root gives up for it what lets it.
+/// Runs something without root's permissions, on a separate thread.
 #[cfg(target_os = "linux")]
 fn with_no_more_rights_than_others(job: impl FnOnce() + Send) {
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
@@ -92,7 +92,7 @@ fn with_no_more_rights_than_others(job: impl FnOnce() + Send) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_directory_that_cannot_be_read_takes_nothing_from_the_rest() {
+fn unreadable_directories_do_not_stop_a_listing() {
     use std::os::unix::fs::PermissionsExt as _;
     let tree = Tree::of(&["sessions/closed/rollout-a.jsonl", "sessions/open/rollout-b.jsonl"]);
     let closed = tree.root.join("sessions/closed");
@@ -106,7 +106,7 @@ fn a_directory_that_cannot_be_read_takes_nothing_from_the_rest() {
 }
 
 #[test]
-fn what_lies_too_deep_is_told() {
+fn too_deep_directories_are_reported() {
     let deepest = format!("session-state/s/{}", vec!["d"; DEPTH_MAX - 2].join("/"));
     let tree = Tree::of(&[&format!("{deepest}/x"), &format!("{deepest}/deeper/y")]);
     let why = "is more than 32 directories deep and is not listed";
@@ -114,7 +114,7 @@ fn what_lies_too_deep_is_told() {
 }
 
 #[test]
-fn a_home_that_went_away_is_told() {
+fn vanished_home_is_reported() {
     let tree = Tree::of(&[]);
     let mut home = tree.home(Codex);
     home.root.push("gone");

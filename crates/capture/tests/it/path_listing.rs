@@ -1,4 +1,4 @@
-//! Files at paths that somebody named: copies of homes, parts of them, and files of unknown origin.
+//! Listings of named paths: copies of homes, parts of them, and files of unknown origin.
 
 use std::os::unix::fs::symlink;
 
@@ -112,7 +112,7 @@ fn a_link_that_was_named_is_followed_and_none_below_it() {
 }
 
 #[test]
-fn a_path_that_is_not_there_is_told() {
+fn missing_paths_are_reported() {
     let tree = Tree::of(&[]);
     let found = list_path(&tree.root.join("no"));
     assert_eq!((found.files.len(), found.problems.len()), (0, 1));

@@ -1,4 +1,4 @@
-//! A wire with a recorder beside it: both ends notice nothing, and what is heard is what was said, in order.
+//! The proxy is transparent for both sides, and the recorded lines are complete and in order.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -8,13 +8,13 @@ use std::thread;
 use steno_capture::proxy::{ProxiedLine, Pump, PumpEnd, tap};
 use steno_model::Lane;
 
-/// The far end of a wire, the way back from it, and what a pump between hands on.
+/// The far end, the way back from it, and the lines that a pump between forwards.
 fn wire() -> ((UnixStream, UnixStream), (UnixStream, UnixStream)) {
     (UnixStream::pair().expect("a pair"), UnixStream::pair().expect("a pair"))
 }
 
 #[test]
-fn a_question_is_heard_before_its_answer_however_fast_that_comes() {
+fn requests_come_before_their_fast_responses() {
     const ROUNDS: usize = 3000;
     let ((mut client, near), (far, server)) = wire();
     let (tap, conversation) = tap();
@@ -63,9 +63,9 @@ fn a_question_is_heard_before_its_answer_however_fast_that_comes() {
     assert!(heard.into_iter().eq(said), "each question stands before its answer");
 }
 
-/// Bytes pass as they are, whatever they are, and a line of megabytes is one line.
+/// All bytes pass unchanged, and a line of megabytes is one line.
 #[test]
-fn a_process_is_spoken_to_as_if_nobody_listened() {
+fn proxy_is_transparent_for_a_process() {
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let long = "x".repeat(3_000_000);
     let input = [b"one\n\0\xff\r\n".as_slice(), long.as_bytes(), b"\nno newline at the end"].concat();
@@ -95,7 +95,7 @@ fn a_process_is_spoken_to_as_if_nobody_listened() {
     assert!(lanes.iter().all(|lines| lines.iter().map(Vec::as_slice).eq(want.iter().copied())));
 }
 
-/// Whoever stops reading ends the wire, as without us.
+/// A side that stops reading ends the connection, as without the proxy.
 #[test]
 fn an_end_that_is_gone_is_noticed() {
     let (client, near) = UnixStream::pair().unwrap();

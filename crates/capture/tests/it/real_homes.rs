@@ -1,4 +1,4 @@
-//! Homes that the agents themselves have left: every file in them is told as what it is.
+//! Homes of real agents: every file in them is classified.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn is_transcript(provider: Provider, path: &str) -> bool {
     }
 }
 
-/// Says whether nobody would miss a file.
+/// Tells whether a file may be ignored.
 fn is_passing(path: &str) -> bool {
     has_ending(path, "lock") || path.starts_with("cache/")
 }
@@ -45,7 +45,7 @@ fn check(home: &Home) -> usize {
         assert_eq!(file.place.role == Role::Transcript, is_transcript, "{path}: {:?}", file.place);
         assert!(file.place.session.is_some() || file.place.role == Role::Shared, "{path}");
     }
-    // Found the same when it is a path that somebody named, except for what is shared.
+    // A listing of the path finds the same, except for shared files.
     let named = list_path(&home.root).files.into_iter().filter(|file| file.provider() == Some(home.provider));
     let of_sessions = listing.files.iter().filter(|file| file.place.role != Role::Shared).count();
     assert!(named.count() >= of_sessions, "{}", home.root.display());
@@ -53,7 +53,7 @@ fn check(home: &Home) -> usize {
 }
 
 #[test]
-fn captured_homes_are_told_file_by_file() {
+fn captured_homes_are_classified_file_by_file() {
     let captures = needs!(shared_dir(), "../shared is absent").join("captures");
     for provider in Provider::ALL {
         let mut found = 0;

@@ -1,4 +1,4 @@
-//! How long agents keep sessions: what is set where, which settings win, and what is told of bad ones.
+//! How long agents keep sessions: settings, their order, and problems of bad ones.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,7 +47,7 @@ const SYSTEM: &str = "system/etc/gemini-cli/settings.json";
 const SYSTEM_DEFAULTS: &str = "system/etc/gemini-cli/system-defaults.json";
 
 #[test]
-fn claude_keeps_thirty_days_unless_it_is_told_otherwise() {
+fn claude_keeps_thirty_days_by_default() {
     check(Claude, &[], (Some(720), "default"), &[]);
     check(Claude, &[(USER, r#"{"model":"x"}"#)], (Some(720), "default"), &[]);
     check(Claude, &[(USER, r#"{"cleanupPeriodDays":90}"#)], (Some(2160), USER), &[]);
@@ -57,7 +57,7 @@ fn claude_keeps_thirty_days_unless_it_is_told_otherwise() {
 }
 
 #[test]
-fn settings_that_claude_would_refuse_are_told() {
+fn settings_that_claude_refuses_are_reported() {
     check(
         Claude,
         &[(USER, r#"{"cleanupPeriodDays":0}"#)],
@@ -106,7 +106,7 @@ fn managed_settings_of_claude_win() {
 }
 
 #[test]
-fn gemini_keeps_thirty_days_unless_it_is_told_otherwise() {
+fn gemini_keeps_thirty_days_by_default() {
     let set = |inner: &str| format!(r#"{{"general":{{"sessionRetention":{{{inner}}}}}}}"#);
     let cases = [
         ("", Some(720), "default", ""),
@@ -154,7 +154,7 @@ fn agents_that_delete_nothing_say_so() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_settings_holds_nobody_up() {
+fn pipe_instead_of_settings_does_not_block() {
     let tree = Tree::of(&["home/x"]);
     make_pipe(tree.root.join(USER));
     let got = retention_in(&tree, Claude);

@@ -1,4 +1,4 @@
-//! What the files of each agent are, era by era, told by their paths alone.
+//! The roles of each agent's files, by version, from their paths alone.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ fn home(provider: Provider) -> Home {
     Home { provider, root: PathBuf::from("/h"), origin: Origin::Default }
 }
 
-/// Checks what a path is: `T`ranscript, `S`idecar, s`h`ared with session and project, or `-` for none. `@` is a UUID and
-/// `#` a project's hash.
+/// Checks the role of a path: `T`ranscript, `S`idecar, s`h`ared with session and project, or `-` for none. `@` is a
+/// UUID and `#` a project's hash.
 #[track_caller]
 fn check(provider: Provider, cases: &[(&str, &str)]) {
     let fill = |text: &str| text.replace('@', A).replace('#', HASH);
@@ -42,7 +42,7 @@ fn check(provider: Provider, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn claude_sessions_of_each_era_are_told() {
+fn claude_sessions_of_each_version_are_classified() {
     check(
         Claude,
         &[
@@ -93,7 +93,7 @@ fn claude_leaves_the_rest_of_its_home_alone() {
 }
 
 #[test]
-fn codex_threads_of_each_era_are_told() {
+fn codex_threads_of_each_version_are_classified() {
     let time = "2026-06-08T08-14-42";
     let day = "sessions/2026/06/08";
     let thread = format!("T {A} -");
@@ -121,7 +121,7 @@ fn codex_threads_of_each_era_are_told() {
 }
 
 #[test]
-fn gemini_chats_of_each_era_are_told() {
+fn gemini_chats_of_each_version_are_classified() {
     check(
         Gemini,
         &[
@@ -153,7 +153,7 @@ fn gemini_chats_of_each_era_are_told() {
 }
 
 #[test]
-fn copilot_sessions_of_each_era_are_told() {
+fn copilot_sessions_of_each_version_are_classified() {
     check(
         Copilot,
         &[
@@ -196,7 +196,7 @@ fn credentials_have_no_place_anywhere() {
 }
 
 #[test]
-fn directories_that_cannot_hold_files_are_told() {
+fn directories_without_wanted_files_are_recognized() {
     let none: [(Provider, &[&str]); 4] = [
         (
             Claude,

@@ -1,4 +1,4 @@
-//! One file followed: every rule on what is handed on, and on when a new generation begins.
+//! Following one file: which bytes are returned, and when a new generation begins.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -37,8 +37,8 @@ fn take(mode: FollowMode, followed: &mut Followed) {
     }
 }
 
-/// Has something happen to a file of which all was read, in every mode of following it, and compares why new
-/// generations began. At the end the newest generation is the file.
+/// Changes a file that was read to its end, in every mode of following it, and compares the reasons of new generations.
+/// At the end the newest generation equals the file.
 #[track_caller]
 fn check(content: &[u8], happens: impl Fn(&Path), want: &[ChangeKind]) {
     for mode in FOLLOW_MODES {
@@ -53,7 +53,7 @@ fn check(content: &[u8], happens: impl Fn(&Path), want: &[ChangeKind]) {
             "{mode:?}: the newest generation is not the file"
         );
         assert_eq!(followed.generations.len(), want.len() + 1, "{mode:?}");
-        // It stays so, and can be gone on from.
+        // It stays so, and reading continues.
         followed.restart();
         assert_eq!(followed.changes(), [], "{mode:?}");
         append(&followed.path, b"more\n");
@@ -109,13 +109,13 @@ fn a_line_longer_than_a_read_comes_in_pieces_of_at_most_that() {
     while let TailRead::Bytes { .. } = followed.look() {
         looks += 1;
     }
-    // That none is longer than the limit is checked with every look.
+    // The limit of a read is checked with every read.
     assert_eq!(looks, line.len().div_ceil(65_536));
     assert!(followed.generations == [line]);
 }
 
 #[test]
-fn a_read_of_nothing_is_no_end() {
+fn reading_zero_bytes_is_not_the_end() {
     let dir = dir();
     fs::write(dir.path().join("log"), "ab").expect("written");
     let (mut tail, mut buffer) = (Tail::new(dir.path().join("log")), Vec::new());
@@ -173,7 +173,7 @@ fn truncated_and_grown_past_the_offset_is_a_new_generation() {
         other[0] ^= 1;
         other[len - 1] ^= 1;
         check(&old, rewrite(other), &[ChangeKind::Rewritten]);
-        // Every byte is the same: nobody can tell, and nothing is lost.
+        // All bytes are the same, so the change is invisible and nothing is lost.
         check(&old, rewrite([old.clone(), b"more".to_vec()].concat()), &[]);
     }
 }
@@ -250,7 +250,7 @@ fn another_file_at_the_path_is_a_new_generation_unless_it_begins_with_all_that_w
 }
 
 #[test]
-fn a_file_that_goes_on_elsewhere_is_known_by_its_new_number() {
+fn cursor_has_the_inode_of_the_continued_copy() {
     let dir = dir();
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
     let before = followed.cursor();
@@ -345,7 +345,7 @@ fn a_deleted_file_is_read_to_its_end_and_then_gone() {
 }
 
 #[test]
-fn a_file_that_comes_back_goes_on_if_it_begins_with_all_that_was_read() {
+fn returning_file_continues_if_its_prefix_matches() {
     for mode in FOLLOW_MODES {
         for (content, want) in [("one\n", &[][..]), ("one\ntwo\n", &[]), ("2\n", &[ChangeKind::Replaced])] {
             let dir = dir();
@@ -371,15 +371,15 @@ fn nothing_at_the_path_is_waited_for() {
     fs::write(&followed.path, "one\n").expect("written");
     followed.read_all();
     assert_eq!(followed.texts(), ["one\n"]);
-    // What was a directory on the mode is a file now: the path leads nowhere.
+    // A directory of the path is a file now, so the path does not exist.
     fs::remove_dir_all(dir.path().join("sub")).expect("removed");
     fs::write(dir.path().join("sub"), "").expect("written");
     assert_eq!(followed.look(), TailRead::Gone);
 }
 
-/// Also that none of them is waited for: a plain open of a FIFO would never return.
+/// None of them may block: a plain open of a FIFO would never return.
 #[test]
-fn what_is_no_regular_file_is_an_error_that_says_what_it_is() {
+fn other_file_types_are_errors_with_the_type() {
     let cases: [(&str, Happens); 5] = [
         ("a FIFO", &|path| make_pipe(path)),
         ("a directory", &|path| fs::create_dir(path).expect("made")),
@@ -419,7 +419,7 @@ fn what_is_no_regular_file_is_an_error_that_says_what_it_is() {
 }
 
 #[test]
-fn a_document_that_is_written_anew_is_a_generation_every_time() {
+fn rewritten_document_is_a_new_generation() {
     let in_place = |path: &Path, content: &[u8]| fs::write(path, content).expect("written");
     for write in [in_place as fn(&Path, &[u8]), replace] {
         let dir = dir();
@@ -482,7 +482,7 @@ fn unchanged_is_only_what_was_read_to_its_end_and_not_touched_since() {
 #[test]
 fn times_too_young_to_vouch_for_a_file_do_not() {
     let dir = dir();
-    // A test may be held up for longer than it takes a file to grow old, but not every time.
+    // A test may be delayed for longer than a file takes to settle, but not every time.
     let is_young = || !Followed::with_content(dir.path().join("log"), b"one\n").cursor().stamp.settled;
     assert!(std::iter::repeat_with(is_young).take(100).any(|young| young));
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");

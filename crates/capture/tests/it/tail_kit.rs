@@ -1,4 +1,4 @@
-//! A file that is followed, with all that was handed on of it, for the tests of tailing.
+//! A followed file with everything that was read from it, for the tests of tails.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 pub struct Followed {
     pub path: PathBuf,
     pub tail: Tail,
-    /// What was handed on, a generation each.
+    /// What was read, by generation.
     pub generations: Vec<Vec<u8>>,
     /// What came late for the last generation but one.
     pub late: Vec<u8>,
@@ -36,7 +36,7 @@ impl Followed {
         followed
     }
 
-    /// Looks once, and checks that what comes fits to what came.
+    /// Reads once, and checks that the result continues the earlier ones.
     pub fn look(&mut self) -> TailRead {
         self.try_look().expect("a look")
     }
@@ -70,7 +70,7 @@ impl Followed {
         Ok(look)
     }
 
-    /// Looks until there is no more; returns the last answer.
+    /// Reads to the end; returns the last result.
     pub fn read_all(&mut self) -> TailRead {
         loop {
             match self.look() {
@@ -80,7 +80,7 @@ impl Followed {
         }
     }
 
-    /// Looks until there is no more; returns why new generations began.
+    /// Reads to the end; returns why new generations began.
     pub fn changes(&mut self) -> Vec<ChangeKind> {
         let mut changes = Vec::new();
         loop {
@@ -96,14 +96,14 @@ impl Followed {
         self.tail.cursor().expect("a file was found")
     }
 
-    /// Goes on as another process would.
+    /// Continues as another process would.
     pub fn restart(&mut self) {
         if let Some(cursor) = self.tail.cursor() {
             self.tail = Tail::resume(&self.path, cursor);
         }
     }
 
-    /// Reads the file, and looks until its times can vouch for it: they have to be some milliseconds old.
+    /// Reads the file until its times are settled: they have to be some milliseconds old.
     pub fn settle(&mut self) {
         self.read_all();
         while !self.cursor().stamp.settled {
@@ -113,7 +113,7 @@ impl Followed {
         }
     }
 
-    /// Returns what was handed on as text.
+    /// Returns what was read as text.
     pub fn texts(&self) -> Vec<String> {
         self.generations.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
@@ -140,7 +140,7 @@ pub fn replace(path: &Path, content: &[u8]) {
     fs::rename(&other, path).expect("renamed");
 }
 
-/// Bytes in which no stretch looks like another, different for each seed.
+/// Bytes without repetitions, different for each seed.
 pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut dice = Dice::new(seed);
     let mut bytes = Vec::with_capacity(len + 8);
@@ -151,8 +151,7 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A directory in memory where there is one: a disk makes sure of every file that takes another's place, which takes
-/// most of the time of a test that does little else.
+/// A directory in memory if there is one: on a disk, replacing files takes most of the time of a test.
 pub fn dir_in_memory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }

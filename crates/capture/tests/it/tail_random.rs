@@ -1,4 +1,4 @@
-//! A file followed while a writer does anything to it, against a plain record of all that ever stood at the path.
+//! Follows a file with random changes, and compares with a record of all contents at the path.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -11,12 +11,12 @@ use steno_testkit::dice::Dice;
 
 use crate::tail_kit::{Followed, append, dir_in_memory, noise, overwrite, replace, truncate};
 
-/// Does things to a file, and knows every content that stood at its path.
+/// Changes a file, and knows every content that was at its path.
 struct Writer {
     path: PathBuf,
     dice: Dice,
     content: Option<Vec<u8>>,
-    /// The file that was rotated away last, to which somebody may still append.
+    /// The file that was rotated last, to which a writer may still append.
     rotated: Option<Vec<u8>>,
     history: BTreeSet<Vec<u8>>,
     piece_len_max: usize,
@@ -100,7 +100,7 @@ impl Writer {
         if let Some(rotated) = &mut self.rotated {
             rotated.extend(&piece);
             append(&path, &piece);
-            // A look that comes only now finds this in the file that had the path.
+            // A later read finds this in the file that had the path.
             self.history.insert(rotated.clone());
         }
     }
@@ -116,7 +116,7 @@ impl Writer {
     }
 }
 
-/// Plays one seed: whatever was handed on of a generation stood at the path, and the last one is what stands there.
+/// Runs one seed: everything read of a generation was at the path, and the last generation equals the file.
 #[track_caller]
 fn play(path: &Path, seed: u64, piece_len_max: usize, acts_max: usize) {
     let mut writer = Writer::new(path.to_owned(), seed, piece_len_max);
@@ -174,8 +174,8 @@ fn large_files_are_followed_exactly_step_by_step() {
     }
 }
 
-/// A writer and a reader at the same time. What is handed on meanwhile is only checked for its order; when the writer
-/// rests, the newest generation is the file.
+/// A writer and a reader at the same time. Meanwhile only the order of reads is checked; when the writer stops, the
+/// newest generation equals the file.
 #[track_caller]
 fn race(seed: u64, piece_len_max: usize) {
     let dir = tempfile::tempdir().expect("a directory");
@@ -201,7 +201,7 @@ fn race(seed: u64, piece_len_max: usize) {
     }
     followed.read_all();
     if writer.content.as_ref().is_some_and(|content| content.len() > MARK_BYTES_MAX) {
-        // Only so is a change in the middle seen that growth hid.
+        // Only this finds a change in the middle that growth hid.
         followed.tail.recheck();
     }
     assert_eq!(followed.read_all(), TailRead::AtEnd);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use steno_capture::discovery::{FoundFile, Home, Origin, Provider};
 use tempfile::TempDir;
 
-/// A directory that goes away with its test. Its path has no links in it, so that paths can be compared.
+/// A directory that is deleted with its test. Its path has no links, so that paths can be compared.
 pub(crate) struct Tree {
     _dir: TempDir,
     pub(crate) root: PathBuf,
@@ -30,7 +30,7 @@ impl Tree {
         fs::write(path, content).expect("files can be written");
     }
 
-    /// Takes the whole tree for an agent's home.
+    /// Returns the tree as an agent's home.
     pub(crate) fn home(&self, provider: Provider) -> Home {
         Home { provider, root: self.root.clone(), origin: Origin::Default }
     }

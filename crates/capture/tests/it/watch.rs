@@ -1,4 +1,4 @@
-//! Many files watched, by the system's notices and by polling: whatever happens is told, sooner or later.
+//! Watching many files, by notices and by polling: every change is reported in the end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::tail_kit::append;
 /// How long a notice may take before a test gives up. No test gets near it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Quick, so that tests are.
+/// Short intervals, so that tests are fast.
 fn options(backend: Backend) -> TailOptions {
     TailOptions {
         poll_interval: Duration::from_millis(10),
@@ -26,16 +26,16 @@ fn options(backend: Backend) -> TailOptions {
     }
 }
 
-/// The system's notices and nothing else: nobody looks whether they are complete.
+/// Only the system's notices, without polling.
 fn notices_only() -> TailOptions {
     TailOptions { subagent_discovery_interval: Duration::from_hours(1), ..options(Backend::System) }
 }
 
-/// A caller as it should be: adds a directory, then lists it; adds a file, then looks at it.
+/// A correct caller: adds a directory, then lists it; adds a file, then reads it.
 struct Caller {
     watch: Watch,
     home: TempDir,
-    /// What a look at each file found last.
+    /// The last content of each file.
     files: BTreeMap<PathBuf, Option<String>>,
 }
 
@@ -48,7 +48,7 @@ impl Caller {
         caller
     }
 
-    /// Runs a test with the system's notices alone, with the usual looking around, and with polling.
+    /// Runs a test with notices only, with the usual checks, and with polling.
     fn every_way(test: impl Fn(&mut Self)) {
         for options in [notices_only(), options(Backend::System), options(Backend::Polling)] {
             let backend = options.backend;
@@ -93,7 +93,7 @@ impl Caller {
         }
     }
 
-    /// Heeds what is told until a file was found with this content, or found gone.
+    /// Handles changes until a file has this content, or is deleted.
     #[track_caller]
     fn until(&mut self, file: &Path, content: Option<&str>) {
         let deadline = Instant::now() + PATIENCE;
@@ -109,7 +109,7 @@ impl Caller {
         }
     }
 
-    /// Changes every file there is, and heeds what is told until each change is known.
+    /// Changes every file, and handles changes until each is known.
     #[track_caller]
     fn until_all_is_known(&mut self) {
         let mut files = Vec::new();
@@ -121,7 +121,7 @@ impl Caller {
         }
     }
 
-    /// Heeds what is told until nothing more is.
+    /// Handles changes until there are no more.
     #[track_caller]
     fn until_quiet(&mut self) {
         let deadline = Instant::now() + PATIENCE;
@@ -137,7 +137,7 @@ impl Caller {
 }
 
 #[test]
-fn files_that_come_grow_and_go_are_told() {
+fn created_grown_and_deleted_files_are_reported() {
     Caller::every_way(|caller| {
         let file = caller.path("log");
         fs::write(&file, "one").expect("written");
@@ -211,7 +211,7 @@ fn many_files_at_once_are_found() {
 }
 
 #[test]
-fn a_directory_that_was_not_there_is_told_of_when_it_comes() {
+fn missing_directory_is_reported_when_it_appears() {
     for backend in [Backend::System, Backend::Polling] {
         let mut caller = Caller::new(options(backend));
         let dir = caller.home.path().join("not/yet");
@@ -232,7 +232,7 @@ fn a_directory_deleted_and_made_again_is_watched_again() {
             fs::create_dir_all(&dir).expect("made");
             fs::write(&log, number.to_string()).expect("written");
             caller.until(&log, Some(&number.to_string()));
-            // Sometimes what happens next is told in pieces, and sometimes all at once.
+            // Sometimes the next changes are reported one by one, and sometimes together.
             if number % 2 == 0 {
                 caller.until_quiet();
             }
@@ -263,7 +263,7 @@ fn a_directory_that_takes_the_place_of_another_is_watched() {
     });
 }
 
-/// Trees that come, go, and change places while they are being listed; at rest the caller knows every file.
+/// Trees that are created, deleted and moved while they are listed; in the end the caller knows every file.
 #[test]
 fn a_tree_is_known_to_the_last_file_whatever_was_done_to_it() {
     for seed in 0..8 {
@@ -281,7 +281,7 @@ fn a_tree_is_known_to_the_last_file_whatever_was_done_to_it() {
     }
 }
 
-/// The same with somebody who does not wait for the caller.
+/// The same with a writer that does not wait for the caller.
 #[test]
 fn a_tree_is_known_to_the_last_file_when_it_rests() {
     for seed in 0..10 {
@@ -311,7 +311,7 @@ fn shake(root: &Path, dice: &mut Dice) {
         (0..depth).fold(root.to_owned(), |path, _| path.join(["a", "b"][dice.below(2)]))
     };
     let (one, other) = (place(), place());
-    // Most of these fail now and then, when nothing is there.
+    // Most of these fail sometimes, when the path does not exist.
     match dice.below(6) {
         0 | 1 => {
             fs::create_dir_all(&one).expect("made");
@@ -359,7 +359,7 @@ fn directories_beyond_the_limit_are_polled_and_the_others_stay_watched() {
 }
 
 #[test]
-fn a_directory_under_two_names_is_told_of_under_both() {
+fn directory_with_two_names_is_reported_under_both() {
     for backend in [Backend::System, Backend::Polling] {
         let mut caller = Caller::new(options(backend));
         let (real, link) = (caller.path("real"), caller.path("link"));
@@ -377,7 +377,7 @@ fn a_directory_under_two_names_is_told_of_under_both() {
 }
 
 #[test]
-fn all_that_happens_to_a_file_before_the_waiting_is_told_once() {
+fn changes_before_a_wait_are_reported_once() {
     Caller::every_way(|caller| {
         let file = caller.path("log");
         fs::write(&file, "").expect("written");
@@ -395,7 +395,7 @@ fn all_that_happens_to_a_file_before_the_waiting_is_told_once() {
 }
 
 #[test]
-fn looking_and_listing_is_no_change() {
+fn reading_and_listing_cause_no_notices() {
     Caller::every_way(|caller| {
         let file = caller.path("log");
         fs::write(&file, "one").expect("written");
@@ -410,7 +410,7 @@ fn looking_and_listing_is_no_change() {
 }
 
 #[test]
-fn what_is_no_longer_followed_is_no_longer_polled() {
+fn removed_files_are_not_polled() {
     let mut caller = Caller::new(options(Backend::Polling));
     let (kept, left) = (caller.path("kept"), caller.path("left"));
     for file in [&kept, &left] {

@@ -1,11 +1,11 @@
-//! Threads that begin together: each says when it began and ended, so that starting them is not counted.
+//! Threads that begin together: each records when it began and ended, so that starting them is not counted.
 
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
 
-/// From when to when a thread was at it.
+/// The start and end of a thread's work.
 pub(crate) struct Lap {
     began: Instant,
     ended: Instant,

@@ -21,7 +21,7 @@ use crate::{Outcome, bare};
 
 const TRIALS: usize = 7;
 
-/// How often we try in all to get so many trials during which others used less of the machine than this.
+/// How many trials are made at most to get enough trials in which other processes used less of the machine than this.
 const TRIALS_MAX: usize = 10;
 const OTHERS_CORES_MAX: f64 = 0.3;
 
@@ -53,7 +53,7 @@ struct Trial {
     others_cores: f64,
 }
 
-/// Measures all cases; hands each row over as soon as it is there.
+/// Measures all cases; returns each row as soon as it is measured.
 pub(crate) fn measure(suite: &Suite) -> Outcome<()> {
     let (dir, take) = (suite.dir(), |row| suite.take(row));
     if suite.includes("harness") {
@@ -75,7 +75,7 @@ pub(crate) fn measure(suite: &Suite) -> Outcome<()> {
     Ok(())
 }
 
-/// Measures what the measuring itself adds or takes away, so that the other rows can be judged.
+/// Measures the cost of measuring itself, so that the other rows can be judged.
 fn harness(dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
     let ratio =
         |name: String, trials: &[f64]| Row::new(name, median(trials), "ratio").with("trials", list(trials));
@@ -141,8 +141,8 @@ impl Case {
 
     /// Makes trials until enough of them were calm, and returns the calmest.
     ///
-    /// The bare loop is one thread and the recorder many: when others want the processors, the two do not lose alike,
-    /// and the ratio means nothing.
+    /// The bare loop is one thread and the recorder has many: when other processes want the processors, the two lose
+    /// different amounts, and the ratio means nothing.
     fn calmest_trials(&self, dir: &Path) -> Outcome<Vec<Trial>> {
         let mut trials: Vec<Trial> = Vec::new();
         let is_calm = |trial: &&Trial| trial.others_cores <= OTHERS_CORES_MAX;
@@ -253,7 +253,7 @@ fn count(ops: &[Op], wanted: impl Fn(Call) -> bool) -> u64 {
     ops.iter().filter(|op| wanted(op.call)).count() as u64
 }
 
-/// Has the file system finish what the trial before has left, so that nobody's sync pays for it.
+/// Makes the file system finish the previous trial, so that no later sync pays for it.
 fn settle(dir: &Path) -> Outcome<()> {
     let dir = rustix::fs::open(dir, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty())?;
     Ok(rustix::fs::fsync(dir)?)

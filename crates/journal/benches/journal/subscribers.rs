@@ -24,11 +24,11 @@ const LINE_BYTES: usize = 300;
 enum State {
     /// There are no subscribers.
     Nobody,
-    /// One thread empties all queues now and then, and never waits on one: the producer wakes nobody.
+    /// One thread empties all queues from time to time and never waits on one: the producer wakes no thread.
     Drained,
-    /// Each has a thread that waits for the next event: the producer wakes those who sleep.
+    /// Each has a thread that waits for the next event: the producer wakes sleeping threads.
     Waiting,
-    /// Nobody takes anything, the queues are full, and each event is counted as missed.
+    /// No queue is read, the queues are full, and each event is counted as missed.
     Full,
 }
 
@@ -89,7 +89,7 @@ impl Case {
             }
             let spent = produce(&recorder, self.events());
             stop.store(true, Ordering::Relaxed);
-            // Ends those who wait, also when something went wrong.
+            // Ends waiting threads, also after an error.
             recorder.close()?;
             spent
         })?;
@@ -132,7 +132,7 @@ fn produce(recorder: &Recorder, events: usize) -> Outcome<Spent> {
     Ok(spent)
 }
 
-/// Empties the queues again and again, with pauses in which no queue can run full.
+/// Empties the queues repeatedly, with pauses that are too short for a queue to fill.
 fn drain(live: &mut [Subscription], stop: &AtomicBool) {
     const PAUSE: Duration = Duration::from_micros(100);
     while !stop.load(Ordering::Relaxed) {

@@ -1,7 +1,7 @@
 //! The real disk, with a log of what the recorder does to its transcripts, so that a bare loop can do the same.
 //!
-//! Syncs count only while the log runs. Before and after, opening and closing runs would make the disk busy with
-//! work that nobody measures.
+//! Syncs are only done while the log runs. Otherwise opening and closing runs would keep the disk busy with work that
+//! is not measured.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl TracedDisk {
     }
 }
 
-/// A list that threads append to with one atomic addition: a lock here would be felt in what is measured.
+/// A list that threads append to with one atomic addition: a lock would affect the measurement.
 struct OpLog {
     running: AtomicBool,
     files: AtomicUsize,
@@ -82,7 +82,7 @@ impl OpLog {
     }
 }
 
-/// A write of nothing does not happen, so 0 bytes stand for a sync.
+/// Empty writes do not occur, so 0 bytes mean a sync.
 fn pack(op: Op) -> u64 {
     let bytes = match op.call {
         Call::Write(bytes) => bytes,
@@ -164,7 +164,7 @@ impl Disk for TracedDisk {
 
 struct TracedFile {
     real: Arc<dyn DiskFile>,
-    /// `None` for files that are no transcripts.
+    /// `None` for files that are not transcripts.
     number: Option<usize>,
     log: Arc<OpLog>,
 }

@@ -1,4 +1,4 @@
-//! How fast a transcript is checked, and opened again, beside the parts that cannot be left out.
+//! How fast a transcript is checked and reopened, compared with the unavoidable parts.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ const LINE_BYTES: usize = 1024;
 const LINES: usize = 210_000;
 const MB_PER_S_MIN: f64 = 350.0;
 
-/// A sealed transcript in a store of its own.
+/// A sealed transcript in a separate store.
 struct Sample {
     root: PathBuf,
     run: RunId,

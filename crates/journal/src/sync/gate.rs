@@ -69,7 +69,7 @@ mod imp {
         use super::*;
 
         #[test]
-        fn a_gate_lets_few_and_many_through() {
+        fn gate_releases_few_and_many_threads() {
             for threads in [1, 16, 17, 100] {
                 let gate = Gate::default();
                 std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Any bytes in place of a transcript: no panic, nothing lost, and what can be opened goes on.
+//! Any bytes instead of a transcript: no panic, nothing lost, and a file that can be opened can be continued.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Live without gaps: what a subscription missed comes from the file.
+//! A live stream without gaps: missed events come from the file.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn seqs(catch_up: &mut steno_journal::CatchUp) -> Vec<u64> {
 }
 
 #[test]
-fn everything_comes_once_however_far_behind_it_begins() {
+fn catch_up_returns_every_event_once() {
     for from in [1, 2, 500, 1_000, 1_001] {
         let bench = bench();
         for number in 1..=500 {

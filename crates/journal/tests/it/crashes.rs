@@ -1,4 +1,4 @@
-//! Crashes on the simulated disk, thousands of them: what was acknowledged is there, and each fault did fire.
+//! Thousands of crashes on the simulated disk: acknowledged records survive, and each fault did happen.
 
 use std::io;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ const SEEDS: u64 = 4_000;
 const LIVES: u64 = 3;
 const EIO: i32 = 5;
 
-/// What the client knows, kept outside the faulted disk.
+/// What the client knows, kept outside of the faulty disk.
 #[derive(Default)]
 struct Ledger {
-    /// Lines by position, as far as they were written in the life that is on.
+    /// Lines by position, as written in the current life of the process.
     lines: Vec<Vec<u8>>,
     /// How many of them were acknowledged as written, and as synced.
     written: usize,
@@ -52,7 +52,7 @@ impl Ledger {
         let line = line_of(&draft, next);
         // The line may be in the file whether or not it is acknowledged.
         if dice.once_in(2) {
-            // A lone writer who waits commits by itself; the other way is through the commit threads.
+            // A lone writer that waits commits by itself; otherwise the commit threads do.
             self.lines.push(line);
             match recorder.record(draft, level) {
                 Err(_) => return false,
@@ -76,7 +76,7 @@ impl Ledger {
         true
     }
 
-    /// Compares the disk with what was acknowledged, before anybody opens it to write.
+    /// Compares the disk with what was acknowledged, before it is opened for writing.
     fn check(&mut self, disk: &SimDisk, death: Death, counts: &mut Counts) {
         let acknowledged = if death == Death::Kill { self.written } else { self.synced };
         let store = Store::open(Arc::new(disk.clone())).unwrap();
@@ -128,7 +128,7 @@ fn recover(disk: &SimDisk, counts: &mut Counts) -> Result<(), Error> {
 
 /// One life of a process: record until the planned fault ends it.
 ///
-/// Returns a recorder that the process still held when it ended; dropped later, it finds everything failing.
+/// Returns a recorder that was still open at the end; when it is dropped later, all its calls fail.
 fn live(
     disk: &SimDisk,
     ledger: &mut Ledger,
@@ -172,7 +172,7 @@ fn live(
 }
 
 impl Ledger {
-    /// Takes over what the file holds when a recorder was opened: unacknowledged lines may be there or not.
+    /// Takes over the content of the file when a recorder was opened: unacknowledged lines may or may not exist.
     fn adopt(&mut self, disk: &SimDisk) {
         let content = transcript(disk);
         let lines: Vec<_> = content.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
@@ -209,7 +209,7 @@ fn survive(seed: u64, counts: &mut Counts) -> Result<(), Error> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_thousands_of_crashes() {
+fn acknowledged_records_survive_thousands_of_crashes() {
     let mut counts = Counts::default();
     for seed in 0..SEEDS {
         match survive(seed, &mut counts) {
@@ -267,7 +267,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_reopening_is_safe() {
 
 /// Kills the process inside every single call of a fixed scenario, one after the other.
 #[test]
-fn a_kill_inside_every_call_loses_nothing_acknowledged() {
+fn kill_in_every_call_loses_nothing_acknowledged() {
     let mut counts = Counts::default();
     let calls = {
         let disk = SimDisk::new(1);

@@ -41,7 +41,7 @@ fn disk_with(transcript: &[u8], seals: Option<&[u8]>) -> SimDisk {
 }
 
 #[test]
-fn a_file_cut_at_any_byte_keeps_its_whole_lines_and_goes_on() {
+fn file_cut_at_any_byte_keeps_whole_lines_and_continues() {
     let whole = sealed_run().transcript;
     let mut torn = 0;
     for cut in 0..=whole.len() {
@@ -131,7 +131,7 @@ fn zeros_at_the_end_are_a_torn_tail_and_zeros_before_good_lines_are_damage() {
 }
 
 #[test]
-fn gaps_duplicates_and_strangers_are_damage() {
+fn gaps_duplicates_and_foreign_lines_are_damage() {
     let whole = String::from_utf8(sealed_run().transcript).unwrap();
     let lines: Vec<_> = whole.split_inclusive('\n').collect();
     let stranger = lines[1].replace("000000000001", "000000000002");

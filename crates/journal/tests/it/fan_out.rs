@@ -58,7 +58,7 @@ fn a_full_queue_drops_the_newest_and_counts() {
 }
 
 #[test]
-fn what_a_subscriber_missed_is_noted_also_when_it_left_early() {
+fn missed_events_are_noted_for_closed_subscriptions() {
     let bench = bench();
     let live = bench.recorder.subscribe();
     for number in 0..=SUBSCRIBER_QUEUE_LEN_MAX {
@@ -71,7 +71,7 @@ fn what_a_subscriber_missed_is_noted_also_when_it_left_early() {
 }
 
 #[test]
-fn what_those_missed_who_left_is_one_note() {
+fn closed_subscriptions_share_one_note() {
     const SUBSCRIBERS: u64 = 40;
     let bench = bench();
     let total = SUBSCRIBER_QUEUE_LEN_MAX as u64 + 10;
@@ -125,7 +125,7 @@ impl tracing::Subscriber for SlowSink {
 }
 
 #[test]
-fn whoever_takes_the_warning_slowly_holds_up_no_other_writer() {
+fn slow_log_consumer_does_not_block_writers() {
     let Bench { recorder, .. } = bench();
     let recorder = Arc::new(recorder);
     let warned = Arc::<Mutex<Vec<bool>>>::default();
@@ -179,7 +179,7 @@ fn a_blocked_subscriber_is_woken_by_an_event_and_by_the_end() {
 
 /// R69: the subscriber takes one event for every ten that the producer has recorded.
 #[test]
-fn a_subscriber_at_a_tenth_of_the_rate_blocks_nobody() {
+fn slow_subscriber_does_not_block() {
     const EVENTS: u64 = 10_000;
     let bench = bench();
     let mut live = bench.recorder.subscribe();

@@ -1,4 +1,4 @@
-//! Full disks, failing disks, files that vanish: a clear error, and nothing lost.
+//! Full disks, failing disks, deleted files: a clear error, and nothing lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ const EROFS: i32 = 30;
 const EDQUOT: i32 = 122;
 
 #[test]
-fn without_room_a_record_is_refused_whole_and_later_ones_go_on() {
+fn full_disk_refuses_records_and_later_ones_succeed() {
     for (error, level) in [(ENOSPC, Level::Synced), (EDQUOT, Level::Written), (EFBIG, Level::Synced)] {
         let bench = bench();
         bench.recorder.record(message("one", 300), level).unwrap();
@@ -100,7 +100,7 @@ fn any_other_failed_write_stops_the_writer_for_good() {
 }
 
 #[test]
-fn everyone_who_waits_on_a_failed_sync_is_told() {
+fn failed_sync_is_reported_to_all_waiting_records() {
     let bench = bench();
     bench.disk.plan(Fault::Fail { kind: Call::Sync, nth: 1, error: EIO });
     let pending: Vec<_> = (0..20)
@@ -112,7 +112,8 @@ fn everyone_who_waits_on_a_failed_sync_is_told() {
     }
 }
 
-/// Records until the writer notices that its file is gone; returns how many were acknowledged, and where they are.
+/// Records until the writer notices that its file was deleted; returns how many records were acknowledged, and where
+/// they are.
 pub fn record_until_noticed(recorder: &Recorder, level: Level) -> (usize, StorePath) {
     for acknowledged in 0..1_000_000 {
         match recorder.record(message("m", 300), level) {
@@ -125,7 +126,7 @@ pub fn record_until_noticed(recorder: &Recorder, level: Level) -> (usize, StoreP
 }
 
 #[test]
-fn a_file_deleted_under_its_writer_is_noticed_and_kept() {
+fn deleted_file_is_noticed_and_saved() {
     for level in [Level::Synced, Level::Written] {
         let bench = bench();
         let path = RunFile::Transcript(run()).path();
@@ -147,7 +148,7 @@ fn a_file_deleted_under_its_writer_is_noticed_and_kept() {
 }
 
 #[test]
-fn no_written_record_is_acknowledged_after_its_file_was_touched() {
+fn no_written_record_is_acknowledged_after_its_file_changed() {
     let path = RunFile::Transcript(run()).path();
     let elsewhere = RunFile::Transcript(steno_testkit::sample::run_id(9)).path();
     for how in ["deleted", "replaced", "moved", "cut", "written to"] {
@@ -180,7 +181,7 @@ fn no_written_record_is_acknowledged_after_its_file_was_touched() {
 }
 
 #[test]
-fn one_look_at_the_file_serves_all_that_were_written_before() {
+fn one_check_serves_all_earlier_records() {
     let disk = WatchedDisk::new(&SimDisk::new(7));
     let journal = Journal::new(Store::create(Arc::new(disk.clone())).unwrap(), options());
     let recorder = journal.record(run()).unwrap();
@@ -196,17 +197,17 @@ fn one_look_at_the_file_serves_all_that_were_written_before() {
     for one in pending {
         one.wait().unwrap();
     }
-    // One or none, if the last append has looked. A run that is idle is looked at as well, once a second.
+    // One, or none if the last append checked the file. An idle run is also checked once a second.
     assert!(looks.load(Ordering::SeqCst) < 50, "{looks:?}");
 }
 
 #[test]
-fn what_was_kept_once_is_not_written_over() {
+fn saved_copies_are_not_overwritten() {
     let bench = bench();
     let path = RunFile::Transcript(run()).path();
     let mut kept = Vec::new();
     for life in 0..3 {
-        // Somebody deletes the lock files too, so that every opening has the same epoch.
+        // The lock files are deleted too, so that every opening has the same epoch.
         bench.disk.tamper(&RunFile::Lock(run()).path(), b"");
         bench.recorder.close().ok();
         let recorder = bench.journal.record(run()).unwrap();
@@ -221,7 +222,7 @@ fn what_was_kept_once_is_not_written_over() {
 }
 
 #[test]
-fn a_file_replaced_under_its_writer_is_noticed_at_the_next_commit() {
+fn replaced_file_is_noticed_at_the_next_commit() {
     let bench = bench();
     let path = RunFile::Transcript(run()).path();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
@@ -233,7 +234,7 @@ fn a_file_replaced_under_its_writer_is_noticed_at_the_next_commit() {
 }
 
 #[test]
-fn a_file_that_somebody_else_writes_to_or_cuts_is_noticed_and_not_sealed() {
+fn changed_file_is_noticed_and_not_sealed() {
     let path = RunFile::Transcript(run()).path();
     for change in
         [|bytes: &mut Vec<u8>| bytes.extend_from_slice(b"mine\n"), |bytes: &mut Vec<u8>| bytes.truncate(10)]
@@ -253,7 +254,7 @@ fn a_file_that_somebody_else_writes_to_or_cuts_is_noticed_and_not_sealed() {
 }
 
 #[test]
-fn bytes_that_changed_between_writing_and_sealing_are_not_vouched_for() {
+fn changed_bytes_are_not_sealed() {
     let path = RunFile::Transcript(run()).path();
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
@@ -275,7 +276,7 @@ fn bytes_that_changed_between_writing_and_sealing_are_not_vouched_for() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_said_to_be_not_kept() {
+fn failed_copy_is_reported() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     bench.disk.delete(&RunFile::Transcript(run()).path());

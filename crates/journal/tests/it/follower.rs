@@ -1,4 +1,4 @@
-//! Following a file that somebody else writes.
+//! Following a file that another process writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn a_follower_in_another_process_sees_the_same_stream() {
     let open = || Arc::new(RealDisk::create(&dir.path().join("store")).unwrap());
     let journal = Journal::new(Store::create(open()).unwrap(), Options::default());
     let recorder = journal.record(run()).unwrap();
-    // A store of its own stands for the other process: it shares nothing but the directory.
+    // A separate store acts as the other process: it shares only the directory.
     let mut follower = Follower::open(&Store::open(open()).unwrap(), run(), Seq::FIRST).unwrap();
     let got = std::thread::scope(|scope| {
         let following = scope.spawn(move || take(&mut follower, EVENTS));
@@ -61,7 +61,7 @@ fn an_unterminated_line_is_not_passed_on_until_it_is_whole() {
 }
 
 #[test]
-fn looking_at_an_idle_run_wakes_nobody() {
+fn reading_an_idle_run_causes_no_notices() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(RealDisk::create(&dir.path().join("store")).unwrap());
     let journal = Journal::new(Store::create(disk).unwrap(), Options::default());
@@ -76,7 +76,7 @@ fn looking_at_an_idle_run_wakes_nobody() {
 }
 
 #[test]
-fn a_follower_begins_where_it_is_told() {
+fn follower_starts_at_the_given_number() {
     let bench = bench();
     for name in ["one", "two", "three"] {
         bench.recorder.record(message(name, 300), Level::Synced).unwrap();

@@ -1,4 +1,4 @@
-//! Files of every format version that was ever written: read as they lie in the tree, and gone on with in a copy.
+//! Files of every format version that was ever written: readable in the tree, and continued in a copy.
 //!
 //! `fixtures/store-v1` was written by hand after `docs/format` and is not changed, whatever the code comes to write.
 
@@ -141,7 +141,7 @@ fn a_meta_file_of_version_1_is_read() {
 }
 
 #[test]
-fn a_run_of_version_1_is_gone_on_with_and_its_files_only_grow() {
+fn run_of_version_1_can_be_continued() {
     let (dir, journal) = copy();
     let recorder = journal.record(run()).unwrap();
     assert_eq!(recorder.epoch(), Epoch(8), "the lock file said 7");

@@ -60,7 +60,7 @@ pub fn newlines(bytes: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', bytes).count()
 }
 
-/// Returns what a line says in its text block, which is how tests tell records apart.
+/// Returns the text block of a line, by which tests distinguish records.
 pub fn label(line: &str) -> String {
     let (_, rest) = line.split_once("\"text\":\"").unwrap_or(("", line));
     rest.split([' ', '"']).next().unwrap_or_default().to_owned()

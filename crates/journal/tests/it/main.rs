@@ -1,4 +1,4 @@
-//! What the journal promises, each promise shown.
+//! Tests of what the journal guarantees.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

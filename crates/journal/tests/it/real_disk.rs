@@ -43,7 +43,7 @@ fn a_store_is_its_owners_alone() {
 }
 
 #[test]
-fn what_is_recorded_can_be_checked_and_the_run_goes_on() {
+fn recorded_run_verifies_and_continues() {
     let dir = tempfile::tempdir().unwrap();
     for count in 1..=3_u64 {
         let journal = journal(dir.path());
@@ -93,7 +93,7 @@ fn a_link_in_place_of_a_directory_is_not_followed() {
 }
 
 #[test]
-fn a_second_writer_in_the_same_process_is_held_off_too() {
+fn second_writer_in_the_same_process_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let first = journal(dir.path());
     let recorder = first.record(run()).unwrap();
@@ -121,7 +121,7 @@ fn a_deleted_file_is_noticed_on_the_real_disk() {
 }
 
 #[test]
-fn a_missing_directory_is_no_store_to_read_and_an_empty_list() {
+fn missing_directory_is_not_a_store() {
     let dir = tempfile::tempdir().unwrap();
     assert!(RealDisk::open(&dir.path().join("nothing")).unwrap().is_none());
     let disk = RealDisk::open(dir.path()).unwrap().unwrap();
@@ -131,7 +131,7 @@ fn a_missing_directory_is_no_store_to_read_and_an_empty_list() {
 }
 
 #[test]
-fn a_file_is_made_only_where_nothing_stands_and_only_temporary_files_are_taken_away() {
+fn create_refuses_existing_files_and_discard_takes_only_temporary_ones() {
     let dir = tempfile::tempdir().unwrap();
     let disk = RealDisk::create(dir.path()).unwrap();
     let path = RunFile::Notes(run()).path();
@@ -141,7 +141,7 @@ fn a_file_is_made_only_where_nothing_stands_and_only_temporary_files_are_taken_a
     assert!(disk.discard(&path).is_err());
     let failed = disk.rename(&path, &path.torn(1, "x")).and_then(|()| disk.discard(&path.torn(1, "x")));
     assert!(failed.is_err());
-    // A directory in the way: the rename fails, and what was written under a temporary name is taken away.
+    // The target is a directory: the rename fails, and the temporary file is removed.
     fs::create_dir(dir.path().join(path.as_str())).unwrap();
     assert!(steno_disk::replace_file(&disk, &path, b"x").is_err());
     let names = disk.list(&path.dir()).unwrap();
@@ -149,7 +149,7 @@ fn a_file_is_made_only_where_nothing_stands_and_only_temporary_files_are_taken_a
 }
 
 #[test]
-fn a_lock_file_longer_than_the_limit_is_taken_for_a_garbled_one() {
+fn too_long_lock_file_counts_as_garbled() {
     const LOCK_TEXT_BYTES_MAX: usize = 4096;
     let text = |bytes| format!("{:>bytes$}", r#"{"epoch":41,"pid":1,"since":"2026-06-08T08:14:42.123Z"}"#);
     let dir = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn a_lock_file_longer_than_the_limit_is_taken_for_a_garbled_one() {
 }
 
 #[test]
-fn an_epoch_that_none_can_follow_is_an_error_and_stays() {
+fn maximum_epoch_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
     let lock = dir.path().join(RunFile::Lock(run()).path().as_str());
@@ -197,9 +197,9 @@ fn renaming_and_identities_work_below_the_root() {
     assert_eq!(disk.identity(&from).unwrap(), None);
 }
 
-/// A process that is being started has all descriptors of the one that starts it, until it is another program.
+/// A process that is being started has copies of all descriptors of its parent until it runs another program.
 #[test]
-fn a_lock_is_given_back_at_once_also_while_processes_are_started() {
+fn lock_is_released_at_once_while_processes_start() {
     let dir = tempfile::tempdir().unwrap();
     let disk = RealDisk::create(dir.path()).unwrap();
     let path = StorePath::new("lock".to_owned());

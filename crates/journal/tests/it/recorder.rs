@@ -24,7 +24,7 @@ fn seq_counts_from_one_in_file_order() {
 }
 
 #[test]
-fn a_reopened_run_goes_on_after_its_last_number() {
+fn reopened_run_continues_its_numbers() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     bench.recorder.close().unwrap();
@@ -47,7 +47,7 @@ fn each_opening_has_an_epoch_of_its_own() {
 }
 
 #[test]
-fn a_second_writer_is_told_that_the_run_is_held() {
+fn second_writer_gets_a_locked_error() {
     let bench = bench();
     assert!(bench.journal.store().is_locked(run()).unwrap());
     assert!(matches!(bench.journal.record(run()), Err(Error::Locked { .. })));
@@ -137,7 +137,7 @@ fn a_reader_of_some_types_passes_over_the_others_and_checks_their_numbers() {
         Ok::<_, Error>(seqs)
     };
     assert_eq!(read(&bench.disk).unwrap(), [2, 4, 6, 8]);
-    // The text of a line that is passed over is not looked at; its number is.
+    // The text of a skipped line is not read; its number is.
     let path = RunFile::Transcript(run()).path();
     let text = String::from_utf8(transcript(&bench.disk)).unwrap();
     bench.disk.tamper(&path, text.replace("m2", "\u{1}").as_bytes());

@@ -61,7 +61,7 @@ fn a_complete_object_without_its_newline_was_never_acknowledged() {
 }
 
 #[test]
-fn zeros_at_the_end_are_moved_aside_however_many() {
+fn any_number_of_zeros_at_the_end_is_moved_aside() {
     const MIB: u64 = 1024 * 1024;
     for (zeros, end) in [(63 * MIB, &b""[..]), (65 * MIB, b""), (150 * MIB, b""), (65 * MIB, b"\"}}\n")] {
         let dir = tempfile::tempdir().unwrap();
@@ -96,7 +96,7 @@ fn zeros_at_the_end_are_moved_aside_however_many() {
 }
 
 #[test]
-fn a_torn_seal_is_moved_aside_and_the_run_goes_on() {
+fn torn_seal_is_moved_aside_and_the_run_continues() {
     let Bench { disk, recorder, .. } = bench();
     recorder.record(message("one", 300), Level::Synced).unwrap();
     recorder.close().unwrap();
@@ -127,7 +127,7 @@ fn a_damaged_seals_file_is_named() {
 }
 
 #[test]
-fn a_sealed_file_that_is_gone_is_not_begun_anew() {
+fn missing_sealed_file_is_not_recreated() {
     let Bench { disk, recorder, .. } = bench();
     recorder.record(message("one", 300), Level::Synced).unwrap();
     recorder.close().unwrap();
@@ -138,7 +138,7 @@ fn a_sealed_file_that_is_gone_is_not_begun_anew() {
 }
 
 #[test]
-fn recovery_without_room_changes_nothing_and_says_so() {
+fn recovery_on_a_full_disk_changes_nothing() {
     let disk = torn_run();
     let before = transcript(&disk);
     let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();

@@ -1,4 +1,4 @@
-//! What was refused on a full disk is noted once, whoever dies in between.
+//! Refusals on a full disk are noted once, even if processes die.
 
 use steno_disk::StorePath;
 use steno_journal::{Error, Level, Note, NoteKind, Rotation, RunFile, read_notes};
@@ -54,7 +54,7 @@ fn died_while_full(death: Death) -> SimDisk {
 }
 
 #[test]
-fn what_a_process_refused_before_it_died_is_noted_by_whoever_opens_the_run_next() {
+fn refusals_of_a_dead_process_are_noted_on_the_next_open() {
     for death in DEATHS {
         let disk = died_while_full(death);
         assert_eq!(refused(&disk), [], "{death:?}: there was no room for a note");
@@ -81,7 +81,7 @@ fn what_a_process_refused_before_it_died_is_noted_by_whoever_opens_the_run_next(
 }
 
 #[test]
-fn what_was_refused_is_noted_once_wherever_the_next_process_dies() {
+fn refusals_are_noted_once_if_the_next_process_dies() {
     let mut fired = 0;
     for death in DEATHS {
         for call in 1..40 {
@@ -102,7 +102,7 @@ fn what_was_refused_is_noted_once_wherever_the_next_process_dies() {
 }
 
 #[test]
-fn what_was_refused_is_noted_once_wherever_the_process_dies_that_refused_it() {
+fn refusals_are_noted_once_if_the_refusing_process_dies() {
     let mut fired = 0;
     for death in DEATHS {
         for call in 1..20 {
@@ -126,7 +126,7 @@ fn what_was_refused_is_noted_once_wherever_the_process_dies_that_refused_it() {
 }
 
 #[test]
-fn what_is_refused_while_the_disk_stays_full_is_counted_on() {
+fn refusals_are_counted_while_the_disk_stays_full() {
     let disk = died_while_full(Death::Kill);
     for _ in 0..2 {
         let recorder = journal_on(&disk).unwrap().record(run()).unwrap();
@@ -137,7 +137,7 @@ fn what_is_refused_while_the_disk_stays_full_is_counted_on() {
     disk.set_room(None);
     let recorder = journal_on(&disk).unwrap().record(run()).unwrap();
     assert_eq!(refused(&disk), [(5, 1)]);
-    // The next ones are told apart from them, although nothing was written in between.
+    // The next ones are distinguished from them, although nothing was written in between.
     fill(&disk);
     recorder.record(message("refused", 300), Level::Synced).unwrap_err();
     let disk = disk.die(Death::Kill);
@@ -147,7 +147,7 @@ fn what_is_refused_while_the_disk_stays_full_is_counted_on() {
 }
 
 #[test]
-fn a_lock_file_has_room_for_what_is_refused_from_the_beginning() {
+fn lock_file_has_space_for_refusals_from_the_start() {
     let bench = bench();
     let path = RunFile::Lock(run()).path();
     let before = bench.disk.content(&path).unwrap();
@@ -160,7 +160,7 @@ fn a_lock_file_has_room_for_what_is_refused_from_the_beginning() {
 }
 
 #[test]
-fn what_was_refused_of_a_run_that_was_deleted_is_not_noted_for_the_next_of_its_name() {
+fn refusals_of_a_deleted_run_are_not_noted_for_its_successor() {
     let disk = died_while_full(Death::Kill);
     disk.set_room(None);
     let journal = journal_on(&disk).unwrap();
@@ -170,7 +170,7 @@ fn what_was_refused_of_a_run_that_was_deleted_is_not_noted_for_the_next_of_its_n
 }
 
 #[test]
-fn what_was_refused_of_a_spine_is_noted_by_whoever_opens_it_next() {
+fn refusals_of_a_spine_are_noted_on_the_next_open() {
     for death in DEATHS {
         for is_closed in [false, true] {
             let disk = SimDisk::new(1);

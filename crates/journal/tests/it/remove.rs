@@ -1,4 +1,4 @@
-//! A run or a spine that is deleted is gone with everything beside it, and nothing of others is.
+//! Deleting a run or a spine removes all its files, and nothing of others.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn names(disk: &SimDisk) -> Vec<String> {
 }
 
 #[test]
-fn a_run_is_deleted_with_everything_beside_it_and_stays_deleted() {
+fn remove_deletes_a_run_with_all_its_files() {
     let disk = SimDisk::new(1);
     let journal = journal_on(&disk).unwrap();
     for number in [1, 2] {
@@ -37,7 +37,7 @@ fn a_run_is_deleted_with_everything_beside_it_and_stays_deleted() {
 }
 
 #[test]
-fn a_run_that_is_being_written_is_not_deleted() {
+fn remove_refuses_an_open_run() {
     let disk = SimDisk::new(1);
     let journal = journal_on(&disk).unwrap();
     let recorder = journal.record(run_id(1)).unwrap();
@@ -49,9 +49,9 @@ fn a_run_that_is_being_written_is_not_deleted() {
     assert_eq!(journal.store().remove_run(run_id(1), clock()).unwrap(), 0);
 }
 
-/// A run that is not wholly deleted can be found and deleted again, whenever its end came.
+/// A partly deleted run can be found and deleted again.
 #[test]
-fn a_death_inside_every_call_leaves_a_run_that_is_found_or_nothing_of_it() {
+fn killed_remove_leaves_the_run_or_nothing() {
     let filled = || {
         let disk = SimDisk::new(1);
         let recorder = journal_on(&disk).unwrap().record(run_id(1)).unwrap();
@@ -91,7 +91,7 @@ fn a_death_inside_every_call_leaves_a_run_that_is_found_or_nothing_of_it() {
 }
 
 #[test]
-fn a_spine_is_deleted_with_everything_beside_it_and_stays_deleted() {
+fn remove_deletes_a_spine_with_all_its_files() {
     let disk = spine_on_disk();
     let journal = journal_on(&disk).unwrap();
     let other = ThreadId::parse("thread_1234").unwrap();
@@ -115,7 +115,7 @@ fn a_spine_is_deleted_with_everything_beside_it_and_stays_deleted() {
     let mut held = store.lock_spine(&thread(), clock()).unwrap();
     assert!(matches!(journal.spine(&thread(), SMALL), Err(Error::Locked { .. })));
     held.remove().unwrap();
-    // Once more is fine.
+    // A second call is not an error.
     held.remove().unwrap();
     drop(held);
     assert_eq!(store.spines().unwrap(), std::slice::from_ref(&other));
@@ -123,16 +123,16 @@ fn a_spine_is_deleted_with_everything_beside_it_and_stays_deleted() {
     let left: Vec<_> =
         disk.snapshot().into_iter().map(|(name, _)| name).filter(|name| name.starts_with("spine/")).collect();
     assert!(!left.is_empty() && left.iter().all(|name| name.starts_with("spine/thread_1234/")), "{left:?}");
-    // Who begins it anew begins with the first record.
+    // A new spine begins with the first record.
     let again = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     assert_eq!(again.seq_last(), None);
     again.record(&draft(SpineType::SessionMeta, "{}"), Level::Synced).unwrap();
     assert_eq!(again.seq_last().map(Seq::get), Some(1));
 }
 
-/// The last segment goes first, so that a kill leaves a shorter spine and no damaged one.
+/// The last segment is deleted first, so that a kill leaves a shorter spine and not a damaged one.
 #[test]
-fn a_kill_inside_every_call_of_deleting_a_spine_leaves_a_shorter_one() {
+fn killed_remove_leaves_a_shorter_spine() {
     let mut lengths = std::collections::BTreeSet::new();
     for call in 1.. {
         let disk = spine_on_disk();

@@ -1,4 +1,4 @@
-//! A transcript that is written anew takes the place of the old one at once, and the old one is kept.
+//! A rewritten transcript replaces the old one at once, and the old one is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ fn with() -> AdapterChange {
     AdapterChange { from: "claude/1".into(), to: "claude/2".into(), carried: 0 }
 }
 
-/// Writes the transcript anew.
+/// Rewrites the transcript.
 fn rewrite(disk: &SimDisk) -> Result<(), Error> {
     let mut rewrite = journal_on(disk)?.rewrite(run())?;
     rewrite.append(run_started())?;
@@ -50,7 +50,7 @@ fn store(disk: &SimDisk) -> Store {
     Store::open(Arc::new(disk.clone())).unwrap()
 }
 
-/// Returns what the events of the run say, behind its start.
+/// Returns the texts of the events of the run, without its start.
 #[track_caller]
 fn labels(disk: &SimDisk) -> Vec<String> {
     lines(&store(disk), run()).iter().skip(1).map(|line| label(line)).collect()
@@ -69,7 +69,7 @@ fn check_kept(disk: &SimDisk, number: u32, about: &str) {
     }
 }
 
-/// Fails unless nothing of an exchange is left that has not come to its end.
+/// Fails if an exchange is incomplete.
 #[track_caller]
 fn check_settled(disk: &SimDisk, about: &str) {
     let names: Vec<String> = disk.snapshot().into_iter().map(|(name, _)| name).collect();
@@ -93,7 +93,7 @@ fn check_new(disk: &SimDisk, about: &str) {
 }
 
 #[test]
-fn a_new_transcript_takes_the_place_of_the_old_one_and_the_old_one_is_kept() {
+fn rewrite_replaces_the_transcript_and_keeps_the_old_one() {
     let disk = with_old(1);
     let seals: Vec<Seal> = read_seals(&disk, run()).unwrap();
     rewrite(&disk).unwrap();
@@ -102,7 +102,7 @@ fn a_new_transcript_takes_the_place_of_the_old_one_and_the_old_one_is_kept() {
     check_settled(&disk, "after");
     let checked = check_run(&store(&disk), run(), Vec::new()).unwrap();
     assert_eq!((checked.events, checked.seals, checked.bytes), (4, 1, checked.sealed_bytes));
-    // A seal that was kept elsewhere holds for the old transcript and not for the new one.
+    // A seal kept elsewhere matches the old transcript and not the new one.
     assert!(check_run(&store(&disk), run(), seals.clone()).is_err());
     let [kept] = &store(&disk).superseded(run()).unwrap()[..] else { panic!("one is kept") };
     let file = Arc::new(store(&disk).disk().open_read(kept).unwrap().unwrap());
@@ -122,7 +122,7 @@ fn a_second_rewrite_keeps_the_first_under_the_next_number() {
 }
 
 #[test]
-fn a_rewrite_that_is_given_up_leaves_the_run_as_it_was() {
+fn dropped_rewrite_leaves_the_run_unchanged() {
     let disk = with_old(1);
     let names = |disk: &SimDisk| disk.snapshot().into_iter().filter(|(name, _)| !name.starts_with("locks/"));
     let before: Vec<_> = names(&disk).collect();
@@ -134,9 +134,9 @@ fn a_rewrite_that_is_given_up_leaves_the_run_as_it_was() {
     assert_eq!(names(&disk).collect::<Vec<_>>(), before);
 }
 
-/// Whoever checks a run has the seals of the transcript that it reads, also while another takes its place.
+/// A check uses the seals of the transcript that it reads, also during an exchange.
 #[test]
-fn a_check_that_goes_on_meanwhile_finds_the_old_transcript_whole_or_the_new_one() {
+fn check_during_a_rewrite_sees_a_whole_transcript() {
     let disk = with_old(1);
     let watched = WatchedDisk::new(&disk);
     let is_done = AtomicBool::new(false);
@@ -154,7 +154,7 @@ fn a_check_that_goes_on_meanwhile_finds_the_old_transcript_whole_or_the_new_one(
 }
 
 #[test]
-fn a_transcript_whose_seal_is_broken_is_not_written_anew() {
+fn transcript_with_a_broken_seal_is_not_rewritten() {
     let disk = with_old(1);
     let changed = String::from_utf8(transcript(&disk)).unwrap().replace("old-1", "odd-1");
     disk.tamper(&paths()[0], changed.as_bytes());
@@ -162,10 +162,10 @@ fn a_transcript_whose_seal_is_broken_is_not_written_anew() {
     assert_eq!(transcript(&disk), changed.as_bytes());
 }
 
-/// At any time the run has its old transcript or the new one, whole and true to its seals; whoever opens the run
-/// completes what was begun, and whoever writes it anew again keeps the old one once.
+/// At any time the run has its old transcript or the new one, complete and matching its seals; the next open completes
+/// the exchange, and a second rewrite keeps the old one once.
 #[test]
-fn a_death_inside_every_call_leaves_the_old_transcript_or_the_new_one() {
+fn killed_rewrite_leaves_the_old_or_the_new_transcript() {
     let (mut fired, mut new) = (0, 0);
     for call in 1.. {
         let mut has_fired = false;
@@ -183,7 +183,7 @@ fn a_death_inside_every_call_leaves_the_old_transcript_or_the_new_one() {
             let seen = labels(&disk);
             assert!(seen == OLD || seen == NEW, "{about}: {seen:?}");
             check_run(&store(&disk), run(), Vec::new()).unwrap_or_else(|error| panic!("{about}: {error}"));
-            // A second death inside of what completes it changes nothing either.
+            // A second kill during the completion changes nothing either.
             for second in 1..8 {
                 let disk = copy_of(&disk);
                 disk.plan(Fault::DieAt { call: second });
@@ -202,7 +202,7 @@ fn a_death_inside_every_call_leaves_the_old_transcript_or_the_new_one() {
     assert!(fired > 40 && new > 10 && new < fired, "{fired} {new}");
 }
 
-/// Opens the run as the next one does, and then writes it anew if it is the old one; says whether it was the new one.
+/// Opens the run as the next process does, and rewrites it if it is the old one; returns whether it was the new one.
 #[track_caller]
 fn finish(disk: &SimDisk, about: &str) -> bool {
     journal_on(disk).unwrap().record(run()).unwrap().close().unwrap();
@@ -232,7 +232,7 @@ fn copy_of(disk: &SimDisk) -> SimDisk {
 }
 
 #[test]
-fn a_death_inside_every_call_of_withdrawing_leaves_the_run_or_all_of_it_kept() {
+fn killed_withdraw_leaves_the_run_or_its_copies() {
     for call in 1.. {
         let mut has_fired = false;
         for death in [Death::Kill, Death::PowerCut] {
@@ -252,7 +252,7 @@ fn a_death_inside_every_call_of_withdrawing_leaves_the_run_or_all_of_it_kept() {
             check_kept(&disk, 1, &about);
             assert_eq!(store(&disk).runs().unwrap(), [], "{about}");
             assert_eq!(store(&disk).withdrawn_runs().unwrap(), [run()], "{about}");
-            // What is forgotten goes with its run, also if that has no transcript any more.
+            // Superseded files are deleted with their run, even if it has no transcript any more.
             store(&disk).remove_run(run(), clock()).unwrap();
             let left = disk.snapshot().into_iter().find(|(name, _)| name.starts_with("transcripts/"));
             assert_eq!(left, None, "{about}");
@@ -265,7 +265,7 @@ fn a_death_inside_every_call_of_withdrawing_leaves_the_run_or_all_of_it_kept() {
 }
 
 #[test]
-fn a_run_is_deleted_with_what_was_kept_of_it_wherever_it_dies() {
+fn killed_delete_of_superseded_runs_can_be_repeated() {
     for call in 1.. {
         let disk = with_old(call);
         rewrite(&disk).unwrap();

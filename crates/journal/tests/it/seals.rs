@@ -64,7 +64,7 @@ fn an_idle_run_is_sealed_and_a_busy_one_is_not() {
 }
 
 #[test]
-fn what_could_not_be_synced_is_not_sealed() {
+fn unsynced_bytes_are_not_sealed() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Written).unwrap();
     bench.disk.plan(Fault::Fail { kind: Call::Sync, nth: 1, error: 5 });

@@ -176,7 +176,7 @@ fn write(disk: &SimDisk) -> (u64, Option<SpineWriter>) {
 }
 
 #[test]
-fn a_second_writer_is_held_off() {
+fn second_spine_writer_is_refused() {
     let disk = SimDisk::new(1);
     let journal = journal_on(&disk).unwrap();
     let spine = journal.spine(&thread(), SMALL).unwrap();
@@ -206,7 +206,7 @@ fn a_record_longer_than_a_line_may_be_is_refused() {
 }
 
 #[test]
-fn an_emptied_segment_before_others_is_not_gone_on_with() {
+fn emptied_segment_before_others_is_not_continued() {
     for left in [&b""[..], b"{\"schema_ver", &[0; 100]] {
         let disk = SimDisk::new(1);
         write(&disk);
@@ -221,7 +221,7 @@ fn an_emptied_segment_before_others_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_segment_that_lost_records_before_others_is_not_gone_on_from() {
+fn segment_with_lost_records_before_others_is_not_continued() {
     let disk = SimDisk::new(1);
     write(&disk);
     let path = SegmentName::Records(SegmentIndex(1)).path(&thread());
@@ -254,7 +254,7 @@ fn refusals_in_a_spine_are_noted_when_there_is_room_again() {
     let notes = noted(&disk);
     let [NoteKind::Refused { count: 2, seq_last: 1, cause, .. }] = &notes[..] else { panic!("{notes:?}") };
     assert!(cause.contains("space"), "{cause}");
-    // The fourth record needs a new segment, for which there is no room either.
+    // The fourth record needs a new segment, for which there is no space either.
     for kind in [Call::Create, Call::Write] {
         disk.plan(Fault::Fail { kind, nth: 1, error: ENOSPC });
         assert!(spine.record(&draft(0), Level::Written).is_err());
@@ -295,7 +295,7 @@ fn a_recovery_of_a_spine_is_noted_once_also_when_it_is_killed() {
 }
 
 #[test]
-fn a_meta_file_longer_than_the_limit_is_none() {
+fn too_long_meta_file_is_refused() {
     const META_BYTES_MAX: usize = 65_536;
     let disk = SimDisk::new(1);
     write(&disk);
@@ -310,7 +310,7 @@ fn a_meta_file_longer_than_the_limit_is_none() {
 }
 
 #[test]
-fn a_missing_segment_in_between_is_not_written_over() {
+fn missing_segment_is_not_overwritten() {
     let disk = SimDisk::new(1);
     let journal = journal_on(&disk).unwrap();
     let spine = journal.spine(&thread(), SMALL).unwrap();

@@ -1,4 +1,4 @@
-//! When a recorder stops, closes, or has to wait for others: nothing acknowledged is lost, and nothing is left unsaid.
+//! Stopping and closing a recorder, and waiting for others: nothing acknowledged is lost, and everything is reported.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -161,13 +161,13 @@ fn a_closed_recorder_writes_nothing_beside_the_next_one() {
     assert_eq!(read_notes(&bench.disk, run()).unwrap(), []);
 }
 
-/// Holds a call up until it is let go.
+/// Blocks a call until it is released.
 struct Held {
     reached: mpsc::Receiver<()>,
     release: mpsc::Sender<()>,
 }
 
-/// Returns a hook that holds up the first sync of a file whose name `is_held` picks.
+/// Installs a hook that blocks the first sync of a file whose name `is_held` accepts.
 fn hold_sync(disk: &WatchedDisk, is_held: fn(&str) -> bool) -> Held {
     let (reach, reached) = mpsc::channel();
     let (release, released) = mpsc::channel();

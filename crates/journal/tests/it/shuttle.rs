@@ -42,7 +42,7 @@ fn shuttle_order_and_acknowledgement() {
         let mut seqs: Vec<_> = acknowledged.iter().map(|(seq, _)| seq.get()).collect();
         seqs.sort_unstable();
         assert_eq!(seqs, (1..=(THREADS * EVENTS_EACH) as u64).collect::<Vec<_>>());
-        // The power goes: what was acknowledged as synced is there.
+        // After a power cut everything acknowledged as synced exists.
         let synced =
             acknowledged.iter().filter(|(_, level)| *level == Level::Synced).map(|(seq, _)| seq.get()).max();
         let after = disk.die(steno_testkit::sim_disk::Death::PowerCut);
@@ -109,7 +109,7 @@ fn shuttle_runs_share_commit_threads() {
             .into_iter()
             .map(|recorder| {
                 thread::spawn(move || {
-                    // Handed over without waiting, so that it is not this thread that commits.
+                    // Appended without waiting, so that another thread commits.
                     let append = || recorder.append(message("m", 300), Level::Synced).unwrap();
                     for pending in [append(), append()] {
                         pending.wait().unwrap();
@@ -124,7 +124,7 @@ fn shuttle_runs_share_commit_threads() {
     });
 }
 
-/// A seal beside writers vouches for a prefix, and closing waits for every commit that is under way.
+/// A seal beside writers covers a prefix, and closing waits for every commit under way.
 #[test]
 fn shuttle_sealing_beside_writers() {
     explore(|| {

@@ -42,7 +42,7 @@ fn notes_of_many_threads_are_all_there() {
 }
 
 #[test]
-fn a_seal_or_note_costs_the_same_however_many_there_are() {
+fn cost_of_a_seal_or_note_is_constant() {
     const LINES: u64 = 1_500;
     let watched = WatchedDisk::new(&SimDisk::new(1));
     let journal = Journal::new(Store::create(Arc::new(watched.clone())).unwrap(), options());
@@ -60,7 +60,7 @@ fn a_seal_or_note_costs_the_same_however_many_there_are() {
     assert!(most < 128 * 1024, "{most} bytes were read and written for one seal and one note");
 }
 
-/// What a crash can leave behind the last line of a file.
+/// What a crash can leave after the last line of a file.
 fn tails() -> Vec<Vec<u8>> {
     let hole_then_end = [&[0; 100][..], b"42.123Z\"}\n"].concat();
     let head_then_hole = [&b"{\"run_id\":\"0000"[..], &[0; 700], b"\n"].concat();
@@ -68,7 +68,7 @@ fn tails() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn torn_tails_of_seals_are_no_seals_and_are_moved_aside_with_the_next_one() {
+fn torn_seal_is_moved_aside_by_the_next_seal() {
     for tail in tails() {
         let Bench { disk, recorder, journal } = bench();
         recorder.record(message("one", 300), Level::Synced).unwrap();
@@ -94,7 +94,7 @@ fn torn_tails_of_seals_are_no_seals_and_are_moved_aside_with_the_next_one() {
 }
 
 #[test]
-fn torn_tails_of_notes_are_no_notes_and_are_moved_aside_with_the_next_one() {
+fn torn_note_is_moved_aside_by_the_next_note() {
     for tail in tails() {
         let Bench { disk, recorder, .. } = bench();
         recorder.note_dropped(1, "one").unwrap();
@@ -155,7 +155,7 @@ fn a_power_cut_inside_a_seal_leaves_a_run_that_can_be_opened() {
 }
 
 #[test]
-fn a_line_whose_sync_failed_is_taken_back() {
+fn line_with_a_failed_sync_is_removed() {
     let Bench { disk, recorder, .. } = bench();
     recorder.note_dropped(1, "one").unwrap();
     let path = RunFile::Notes(run()).path();

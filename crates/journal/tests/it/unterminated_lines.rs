@@ -1,4 +1,4 @@
-//! The end of a file before its newline: cut, written anew, written slowly, and never passed on as what it is not.
+//! Unterminated lines at the end of a file: cut, rewritten, written slowly, and never returned as something else.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::watched_disk::{Doing, WatchedDisk};
 
 const ENOSPC: i32 = 28;
 
-/// A line of about that length that says `label`, newline included.
+/// A line of about that length with the text `label`, with its newline.
 fn line(seq: u64, label: &str, bytes: usize) -> Vec<u8> {
     let mut line = Vec::new();
     message(label, bytes).encode(run(), time).write_line(Seq::new(seq).unwrap(), &mut line);
@@ -36,7 +36,7 @@ fn follow(disk: &SimDisk) -> Follower {
     Follower::open(&Store::open(Arc::new(disk.clone())).unwrap(), run(), Seq::FIRST).unwrap()
 }
 
-/// Reads all there is, looking a few times, since a long rest is looked at piece by piece.
+/// Reads to the end several times, because a long rest is read in parts.
 #[track_caller]
 fn read(follower: &mut Follower) -> Vec<Vec<u8>> {
     const LOOKS: usize = 40;
@@ -62,7 +62,7 @@ fn check_rewritten(a_head: &[u8], after: &[&[u8]], torn: &[u8]) {
 }
 
 #[test]
-fn a_follower_does_not_join_the_head_of_a_cut_line_to_the_tail_of_the_next() {
+fn follower_does_not_join_parts_of_two_lines() {
     for bytes in [1_000, 700_000, 3_000_000] {
         let (a, b, c) = (line(2, "a", bytes), line(2, "b", bytes), line(3, "c", bytes));
         let short = line(2, "short", 400);
@@ -70,7 +70,7 @@ fn a_follower_does_not_join_the_head_of_a_cut_line_to_the_tail_of_the_next() {
             check_rewritten(&a[..head], &[&b], b"");
             check_rewritten(&a[..head], &[&b, &c], b"");
             check_rewritten(&a[..head], &[&short], b"");
-            // As long as what stood there, and longer, with the end of the line inside of it.
+            // As long as the old bytes, and longer, with the end of the line inside.
             check_rewritten(&a[..head], &[&short], &a[..head.saturating_sub(short.len())]);
             check_rewritten(&a[..head], &[&short], &a[..head]);
         }
@@ -78,7 +78,7 @@ fn a_follower_does_not_join_the_head_of_a_cut_line_to_the_tail_of_the_next() {
 }
 
 #[test]
-fn a_refused_line_is_not_seen_in_the_one_that_is_written_in_its_place() {
+fn refused_line_does_not_mix_with_its_replacement() {
     let bench = bench();
     let watched = WatchedDisk::new(&bench.disk);
     bench.recorder.close().unwrap();
@@ -95,7 +95,7 @@ fn a_refused_line_is_not_seen_in_the_one_that_is_written_in_its_place() {
             if doing != Doing::Append || *at != path {
                 return Ok(());
             }
-            // Half of the line has reached the file when the disk is full, and somebody reads it just then.
+            // Half of the line is in the file when the disk is full, and is read at that moment.
             let content = disk.content(&path).unwrap();
             put(&disk, &[&content[..], &line(2, "refused", 2_000)[..1_000]].concat());
             seen.lock().unwrap().extend(read(&mut follower.lock().unwrap()));
@@ -112,7 +112,7 @@ fn a_refused_line_is_not_seen_in_the_one_that_is_written_in_its_place() {
 }
 
 #[test]
-fn a_line_that_is_written_anew_between_two_reads_of_it_is_read_again() {
+fn line_rewritten_between_two_reads_is_read_again() {
     let one = line(1, "one", 300);
     let (a, b) = (line(2, "a", 900_000), line(2, "b", 900_000));
     for nth in 1..8 {
@@ -146,7 +146,7 @@ fn a_line_that_is_written_anew_between_two_reads_of_it_is_read_again() {
 }
 
 #[test]
-fn a_long_line_that_is_written_slowly_is_not_read_from_its_beginning_each_time() {
+fn slowly_written_line_is_not_read_from_its_start_each_time() {
     const LINE_BYTES: usize = 8 * 1024 * 1024;
     const STEP_BYTES: usize = 16 * 1024;
     let (one, two) = (line(1, "one", 300), line(2, "two", LINE_BYTES));
@@ -171,7 +171,7 @@ fn a_long_line_that_is_written_slowly_is_not_read_from_its_beginning_each_time()
 }
 
 #[test]
-fn a_line_is_too_long_wherever_it_stands() {
+fn too_long_lines_are_found_at_any_offset() {
     const LINE_BYTES_MAX: usize = steno_model::limits::LINE_BYTES_MAX;
     let exact = |seq, bytes: usize| {
         let shorter = line(seq, "m", bytes - 1_000);
@@ -198,7 +198,7 @@ fn a_line_is_too_long_wherever_it_stands() {
 }
 
 #[test]
-fn a_run_that_begins_while_it_is_listed_has_its_first_event_or_none() {
+fn run_that_begins_during_a_listing_has_one_event_or_none() {
     let disk = disk_with(b"");
     let watched = WatchedDisk::new(&disk);
     let hook = {

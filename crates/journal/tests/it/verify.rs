@@ -30,7 +30,7 @@ fn a_good_run_is_counted_and_its_unsealed_tail_is_named() {
 }
 
 #[test]
-fn unknown_types_are_counted_and_are_no_damage() {
+fn unknown_types_are_counted_and_are_not_damage() {
     let bench = recorded();
     let text = String::from_utf8(transcript(&bench.disk)).unwrap();
     let third = text
@@ -51,7 +51,7 @@ fn cutting_at_a_line_shows_only_against_seals_kept_elsewhere() {
     let expected = read_seals(&bench.disk, run()).unwrap();
     let whole = transcript(&bench.disk);
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    // Somebody cuts the file and its seals alike.
+    // Both the file and its seals are cut.
     bench.disk.tamper(&RunFile::Transcript(run()).path(), &whole[..first]);
     bench.disk.tamper(&RunFile::Seals(run()).path(), format!("{}\n", expected[0].to_line()).as_bytes());
     assert!(check_run(bench.journal.store(), run(), Vec::new()).is_ok());
@@ -59,7 +59,7 @@ fn cutting_at_a_line_shows_only_against_seals_kept_elsewhere() {
 }
 
 #[test]
-fn a_missing_run_is_told_from_one_that_should_be_there() {
+fn missing_run_differs_from_one_with_seals() {
     let bench = recorded();
     let missing = check_run(bench.journal.store(), run_id(9), Vec::new());
     assert!(matches!(missing, Err(Error::NoSuchRun { .. })));
@@ -78,7 +78,7 @@ fn the_ends_of_a_run_are_its_first_and_last_whole_line() {
     empty.record(message("only", 300), Level::Synced).unwrap();
     let (first, last) = run_ends(store, run_id(5)).unwrap().events.unwrap();
     assert_eq!((first.seq.get(), last.seq.get()), (1, 1));
-    // Longer than what is read from the end at first.
+    // Longer than the first read from the end.
     bench.recorder.record(message("long", 300_000), Level::Synced).unwrap();
     let whole = transcript(&bench.disk);
     bench.disk.tamper(&RunFile::Transcript(run()).path(), &[&whole[..], b"{\"seq\":4,"].concat());
@@ -98,7 +98,7 @@ fn the_beginning_of_a_run_is_its_first_events_as_far_as_they_are_near() {
         run_beginning(store, run, max).unwrap().iter().map(|event| event.seq.get()).collect()
     };
     assert_eq!((seqs(run(), 1), seqs(run(), 9)), (vec![1], vec![1, 2]));
-    // The first one is read however long it is, and one behind it only as far as it is near.
+    // The first one is read at any length, and later ones only within the limit.
     let long = bench.journal.record(run_id(5)).unwrap();
     assert_eq!(seqs(run_id(5), 9), [0; 0]);
     for words in ["first", "second"] {
@@ -119,7 +119,7 @@ fn a_file_alone_says_which_run_it_is() {
     assert!(check_file(open(), &path, Some(run_id(9)), Vec::new()).is_err());
 }
 
-/// A file that grows by a line whenever it is read, as beside a writer that is faster than we are.
+/// A file that grows by a line at every read, as with a faster writer.
 struct Growing {
     disk: steno_testkit::sim_disk::SimDisk,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! A disk that tells a test of what is about to happen, and counts bytes.
+//! A disk that calls a test before each operation, and counts bytes.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex};
 use steno_disk::{Disk, DiskFile, Identity, LockGuard, StorePath};
 use steno_testkit::sim_disk::SimDisk;
 
-/// What is about to happen to a file.
+/// An operation on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     Append,
     Read,
     Sync,
-    /// An open file is looked at.
+    /// The identity of an open file.
     Look,
-    /// A name is looked up.
+    /// The identity of a path.
     Find,
 }
 
@@ -42,12 +42,12 @@ impl WatchedDisk {
         Self { disk: disk.clone(), hook: Arc::new(Mutex::new(hook)), moved: Arc::default() }
     }
 
-    /// Calls `hook` before each append, read, sync and look at a file; what it returns is what the call gives.
+    /// Calls `hook` before each append, read, sync and identity check; its result is the result of the call.
     pub fn set_hook(&self, hook: impl Fn(Doing, &StorePath) -> io::Result<()> + Send + Sync + 'static) {
         *self.hook.lock().unwrap() = Arc::new(hook);
     }
 
-    /// Returns how many bytes were read and written since this was last asked.
+    /// Returns how many bytes were read and written since the last call.
     pub fn take_moved(&self) -> u64 {
         self.moved.swap(0, Ordering::Relaxed)
     }

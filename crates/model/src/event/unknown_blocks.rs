@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_blocks_is_none() {
+    fn payloads_that_only_look_like_blocks_have_none() {
         for payload in [
             // No `role`, so no message; `blocks` twice; a block without a type; a field of another kind.
             r#"{"name":"n","kind":"k","blocks":[{"type":"hologram"}]}"#,

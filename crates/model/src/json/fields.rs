@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_known_however_it_is_spelled() {
+    fn names_are_compared_decoded() {
         let mut fields = Fields::parse(r#"{"\u0073eq":1,"seq":2}"#).unwrap();
         assert_eq!(fields.duplicate().as_deref(), Some("seq"));
         assert_eq!(fields.take("seq").unwrap_err(), Error::DuplicateField { field: "seq".into() });
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_is_extra() {
+    fn remaining_fields_are_extra() {
         let mut fields = Fields::parse(r#"{"x":1,"\ud800":2,"name":"n"}"#).unwrap();
         assert_eq!(fields.take_string("name").unwrap(), Some("n".into()));
         assert!(!fields.has("name") && fields.has("x"));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn other_shapes_are_told_apart() {
+    fn wrong_shapes_have_distinct_errors() {
         assert_eq!(Fields::parse("[1]").err(), Some(Error::NotAnObject));
         assert_eq!(Fields::parse("7").err(), Some(Error::NotAnObject));
         assert!(matches!(Fields::parse("{"), Err(Error::NotJson { .. })));

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_in_comes_out() {
+    fn raw_json_round_trips() {
         for text in [
             "123456789012345678901234567890",
             "1e400",

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_is_read_in_any_order_and_however_names_are_spelled() {
+    fn envelope_fields_may_have_any_order_and_spelling() {
         check(LINE, None);
         check(&LINE.replace("\"seq\"", "\"\\u0073eq\""), None);
         let envelope = SpineEnvelope::parse(LINE.as_bytes()).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_named() {
+    fn invalid_records_have_distinct_errors() {
         let error = |line: &[u8]| SpineEnvelope::parse(line).err().unwrap();
         assert_eq!(error(b"  "), Error::Empty);
         assert_eq!(error(b"[]"), Error::NotAnObject);

@@ -26,7 +26,7 @@ pub fn string_text() -> impl Strategy<Value = String> {
     vec(piece, 0..6).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
 }
 
-/// Any JSON value as text; few keys, so that they meet.
+/// Any JSON value as text; few keys, so that duplicates occur.
 pub fn value_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         prop::sample::select(vec![
@@ -53,7 +53,7 @@ pub fn value_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// Keys that no type of ours knows.
+/// Keys that our types do not know.
 fn key_text() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![r#""xa""#, r#""xb""#, r#""x\u0061""#, r#""x\ud800""#, r#""x""#])
@@ -70,7 +70,7 @@ pub fn json_string() -> impl Strategy<Value = JsonString> {
     string_text().prop_map(|text| token(&text))
 }
 
-/// Fields that no type of ours knows, perhaps twice.
+/// Fields that our types do not know, perhaps twice.
 pub fn any_extra() -> impl Strategy<Value = Extra> {
     let field = (key_text(), value_text()).prop_map(|(key, value)| format!("{key}:{value}"));
     vec(field, 0..3).prop_map(|fields| extra(&format!("{{{}}}", fields.join(","))))
@@ -132,7 +132,7 @@ fn tool() -> impl Strategy<Value = ToolPayload> {
 }
 
 pub fn payload() -> impl Strategy<Value = Payload> {
-    // A generated value has no mark of ours, so that it is null, an array, or anything; arrays may look like blocks.
+    // A generated value has no mark of a shape, so it is null, an array, or anything; arrays may look like blocks.
     let other = raw_json()
         .prop_filter("read as blocks or null", |raw| matches!(Payload::read(raw), Payload::Other(_)));
     prop_oneof![

@@ -1,5 +1,5 @@
-//! Lines that a writer takes and lines that it refuses, as data: the draft parser and the JSON Schema are both held
-//! against these tables, so that neither can drift from the other.
+//! Lines that a writer accepts and refuses, as data: the draft parser and the JSON Schema are both tested with these
+//! tables, so that they cannot diverge.
 
 use steno_model::{Error, EventType, RunId, Vocabulary};
 
@@ -12,8 +12,8 @@ pub struct Refusal {
     pub schema: Schema,
 }
 
-/// What a JSON Schema can see of a refused line. Duplicate keys, the spelling of numbers and what another file says
-/// are out of its sight.
+/// Whether a JSON Schema can refuse a line too. It cannot see duplicate keys, the spelling of numbers, and the content
+/// of other files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
     RefusesToo,
@@ -41,7 +41,7 @@ pub fn refused() -> Vec<Refusal> {
     tables.into_iter().flatten().collect()
 }
 
-/// One line per thing that has to be taken, each with a payload that a writer may emit.
+/// Lines that must be accepted, each with a payload that a writer may emit.
 pub fn accepted() -> Vec<String> {
     let payloads = [
         (E::RunStarted, "null"),
@@ -99,7 +99,7 @@ fn twice(field: &'static str) -> Error {
     Error::DuplicateField { field: field.into() }
 }
 
-/// What is no JSON; the parser's words are its own, so that tables leave them out.
+/// Invalid JSON; the tables leave out the parser's message.
 fn not_json() -> Error {
     Error::NotJson { reason: String::new() }
 }
@@ -213,7 +213,7 @@ fn event_types() -> Vec<Refusal> {
     refusals
 }
 
-/// Payloads that are no object, for every type.
+/// Payloads that are not objects, for every type.
 fn shapes() -> Vec<Refusal> {
     let mut refusals = Vec::new();
     for event_type in E::ALL.iter().copied() {
@@ -238,7 +238,7 @@ fn shapes() -> Vec<Refusal> {
     refusals
 }
 
-/// Calls of a workflow that do not say which run they call (R58).
+/// Calls of a workflow without the run they call (R58).
 fn calls_of_nobody() -> Vec<Refusal> {
     let types = [E::CallWorkflowStarted, E::CallWorkflowCompleted];
     let line = |child: &str, event_type| {

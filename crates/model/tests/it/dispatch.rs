@@ -63,7 +63,7 @@ fn role_comes_before_call_id_and_call_id_before_kind() {
 }
 
 #[test]
-fn a_mark_counts_however_it_is_spelled() {
+fn marks_are_compared_decoded() {
     check(r#"{"r\u006fle":"user","blocks":[]}"#, Shape::Message);
     check(r#"{"name":"n","call\u005fid":"c"}"#, Shape::Tool);
     check(r#"{"name":"n","\u006bind":"k"}"#, Shape::Step);
@@ -77,7 +77,7 @@ fn a_mark_inside_a_value_does_not_count() {
 }
 
 #[test]
-fn what_has_the_mark_and_not_the_fields_is_kept_as_it_is() {
+fn payloads_with_a_mark_but_not_its_fields_are_kept() {
     for payload in [
         r#"{"role":"user"}"#,
         r#"{"role":7,"blocks":[]}"#,

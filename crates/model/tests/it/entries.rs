@@ -91,7 +91,7 @@ fn optional_keys_may_be_absent_or_null() {
 }
 
 #[test]
-fn keys_that_nobody_knows_survive() {
+fn unknown_keys_survive() {
     check(&ENTRY.replace(r#""raw":"#, r#""raw":"","level":[1,1],"\ud800":"#));
 }
 
@@ -212,7 +212,7 @@ fn a_log_record_keeps_what_the_logger_adds() {
 }
 
 #[test]
-fn a_log_record_that_is_none_is_refused() {
+fn invalid_log_records_are_refused() {
     for (line, want) in [
         (r#"{"context":{}}"#, Error::MissingField { field: "event" }),
         (r#"{"event":"transcript.entry"}"#, Error::MissingField { field: "context" }),

@@ -1,4 +1,4 @@
-//! What these tests share: one run, one time, and one way from a line that is sent to the line that is written.
+//! Shared by these tests: one run, one time, and the way from a sent line to the written line.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -38,7 +38,7 @@ pub fn extra(object: &str) -> Extra {
     Fields::parse(object).unwrap().into_extra()
 }
 
-/// Takes a line as somebody sends it and returns the line that the journal writes, as event 1.
+/// Returns the line that the journal writes for a sent line, as event 1.
 pub fn written(line: &[u8]) -> Result<String, Error> {
     let mut out = Vec::new();
     Draft::parse(line, run())?.encode(run(), time).write_line(Seq::FIRST, &mut out);
@@ -48,7 +48,7 @@ pub fn written(line: &[u8]) -> Result<String, Error> {
     Ok(line.to_owned())
 }
 
-/// Returns what somebody sends: an event with nothing but its type, its payload, and the child if it calls one.
+/// Returns a line to send: an event with only its type, its payload, and the child if it calls one.
 pub fn sent(event_type: EventType, payload: &str) -> String {
     let calls = matches!(event_type, EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted);
     let child = if calls { format!(r#","child_run_id":"{OTHER_RUN}""#) } else { String::new() };

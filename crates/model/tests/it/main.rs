@@ -1,4 +1,4 @@
-//! What the model promises to strangers: what it takes, what it refuses, and that bytes come out as they went in.
+//! Tests of the model: what it accepts, what it refuses, and that bytes round-trip.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

@@ -64,7 +64,7 @@ fn nearly_a_line() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Gives bytes to everything that takes bytes or text from strangers.
+/// Gives bytes to every parser of foreign input.
 fn feed(bytes: &[u8]) {
     if let Ok(event) = ExchangeEvent::parse(bytes) {
         assert_eq!(ExchangeEvent::parse(event.to_line().as_bytes()), Ok(event.clone()));
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_draft_writes_is_what_it_became(
+    fn written_drafts_equal_their_events(
         (result, more, path) in (value_text(), value_text(), string_text()),
         extra in any_extra(),
         (parent, seq) in (prop::option::of(run_id()), seq()),
@@ -141,7 +141,7 @@ proptest! {
         let sent = format!(r#"{{"type":"step.completed","path":{path},"payload":{payload}}}"#);
         let mut draft = Draft::parse(sent.as_bytes(), run()).unwrap();
         for (key, value) in extra.iter() {
-            // A name that is there already is refused, and the draft is gone with it.
+            // A duplicate name is refused, and the draft is dropped with it.
             draft = draft.clone().with_field(&key.to_text(), value.clone()).unwrap_or(draft);
         }
         let draft = parent.map_or(draft.clone(), |parent| draft.child_of(parent));

@@ -1,5 +1,4 @@
-//! What comes from others stays as it came: each value goes the whole way, from a line that is sent to a line that is
-//! read back, and every byte of it is compared.
+//! Foreign values stay unchanged: each goes from a sent line to a line that is read back, and every byte is compared.
 
 use steno_model::json::RawJson;
 use steno_model::limits::DEPTH_MAX;
@@ -7,7 +6,7 @@ use steno_model::{BlockContent, Draft, EventType, ExchangeEvent, Payload, StepPa
 
 use crate::kit::{json, run, time, token, written};
 
-/// Sends a value in every place where a value of somebody else can stand.
+/// Sends a value in every field that may have a foreign value.
 #[track_caller]
 fn check(value: &str) {
     let payloads = [

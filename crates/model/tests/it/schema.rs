@@ -92,7 +92,7 @@ fn golden_lines_are_valid() {
 }
 
 #[test]
-fn what_a_draft_takes_is_valid_once_it_is_written() {
+fn accepted_drafts_satisfy_the_schema() {
     let checker = Checker::new();
     for sent in cases::accepted() {
         checker.check_valid(&written(sent.as_bytes()).unwrap());
@@ -103,7 +103,7 @@ fn what_a_draft_takes_is_valid_once_it_is_written() {
 }
 
 #[test]
-fn what_a_draft_refuses_is_invalid_wherever_a_schema_can_see_it() {
+fn refused_drafts_violate_the_schema_where_it_can_tell() {
     let checker = Checker::new();
     let refused = cases::refused();
     let seen: Vec<_> = refused.iter().filter(|refusal| refusal.schema == Schema::RefusesToo).collect();

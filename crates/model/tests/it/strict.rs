@@ -1,5 +1,5 @@
-//! Open when reading: what we don't know is read, marked and written back; only a strict reader refuses it, with an
-//! error that can be told from that of a broken line (R52, R53).
+//! Open when reading: unknown words are read, marked and written back; only a strict reader refuses them, with an error
+//! that differs from that of a broken line (R52, R53).
 
 use steno_model::{Error, EventType, ExchangeEvent, Payload, Unknowns, Word};
 
@@ -17,7 +17,7 @@ fn check(line: &str, marks: Unknowns, want: &Error) {
     assert_eq!(error, *want, "{line}");
 }
 
-/// Reads a line that nobody can read.
+/// Reads a broken line.
 #[track_caller]
 fn check_broken(line: &[u8], want: &Error) {
     let shown = String::from_utf8_lossy(line).into_owned();
@@ -114,7 +114,7 @@ fn a_strange_time_does_not_hide_an_event() {
 }
 
 #[test]
-fn a_known_word_is_known_however_it_is_spelled() {
+fn words_are_compared_decoded() {
     let text = line(r"run.started", "null").replace("run.started", r"run\u002estarted");
     let event = ExchangeEvent::parse_strict(text.as_bytes()).unwrap();
     assert_eq!(event.event_type, Word::Known(EventType::RunStarted));
@@ -122,7 +122,7 @@ fn a_known_word_is_known_however_it_is_spelled() {
 }
 
 #[test]
-fn a_payload_that_does_not_fit_its_type_is_no_unknown_word() {
+fn wrong_payload_is_not_an_unknown_word_error() {
     let text = line("message.user", r#"{"role":"user","blocks":[{"text":"t"}]}"#);
     let event = ExchangeEvent::parse_strict(text.as_bytes()).unwrap();
     assert!(matches!(event.payload(), Payload::Other(_)));
@@ -141,7 +141,7 @@ fn absent_runs_are_read_as_absent() {
 }
 
 #[test]
-fn broken_lines_are_no_unknown_words() {
+fn broken_lines_are_not_unknown_word_errors() {
     let good = line("run.paused", "null");
     let not_json = Error::NotJson { reason: String::new() };
     for cut in [0, 1, good.len() / 2, good.len() - 1] {

@@ -61,7 +61,7 @@ fn an_unknown_word_is_shown_decoded_and_kept_as_it_was() {
 }
 
 #[test]
-fn starts_are_told_from_the_rest() {
+fn start_events_are_recognized() {
     let starts: Vec<_> = EventType::ALL.iter().filter(|event_type| event_type.is_start()).collect();
     assert_eq!(starts, [&EventType::RunStarted, &EventType::StepStarted, &EventType::CallWorkflowStarted]);
 }

@@ -29,14 +29,14 @@ fn check_written(sent: &str, want: &str) {
 }
 
 #[test]
-fn what_no_writer_may_emit_is_refused_with_its_reason() {
+fn invalid_lines_are_refused_with_a_reason() {
     for refusal in cases::refused() {
         check_refused(refusal.line.as_bytes(), &refusal.error);
     }
 }
 
 #[test]
-fn what_a_writer_may_emit_is_taken_with_its_payload_untouched() {
+fn valid_lines_keep_their_payload() {
     for sent in cases::accepted() {
         let recorded = written(sent.as_bytes()).unwrap_or_else(|error| panic!("{error}: {sent}"));
         let payload = sent.split_once(r#""payload":"#).and_then(|(_, rest)| rest.strip_suffix('}')).unwrap();
@@ -47,7 +47,7 @@ fn what_a_writer_may_emit_is_taken_with_its_payload_untouched() {
 }
 
 #[test]
-fn an_unknown_word_is_told_from_a_broken_line_when_writing_too() {
+fn unknown_words_differ_from_broken_lines_when_writing() {
     for refusal in cases::refused() {
         let error = Draft::parse(refusal.line.as_bytes(), run()).unwrap_err();
         let unknown = matches!(
@@ -59,7 +59,7 @@ fn an_unknown_word_is_told_from_a_broken_line_when_writing_too() {
 }
 
 #[test]
-fn what_is_left_out_is_filled_in() {
+fn missing_fields_are_filled_in() {
     let want = line("run.started", "null");
     check_written(r#"{"type":"run.started"}"#, &want);
     check_written(r#"{"type":"run.started","payload":null}"#, &want);
@@ -109,7 +109,7 @@ fn times_are_written_in_utc() {
 }
 
 #[test]
-fn bytes_that_are_no_utf8_are_refused_where_they_begin() {
+fn invalid_utf8_is_refused_with_its_offset() {
     check_refused(b"\xff", &Error::NotUtf8 { offset: 0 });
     check_refused(b"{\"type\":\"run.started\",\"a\":\"\xc3\"}", &Error::NotUtf8 { offset: 27 });
     // UTF-8 has no surrogates; only JSON's escapes do.
@@ -168,7 +168,7 @@ fn the_announced_length_is_never_exceeded() {
 }
 
 #[test]
-fn a_line_of_very_many_fields_is_no_attack() {
+fn lines_with_many_fields_are_fast() {
     let names: Vec<String> = (0..200_000).map(|number| format!(r#""f{number}":0"#)).collect();
     let sent = format!(r#"{{"type":"run.started",{}}}"#, names.join(","));
     assert!(written(sent.as_bytes()).is_ok());
@@ -195,7 +195,7 @@ fn a_draft_is_built_like_the_line_that_is_sent() {
 }
 
 #[test]
-fn who_calls_a_run_names_it() {
+fn calls_of_a_run_name_it() {
     let payload = Payload::Step(StepPayload::new("n", "call_workflow"));
     let missing = Error::MissingField { field: "child_run_id" };
     for event_type in [EventType::CallWorkflowStarted, EventType::CallWorkflowCompleted] {

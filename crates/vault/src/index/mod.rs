@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_found_by_hash_and_by_likeness_until_they_are_removed() {
+    fn chunks_are_found_by_hash_and_sketch_until_removed() {
         let mut index = Index::default();
         let pack = index.number_of(PackId::random());
         let plain = header(b"a", Form::Packed);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_places_the_one_comes_first_that_others_can_build_on() {
+    fn location_with_fewest_links_comes_first() {
         let mut index = Index::default();
         let packs = [(); 3].map(|()| index.number_of(PackId::random()));
         let forms = [delta(b"b", 2), delta(b"c", 1), Form::Packed];

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compared_with_is_bounded() {
+    fn sketch_index_is_bounded() {
         let mut alikes = SketchIndex::default();
         for number in 0..u32::try_from(ALIKE_LEN_MAX).unwrap() + 10 {
             let mut key = Key::default();

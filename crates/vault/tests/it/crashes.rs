@@ -1,4 +1,4 @@
-//! Crashes on the simulated disk, thousands of them: what was committed is there, and each fault did fire.
+//! Thousands of crashes on the simulated disk: committed bytes survive, and each fault did happen.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const FULL_SEEDS: u64 = 20;
 const LIVES: u64 = 3;
 const EIO: i32 = 5;
 
-/// Two processes on one disk, each with sources of its own.
+/// Two processes on one disk, each with its own sources.
 struct Processes {
     vaults: Vec<Arc<Vault>>,
     recordings: Vec<Vec<Recording>>,
@@ -69,7 +69,7 @@ fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Count
         let opened = recordings.iter().position(|recording| recording.name == *name);
         let at = opened.unwrap_or(recordings.len());
         if opened.is_none() {
-            // What fails to open may open later: a failed sync is over after once.
+            // A failed open may succeed later: a failed sync happens once.
             let Ok(recording) = ledger.open(&processes.vaults[process], name) else { continue };
             recordings.push(recording);
         }
@@ -81,7 +81,7 @@ fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Count
             processes.vaults[process].close_pack().ok();
         }
         if dice.once_in(40) {
-            // Their owners have ended, and may have left packs open.
+            // Their owners ended and may have left packs open.
             processes.recordings.iter_mut().for_each(Vec::clear);
             ledger.forget(&processes.vaults[dice.below(2)], name, counts);
         }
@@ -89,7 +89,7 @@ fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Count
             disk.set_room(None);
         }
         if dice.once_in(12) {
-            // One of the processes ends without a word, and another takes its place.
+            // One of the processes is killed, and another replaces it.
             processes.recordings[process].clear();
             processes.vaults[process] = vault_of(disk, scale).ok()?;
         }
@@ -97,7 +97,7 @@ fn live(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice, counts: &mut Count
     Some(processes)
 }
 
-/// Opens the vault as the next process does, and checks that doing it again changes nothing.
+/// Opens the vault as the next process does, and checks that a second open changes nothing.
 fn recover(disk: &SimDisk, ledger: &mut Ledger, counts: &mut Counts) {
     let reader = Vault::open(Arc::new(disk.clone()));
     ledger.check(&reader, counts);
@@ -111,7 +111,7 @@ fn recover(disk: &SimDisk, ledger: &mut Ledger, counts: &mut Counts) {
     assert!(disk.snapshot() == after, "a second recovery changes nothing");
 }
 
-/// Records what is like something, and forks of that, before anything goes wrong.
+/// Records similar content and forks of it before any fault.
 fn record_family(disk: &SimDisk, ledger: &mut Ledger, dice: &mut Dice) {
     let vault = vault_of(disk, ledger.scale).unwrap();
     let first = session(dice.roll(), 12_000, "first-session");
@@ -167,7 +167,7 @@ fn survive_all(seeds: std::ops::Range<u64>, scale: Scale, counts: &mut Counts, f
 }
 
 #[test]
-fn what_was_committed_survives_thousands_of_crashes() {
+fn committed_bytes_survive_thousands_of_crashes() {
     let (mut counts, mut faults) = (Counts::default(), Faults::default());
     survive_all(0..SEEDS, Scale::Small, &mut counts, &mut faults);
     survive_all(0..FULL_SEEDS, Scale::Full, &mut counts, &mut faults);
@@ -192,7 +192,7 @@ fn print_counts(counts: &Counts, faults: &Faults) {
     eprintln!("crashes: {SEEDS} seeds, {faults:?}, {counts:?}");
 }
 
-/// A short history that affects every kind of file; ends early when the disk does.
+/// A short history that uses every kind of file; ends early when the disk fails.
 fn script(disk: &SimDisk, ledger: &mut Ledger) -> Result<Vec<Recording>, Error> {
     let mut held = Vec::new();
     let mut counts = Counts::default();
@@ -219,7 +219,7 @@ fn script(disk: &SimDisk, ledger: &mut Ledger) -> Result<Vec<Recording>, Error> 
 
 /// Ends the process inside every single call of a fixed script, one after the other.
 #[test]
-fn a_death_inside_every_call_loses_nothing_committed() {
+fn kill_in_every_call_loses_nothing_committed() {
     let calls = {
         let disk = disk(1);
         script(&disk, &mut Ledger::default()).unwrap();
@@ -246,7 +246,7 @@ fn a_death_inside_every_call_loses_nothing_committed() {
 
 /// Fails each call of the script in turn, goes on in the same boot, then cuts the power.
 #[test]
-fn after_each_failed_call_nothing_committed_is_lost() {
+fn failure_of_every_call_loses_nothing_committed() {
     let mut fired = 0;
     for kind in [Call::Sync, Call::SyncDir, Call::Write, Call::Create, Call::Rename, Call::Remove] {
         for nth in 1.. {

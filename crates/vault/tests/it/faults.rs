@@ -1,4 +1,4 @@
-//! Full disks, failing disks, files that change under their writer: a clear error, and nothing lost.
+//! Full disks, failing disks, files that change while they are written: a clear error, and nothing lost.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ fn manifest_path(name: &str) -> StorePath {
     VaultFile::Manifest(id(name)).path()
 }
 
-/// Appends to a file behind everybody's back.
+/// Appends to a file directly, without the vault.
 fn append(disk: &SimDisk, path: &StorePath, bytes: &[u8]) {
     let content = disk.content(path).unwrap();
     disk.tamper(path, &[&content[..], bytes].concat());
 }
 
 #[test]
-fn without_room_nothing_is_lost_and_the_same_succeeds_later() {
+fn full_disk_loses_nothing_and_a_retry_succeeds() {
     let mut refused = 0;
     for room in (0..60_000).step_by(977) {
         let disk = disk(room);
@@ -42,7 +42,7 @@ fn without_room_nothing_is_lost_and_the_same_succeeds_later() {
             }
         };
         for piece in second.chunks(7_000) {
-            // Taken all the same.
+            // The bytes were taken all the same.
             writer.append(piece).ok();
             retry(Box::new(|| writer.commit(Remainder::InTail)));
         }
@@ -60,7 +60,7 @@ fn without_room_nothing_is_lost_and_the_same_succeeds_later() {
 }
 
 #[test]
-fn a_pack_that_cannot_be_begun_leaves_nothing_behind() {
+fn failed_pack_creation_leaves_no_files() {
     let disk = disk(1);
     let vault = small_vault(&disk).unwrap();
     let mut writer = write(&vault, "a");
@@ -76,7 +76,7 @@ fn a_pack_that_cannot_be_begun_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_torn_line_behind_a_saved_state_does_not_spoil_the_lines_after_it() {
+fn torn_line_after_a_saved_state_is_harmless() {
     for torn in
         [&b"{\"chunks\":{\"gener"[..], b"{\"chunks\":\0\0\0\0", b"\0\0\0\0\n", b"{\"chunks\":\0\0\"}\n"]
     {
@@ -97,7 +97,7 @@ fn a_torn_line_behind_a_saved_state_does_not_spoil_the_lines_after_it() {
 }
 
 #[test]
-fn what_the_owner_before_left_in_the_cache_alone_is_not_built_on() {
+fn unsynced_bytes_of_a_previous_owner_are_not_used() {
     // Each sync of the first owner's last step fails in turn; the second owner sees what the disk does not have.
     let mut fired = 0;
     for nth in 1..8 {
@@ -126,7 +126,7 @@ fn what_the_owner_before_left_in_the_cache_alone_is_not_built_on() {
 }
 
 #[test]
-fn chunks_that_were_lost_with_anothers_sync_are_not_named() {
+fn chunks_lost_in_a_shared_sync_are_not_named() {
     let disk = disk(3);
     let vault = small_vault(&disk).unwrap();
     let content = session(1, 40_000, "s1");
@@ -141,7 +141,7 @@ fn chunks_that_were_lost_with_anothers_sync_are_not_named() {
     assert!(matches!(third.commit(Remainder::InTail), Err(Error::NotSynced { .. })));
     assert_eq!(disk.fired(), 1);
     drop((one, other, third));
-    // Opened again, each goes on in a pack that can be synced.
+    // After reopening, each continues in a new pack.
     for name in ["a", "b", "c"] {
         let mut writer = write(&vault, name);
         let known = usize::try_from(writer.len()).unwrap();
@@ -154,11 +154,11 @@ fn chunks_that_were_lost_with_anothers_sync_are_not_named() {
 }
 
 #[test]
-fn what_was_lost_does_not_count_because_something_differs_from_it() {
+fn lost_chunks_stay_invalid_even_if_a_delta_needs_them() {
     let content = session(1, 20_000, "first-session");
     let fork =
         String::from_utf8(content.clone()).unwrap().replace("first-session", "other-session").into_bytes();
-    // Which of the packs is looked at first is up to chance.
+    // Which pack is read first is random.
     for seed in 0..12 {
         let disk = disk(seed);
         let vault = small_vault(&disk).unwrap();
@@ -168,7 +168,7 @@ fn what_was_lost_does_not_count_because_something_differs_from_it() {
         disk.plan(Fault::Fail { kind: Call::Sync, nth: 1, error: EIO });
         assert!(one.commit(Remainder::InChunks).is_err() && other.commit(Remainder::InChunks).is_err());
         drop((one, other));
-        // The fork is stored again, by itself. The cache still shows it as different from what was lost.
+        // The fork is stored again without a base. The page cache still shows it as a delta of the lost chunk.
         let mut other = write(&vault, "b");
         other.append(&fork).unwrap();
         other.commit(Remainder::InChunks).unwrap();
@@ -184,7 +184,7 @@ fn what_was_lost_does_not_count_because_something_differs_from_it() {
 }
 
 #[test]
-fn files_that_are_deleted_or_replaced_under_their_writer_are_noticed() {
+fn deleted_and_replaced_files_are_noticed() {
     let (manifest, tail) = (manifest_path("a"), VaultFile::Tail(id("a")).path());
     let cases = [(Remainder::InChunks, &manifest), (Remainder::InTail, &tail)];
     for ((keep, path), is_replaced) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
@@ -213,7 +213,7 @@ fn files_that_are_deleted_or_replaced_under_their_writer_are_noticed() {
 }
 
 #[test]
-fn a_damaged_manifest_stops_its_own_source_alone() {
+fn damaged_manifest_stops_only_its_source() {
     for change in [|text: &mut Vec<u8>| text[30] ^= 1, |text: &mut Vec<u8>| text.clear()] {
         let disk = disk(1);
         let before = vault(&disk);
@@ -222,7 +222,7 @@ fn a_damaged_manifest_stops_its_own_source_alone() {
             writer.append(name.repeat(50_000).as_bytes()).unwrap();
             writer.commit(Remainder::InChunks).unwrap();
         }
-        // The pack has no file beside it: whoever comes next would have to read all manifests.
+        // The pack has no index file, so the next process has to read all manifests.
         let disk = disk.die(Death::Kill);
         let mut text = disk.content(&manifest_path("a")).unwrap();
         change(&mut text);
@@ -239,7 +239,7 @@ fn a_damaged_manifest_stops_its_own_source_alone() {
 }
 
 #[test]
-fn a_damaged_tail_is_told_and_not_written_over() {
+fn damaged_tail_is_reported_and_not_overwritten() {
     let disk = disk(1);
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");
@@ -296,7 +296,7 @@ fn checked(object: &str) -> String {
 }
 
 #[test]
-fn files_beside_packs_can_be_lost_without_loss() {
+fn index_files_can_be_deleted_without_loss() {
     let disk = disk(1);
     let vault = small_vault(&disk).unwrap();
     let content = session(1, 90_000, "s1");
@@ -330,7 +330,7 @@ fn files_beside_packs_can_be_lost_without_loss() {
 }
 
 #[test]
-fn a_source_without_bytes_is_kept_once_its_state_is_saved() {
+fn empty_source_exists_after_saving_its_state() {
     let disk = disk(1);
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");
@@ -349,7 +349,7 @@ fn a_source_without_bytes_is_kept_once_its_state_is_saved() {
 }
 
 #[test]
-fn a_manifest_does_not_grow_with_every_state_that_is_saved() {
+fn saving_states_does_not_grow_the_manifest() {
     let disk = disk(1);
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");

@@ -1,4 +1,4 @@
-//! What is forgotten is gone for good, whatever happens meanwhile, and nothing else is.
+//! Forgotten content is deleted permanently, whatever happens meanwhile, and nothing else is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use steno_vault::{
 use crate::kit::{NOW, cousin, disk, files, id, info, read, session, small_vault, vault, write};
 use crate::packs::{Frame, all_chunks, all_frames, deltas_of_deltas};
 
-/// Words that occur in the content of one source alone.
+/// Words that occur in the content of one source only.
 const SECRET: &str = "the-secret-of-this-session";
 const WHY: Reason = Reason::Session;
 
@@ -23,8 +23,8 @@ fn keep(vault: &Arc<Vault>, name: &str, content: &[u8]) {
     writer.save_state(None, None, NOW, Remainder::InTail).unwrap();
 }
 
-/// What each source holds: one to be forgotten, its fork, what is like it, a fork of that, a copy of part of the first, and
-/// a stranger.
+/// The content of each source: one to forget, its fork, a similar one, a fork of that, a copy of part of the first, and
+/// an unrelated one.
 fn contents() -> [(&'static str, Vec<u8>); 6] {
     let secret = session(1, 60_000, SECRET);
     let renamed = |content: &[u8], from: &str, to: &str| {
@@ -73,9 +73,9 @@ fn check_gone(disk: &SimDisk) {
     assert!(!chunks.values().any(|chunk| has_secret(chunk)), "a chunk has the secret");
 }
 
-/// Two processes that do not see each other's packs have stored two contents as different from each other.
+/// Two processes that do not see each other's packs store two contents as deltas of each other.
 #[test]
-fn of_chunks_that_stand_twice_one_is_kept_that_stands_by_itself() {
+fn sweep_keeps_the_duplicate_without_a_base() {
     let one = session(1, 8_000, "first-session");
     let other =
         String::from_utf8(one.clone()).unwrap().replace("first-session", "other-session").into_bytes();
@@ -87,7 +87,7 @@ fn of_chunks_that_stand_twice_one_is_kept_that_stands_by_itself() {
             writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
         };
         let vaults = [small_vault(&disk).unwrap(), small_vault(&disk).unwrap()];
-        // Each learns where chunks are before the other has closed a pack.
+        // Each loads its index before the other has closed a pack.
         keep(&vaults[0], "stranger", &session(9, 5_000, "stranger"));
         keep(&vaults[1], "another", &session(10, 5_000, "another"));
         for (vault, contents) in vaults.iter().zip([[&one, &other], [&other, &one]]) {
@@ -110,7 +110,7 @@ fn of_chunks_that_stand_twice_one_is_kept_that_stands_by_itself() {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_and_a_tombstone_stays() {
+fn forget_deletes_bytes_and_leaves_a_tombstone() {
     let disk = disk(1);
     filled(&disk);
     let vault = small_vault(&disk).unwrap();
@@ -136,14 +136,14 @@ fn what_is_forgotten_is_gone_and_a_tombstone_stays() {
     assert_eq!((tombstone.why, tombstone.time.as_str(), tombstone.is_swept), (WHY, NOW, true));
     assert!(vault.is_forgotten(id("secret")).unwrap());
     assert!(matches!(vault.write(id("secret"), &info("secret"), NOW), Err(Error::Forgotten { .. })));
-    // Once more is fine, and changes nothing.
+    // A second call changes nothing.
     let again = vault.forget(&[id("secret")], Reason::Age, NOW).unwrap();
     assert_eq!(again.tombstones, forgotten.tombstones);
     assert_eq!(again.swept, Some(SweepReport::default()));
 }
 
 #[test]
-fn a_source_that_has_an_owner_or_is_not_there_is_not_forgotten_and_nothing_else_either() {
+fn forget_refuses_open_and_missing_sources() {
     let disk = disk(1);
     filled(&disk);
     let vault = small_vault(&disk).unwrap();
@@ -161,7 +161,7 @@ fn a_source_that_has_an_owner_or_is_not_there_is_not_forgotten_and_nothing_else_
 }
 
 #[test]
-fn a_death_inside_every_call_of_forgetting_leaves_nothing_half_done_for_good() {
+fn killed_forget_is_completed_later() {
     let calls = {
         let disk = disk(1);
         filled(&disk);
@@ -183,7 +183,7 @@ fn a_death_inside_every_call_of_forgetting_leaves_nothing_half_done_for_good() {
             let disk = disk.die(death);
             drop((vault, done));
             check_others(&Vault::open(Arc::new(disk.clone())));
-            // Opening completes it, if it had begun at all; asking again does in any case.
+            // Opening completes it, if it had begun at all; a second call does in any case.
             let vault = small_vault(&disk).unwrap();
             if !vault.is_forgotten(id("secret")).unwrap() {
                 assert!(read(&vault, "secret", 0) == contents()[0].1, "nothing had been deleted");
@@ -199,7 +199,7 @@ fn a_death_inside_every_call_of_forgetting_leaves_nothing_half_done_for_good() {
 }
 
 #[test]
-fn after_each_failing_call_of_forgetting_it_is_completed_later() {
+fn failed_forget_is_completed_later() {
     let mut fired = 0;
     for kind in [Call::Sync, Call::SyncDir, Call::Write, Call::Create, Call::Rename, Call::Remove] {
         for (nth, error) in (1..40).flat_map(|nth| [(nth, 5), (nth, 28)]) {
@@ -214,7 +214,7 @@ fn after_each_failing_call_of_forgetting_it_is_completed_later() {
             fired += 1;
             check_others(&vault);
             drop(vault);
-            // Completed by whoever opens the vault next, or asks again.
+            // Completed by the next open, or by a second call.
             let vault = small_vault(&disk).unwrap();
             if nth % 2 == 0 {
                 vault.forget(&[id("secret")], WHY, NOW).unwrap();
@@ -235,7 +235,7 @@ fn after_each_failing_call_of_forgetting_it_is_completed_later() {
 }
 
 #[test]
-fn a_process_that_knew_what_was_swept_does_not_rely_on_it() {
+fn writers_reload_the_index_after_a_sweep() {
     let disk = disk(1);
     filled(&disk);
     let running = small_vault(&disk).unwrap();
@@ -260,13 +260,13 @@ fn a_process_that_knew_what_was_swept_does_not_rely_on_it() {
 }
 
 #[test]
-fn a_process_that_has_not_written_yet_learns_of_a_sweep_too() {
+fn first_write_after_a_sweep_reloads_the_index() {
     let disk = disk(1);
     filled(&disk);
     let running = small_vault(&disk).unwrap();
     assert!(read(&running, "secret", 0) == contents()[0].1);
     small_vault(&disk).unwrap().forget(&[id("secret")], WHY, NOW).unwrap();
-    // What has moved is found again, by who reads and by who writes.
+    // Moved chunks are found again by readers and writers.
     check_others(&running);
     keep(&running, "again", &contents()[0].1);
     drop(running);
@@ -275,11 +275,11 @@ fn a_process_that_has_not_written_yet_learns_of_a_sweep_too() {
 }
 
 #[test]
-fn packs_that_are_being_written_wait_for_the_next_sweep() {
+fn open_packs_wait_for_the_next_sweep() {
     let disk = disk(1);
     filled(&disk);
     let running = small_vault(&disk).unwrap();
-    // Its pack has chunks that differ from some that are to go, and chunks that are to go themselves.
+    // Its pack has deltas of chunks that will be deleted, and chunks that will be deleted themselves.
     let later = String::from_utf8(contents()[0].1.clone())
         .unwrap()
         .replace(SECRET, "another-fork-of-them")
@@ -291,7 +291,7 @@ fn packs_that_are_being_written_wait_for_the_next_sweep() {
     assert!(!other.tombstones().unwrap()[0].is_swept);
     check_others(&other);
     assert!(read(&other, "later", 0) == later[..30_000]);
-    // It goes on with what it knows.
+    // It continues with its old index.
     keep(&running, "more", &later[..50_000]);
     drop(running);
     let vault = small_vault(&disk).unwrap();
@@ -303,12 +303,12 @@ fn packs_that_are_being_written_wait_for_the_next_sweep() {
 }
 
 #[test]
-fn who_relies_on_chunks_is_not_swept_away_from_under() {
+fn sweep_waits_for_writers_that_rely_on_chunks() {
     let disk = disk(1);
     filled(&disk);
     let running = small_vault(&disk).unwrap();
     let mut writer = write(&running, "copy");
-    // It relies on chunks of what is to be forgotten, and no manifest says so yet.
+    // It relies on chunks of the forgotten source, and no manifest names them yet.
     writer.append(&contents()[0].1).unwrap();
     let other = small_vault(&disk).unwrap();
     let forgotten = other.forget(&[id("secret")], WHY, NOW).unwrap();
@@ -324,7 +324,7 @@ fn who_relies_on_chunks_is_not_swept_away_from_under() {
 }
 
 #[test]
-fn what_crashes_have_left_goes_with_a_sweep() {
+fn sweep_removes_crash_leftovers() {
     let disk = disk(1);
     filled(&disk);
     let left = [VaultFile::Tail(id("secret")), VaultFile::Manifest(id("fork")), VaultFile::Tombstones]
@@ -343,7 +343,7 @@ fn what_crashes_have_left_goes_with_a_sweep() {
 }
 
 #[test]
-fn a_manifest_that_cannot_be_read_stops_a_sweep_until_it_is_forgotten_itself() {
+fn unreadable_manifest_stops_a_sweep_until_it_is_forgotten() {
     let disk = disk(1);
     filled(&disk);
     let path = VaultFile::Manifest(id("stranger")).path();
@@ -362,7 +362,7 @@ fn a_manifest_that_cannot_be_read_stops_a_sweep_until_it_is_forgotten_itself() {
 }
 
 #[test]
-fn damaged_tombstones_are_told_and_stop_nobody_else_from_being_recorded() {
+fn damaged_tombstones_do_not_stop_recording() {
     let disk = disk(1);
     filled(&disk);
     let vault = small_vault(&disk).unwrap();
@@ -386,9 +386,9 @@ fn damaged_tombstones_are_told_and_stop_nobody_else_from_being_recorded() {
     assert_eq!(small_vault(&disk).unwrap().tombstones().unwrap(), []);
 }
 
-/// Whoever gives a file back has read its manifest before it was forgotten.
+/// The restore has read the manifest before it was forgotten.
 #[test]
-fn what_is_forgotten_while_it_is_given_back_is_not_given_back_in_part() {
+fn restore_of_a_forgotten_source_leaves_no_partial_file() {
     let disk = disk(1);
     let vault = vault(&disk);
     let mut writer = write(&vault, "a");

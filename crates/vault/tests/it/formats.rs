@@ -1,4 +1,4 @@
-//! Files of every format version that was ever written: read as they lie in the tree, and gone on with in a copy.
+//! Files of every format version that was ever written: readable in the tree, and continued in a copy.
 //!
 //! `fixtures/vault-v1`, `fixtures/packs-v2` and `fixtures/manifests-v2` are not changed, whatever the code comes to write. `expected` has the bytes
 //! that were recorded, by source and generation.
@@ -13,9 +13,9 @@ use steno_vault::{Reason, Remainder, Sighting, Vault};
 use crate::kit::{NOW, id, read, write};
 
 const FIRST: &str = "vault-v1";
-/// With chunks that differ from such as differ themselves.
+/// With deltas of deltas.
 const WITH_LINKS: &str = "packs-v2";
-/// With the time of the clock and that of the file.
+/// With the clock's time and the modification time.
 const WITH_TIMES: &str = "manifests-v2";
 
 fn fixtures(name: &str) -> PathBuf {
@@ -56,7 +56,7 @@ fn copy(name: &str) -> (tempfile::TempDir, Arc<Vault>) {
 }
 
 #[test]
-fn version_1_reads_as_it_was_recorded() {
+fn version_1_is_readable() {
     let disk = RealDisk::open(&fixtures(FIRST).join("store")).unwrap().unwrap();
     let vault = Vault::open(Arc::new(disk));
     let expected = expected(FIRST);
@@ -74,7 +74,7 @@ fn version_1_reads_as_it_was_recorded() {
 }
 
 #[test]
-fn version_1_is_gone_on_with() {
+fn version_1_can_be_continued() {
     let (_dir, vault) = copy(FIRST);
     let mut writer = write(&vault, "growing");
     writer.append(b"more").unwrap();
@@ -137,7 +137,7 @@ fn manifests_of_version_2_have_both_times() {
 }
 
 #[test]
-fn the_one_time_of_version_1_stays_the_files_when_it_is_written_anew() {
+fn version_1_times_survive_a_rewrite() {
     let (_dir, vault) = copy(FIRST);
     let since = |name: &str| {
         let manifest = vault.manifest(id(name)).unwrap().unwrap();

@@ -76,7 +76,7 @@ pub fn read_all(vault: &Vault, manifest: &Manifest, generation: u32) -> Result<V
     Ok(bytes)
 }
 
-/// Lines as an agent writes them: much alike, each with an id of its own.
+/// Lines as an agent writes them: similar, each with its own id.
 pub fn session(seed: u64, bytes: usize, session: &str) -> Vec<u8> {
     let mut dice = Dice::new(seed);
     let mut text = String::new();
@@ -93,7 +93,7 @@ pub fn session(seed: u64, bytes: usize, session: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// What is like other content in most of its lines.
+/// Content that shares most of its lines with other content.
 pub fn cousin(content: &[u8], seed: u64) -> Vec<u8> {
     let others = session(seed, content.len() / 4, "first-session");
     let mut others = others.split_inclusive(|byte| *byte == b'\n');

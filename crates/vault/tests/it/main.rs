@@ -1,4 +1,4 @@
-//! What the vault promises: bytes come back as they were, whatever was done to their file and to the process.
+//! Tests of the vault: bytes read back unchanged, whatever happens to their file and to the process.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

@@ -1,4 +1,4 @@
-//! What whoever records knows, kept outside of the faulted disk: what was appended, and what of it was committed.
+//! What the recording process knows, kept outside of the faulty disk: what was appended, and what of it was committed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Content {
     pub safe: usize,
 }
 
-/// A source as whoever records it knows it.
+/// A source as the recording process knows it.
 #[derive(Clone, Default)]
 pub struct Source {
     pub generations: Vec<Content>,
@@ -31,7 +31,7 @@ pub struct Source {
 #[derive(Clone, Default)]
 pub struct Ledger {
     pub sources: BTreeMap<String, Source>,
-    /// What is promised never to come back.
+    /// Sources that must never come back.
     pub forgotten: Vec<String>,
     pub scale: Scale,
 }
@@ -85,7 +85,7 @@ impl Source {
 }
 
 impl Ledger {
-    /// Opens a source to write, and takes over what is found: more than was committed may be there.
+    /// Opens a source and takes over what is found: more than was committed may exist.
     pub fn open(&mut self, vault: &Arc<Vault>, name: &str) -> Result<Recording, Error> {
         let writer = vault.write(id(name), &info(name), NOW)?;
         let source = self.sources.entry(name.to_owned()).or_default();
@@ -94,7 +94,7 @@ impl Ledger {
         }
         let generation = writer.generation() as usize;
         assert!(generation + 1 >= source.safe, "{name}: generation {generation} of {}", source.safe);
-        // What was not promised may be gone, and is appended again by nobody.
+        // Uncommitted bytes may be lost, and are not appended again.
         source.generations.truncate(generation + 1);
         let earlier = writer.manifest().generations[..generation].iter().map(|generation| generation.len);
         for (len, content) in earlier.chain([writer.len()]).zip(&mut source.generations) {
@@ -150,7 +150,7 @@ impl Ledger {
         }
     }
 
-    /// Adds to a source and commits it, on a disk that does as it is told.
+    /// Adds to a source and commits it, on a disk without faults.
     pub fn record(&mut self, recording: &mut Recording, content: &[u8]) {
         let source = self.sources.get_mut(&recording.name).unwrap();
         source.last().bytes.extend_from_slice(content);
@@ -190,7 +190,7 @@ impl Ledger {
         piece
     }
 
-    /// Forgets a source that nobody has open. Whether that is told or not, it may be gone.
+    /// Forgets a source that is not open. It may be deleted even if the call fails.
     pub fn forget(&mut self, vault: &Vault, name: &str, counts: &mut Counts) {
         match vault.forget(&[id(name)], Reason::Session, NOW) {
             Ok(_) => {
@@ -223,7 +223,7 @@ impl Ledger {
 }
 
 fn begin(source: &mut Source, writer: &mut SourceWriter, counts: &mut Counts) -> Result<(), Error> {
-    // The generation may have begun whether or not it is told.
+    // The generation may have begun even if the call failed.
     let begun = writer.begin_generation("rewritten", NOW);
     if writer.generation() as usize == source.generations.len() {
         assert!(begun.is_ok());
@@ -291,7 +291,7 @@ fn check_source(vault: &Vault, name: &str, source: &mut Source, counts: &mut Cou
         assert_eq!(vault.len(&manifest, number).unwrap(), len as u64);
         counts.more_than_committed += u64::from(len > content.safe);
         content.bytes.truncate(len);
-        // After a kill it is there and may not be safe yet; so nothing is promised that was not before.
+        // After a kill it exists but may not be synced yet, so nothing more is promised than before.
     }
     source.safe = source.safe.max(1);
 }

@@ -1,4 +1,4 @@
-//! Packs read as `docs/format/vault.md` describes them, by other code than the vault's own.
+//! Reads packs as `docs/format/vault.md` describes them, with separate code.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub const PREAMBLE_BYTES: usize = 16;
 const FIXED_BYTES: usize = 40;
 const RAW: u8 = 0;
 const DIFFERING: u8 = 2;
-/// Differing from one that differs itself.
+/// A delta of a delta.
 const DIFFERING_TWICE: u8 = 3;
 
 /// A frame as it stands in a pack.
@@ -63,16 +63,16 @@ fn frame(path: &str, bytes: &[u8], offset: usize) -> Option<Frame> {
     Some(Frame { path, offset, form, hash, base, chunk_len, header_len, stored })
 }
 
-/// Counts the frames that differ from one that differs itself.
+/// Counts the deltas of deltas.
 pub fn deltas_of_deltas(disk: &SimDisk) -> usize {
     all_frames(disk).iter().filter(|frame| frame.form == DIFFERING_TWICE).count()
 }
 
-/// All chunks that frames hold, made whole.
+/// All chunks, decoded.
 pub fn all_chunks(disk: &SimDisk) -> HashMap<ChunkHash, Vec<u8>> {
     let mut chunks = HashMap::new();
     let mut frames = all_frames(disk);
-    // What differs comes after what it differs from.
+    // Deltas come after their bases.
     frames.sort_by_key(|frame| frame.form);
     for frame in &frames {
         let mut chunk = Vec::with_capacity(frame.chunk_len);

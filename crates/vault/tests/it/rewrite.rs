@@ -1,4 +1,4 @@
-//! Bytes are taken out of a source that stays: all of its generations change, or none, and nothing of what went is left.
+//! Removing bytes from a source: all of its generations change, or none, and the removed bytes are deleted.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::packs::all_chunks;
 const SECRET: &str = "the-secret-of-this-line";
 const WHY: Reason = Reason::Session;
 
-/// What the two generations of the shared file hold, with some lines that have to go.
+/// The two generations of the shared file, with some lines to remove.
 fn generations() -> [Vec<u8>; 2] {
     let lines = |seed: u64, len: usize| {
         let text = String::from_utf8(session(seed, len, "others")).unwrap();
@@ -46,7 +46,7 @@ fn filled(disk: &SimDisk) {
     vault.close_pack().unwrap();
 }
 
-/// Takes the lines out as whoever forgets does.
+/// Removes the lines as `forget` does.
 fn rewrite(vault: &Arc<Vault>) -> Result<(), Error> {
     vault.sweep_later(NOW)?;
     let mut writer = vault.write(crate::kit::id("shared"), &crate::kit::info("shared"), NOW)?;
@@ -77,7 +77,7 @@ fn check_gone(disk: &SimDisk, context: &str) {
 }
 
 #[test]
-fn what_is_taken_out_of_a_source_is_gone_and_the_rest_stays() {
+fn rewrite_removes_lines_and_keeps_the_rest() {
     let disk = disk(1);
     filled(&disk);
     let vault = small_vault(&disk).unwrap();
@@ -86,7 +86,7 @@ fn what_is_taken_out_of_a_source_is_gone_and_the_rest_stays() {
     assert!(check_whole(&vault, "after"));
     check_gone(&disk, "after");
     assert!(vault.verify(|_| ()).unwrap().findings.is_empty());
-    // It goes on where it ends now.
+    // It continues at its new end.
     let mut writer = write(&vault, "shared");
     writer.append(b"more\n").unwrap();
     writer.commit(Remainder::InTail).unwrap();
@@ -95,7 +95,7 @@ fn what_is_taken_out_of_a_source_is_gone_and_the_rest_stays() {
 }
 
 #[test]
-fn a_death_inside_every_call_of_it_changes_all_or_nothing_and_the_sweep_is_completed() {
+fn killed_rewrite_changes_all_or_nothing() {
     let calls = {
         let disk = disk(1);
         filled(&disk);
@@ -116,7 +116,7 @@ fn a_death_inside_every_call_of_it_changes_all_or_nothing_and_the_sweep_is_compl
             fired += disk.fired() - before;
             let disk = disk.die(death);
             drop((vault, done));
-            // Whoever opens the vault next completes the sweep.
+            // The next open completes the sweep.
             let vault = small_vault(&disk).unwrap();
             let context = format!("call {call}, {death:?}");
             if check_whole(&vault, &context) {

@@ -1,4 +1,4 @@
-//! Bytes come back as they were, in every generation, and cost little the second time.
+//! Bytes round-trip in every generation, and equal bytes are stored once.
 
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{AdapterProgress, Error, Remainder};
@@ -13,7 +13,7 @@ fn stored(disk: &SimDisk) -> usize {
 }
 
 #[test]
-fn bytes_come_back_however_they_came() {
+fn bytes_round_trip_in_any_pieces() {
     let content = session(1, 1_500_000, "s1");
     for step in [content.len(), 700_000, 100_000, 9_973] {
         let disk = disk(1);
@@ -36,7 +36,7 @@ fn bytes_come_back_however_they_came() {
 }
 
 #[test]
-fn reading_begins_anywhere() {
+fn reading_starts_at_any_offset() {
     let disk = disk(1);
     let vault = vault(&disk);
     let content = session(2, 400_000, "s1");
@@ -57,7 +57,7 @@ fn reading_begins_anywhere() {
 }
 
 #[test]
-fn every_generation_stays() {
+fn every_generation_is_kept() {
     let disk = disk(1);
     let vault = vault(&disk);
     let contents: Vec<Vec<u8>> = (0..5).map(|seed| session(seed, 200_000, "s1")).collect();
@@ -111,7 +111,7 @@ fn a_source_has_one_owner() {
 }
 
 #[test]
-fn a_copy_costs_nothing_and_a_fork_next_to_nothing() {
+fn copies_and_forks_take_almost_no_space() {
     let disk = disk(1);
     let vault = vault(&disk);
     let content = session(3, 3_000_000, "0b1e8c5e-7d5f-4c39-9d57-2f5b7c8a9e10");
@@ -130,7 +130,7 @@ fn a_copy_costs_nothing_and_a_fork_next_to_nothing() {
     let more = keep("fork", fork.as_bytes());
     assert!(more < fork.len() / 20, "{more} of {}", fork.len());
     assert!(read(&vault, "copy", 0) == content && read(&vault, "fork", 0) == fork.as_bytes());
-    // Also where the original is stored as different from something else.
+    // Also where the original is a delta.
     let alike = cousin(&content, 5);
     let lines = String::from_utf8(alike.clone()).unwrap();
     let renamed = lines.split_inclusive('\n').enumerate().map(|(number, line)| match number % 10 {
@@ -143,7 +143,7 @@ fn a_copy_costs_nothing_and_a_fork_next_to_nothing() {
     assert!(once < first / 2 && twice < alike.len() / 20, "{once}, {twice} of {}", alike.len());
     assert!(deltas_of_deltas(&disk) > 10, "{}", deltas_of_deltas(&disk));
     assert!(read(&vault, "alike", 0) == alike && read(&vault, "alike-fork", 0) == alike_fork.as_bytes());
-    // The same from another process, which has only what is on the disk.
+    // The same from another process, which only has what is on the disk.
     vault.close_pack().unwrap();
     let other = crate::kit::vault(&disk);
     let before = stored(&disk);

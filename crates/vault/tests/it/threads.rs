@@ -1,4 +1,4 @@
-//! Several threads share a vault: each commits its own sources, and a sync that fails takes nothing that was committed.
+//! Several threads share a vault: each commits its own sources, and a failed sync loses nothing that was committed.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const SEEDS: u64 = 60;
 const THREADS: u64 = 4;
 const EIO: i32 = 5;
 
-/// Records two sources until told enough; a writer that failed is opened again.
+/// Records two sources until it is stopped; a failed writer is opened again.
 fn record(vault: &Arc<Vault>, thread: u64, seed: u64) -> (Ledger, Counts) {
     let mut dice = Dice::new(seed * THREADS + thread);
     let (mut ledger, mut counts) = (Ledger::default(), Counts::default());
@@ -33,7 +33,7 @@ fn record(vault: &Arc<Vault>, thread: u64, seed: u64) -> (Ledger, Counts) {
 }
 
 #[test]
-fn threads_that_share_a_vault_lose_nothing_committed_when_a_sync_fails() {
+fn failed_sync_loses_nothing_committed_by_other_threads() {
     let (mut fired, mut commits, mut failed) = (0, 0, 0);
     for seed in 0..SEEDS {
         let disk = disk(seed);
@@ -64,7 +64,7 @@ fn threads_that_share_a_vault_lose_nothing_committed_when_a_sync_fails() {
 }
 
 #[test]
-fn what_others_forget_meanwhile_takes_nothing_from_whoever_records() {
+fn forgetting_beside_writers_loses_nothing_of_theirs() {
     let mut forgotten = 0;
     for seed in 0..SEEDS / 4 {
         let disk = disk(seed);
@@ -75,7 +75,7 @@ fn what_others_forget_meanwhile_takes_nothing_from_whoever_records() {
                 std::thread::spawn(move || record(&vault, thread, seed).0)
             })
             .collect();
-        // Alike in much of what the others record, so that they share chunks and differ from each other's.
+        // Similar to what the others record, so that they share chunks and bases.
         let (mut ledger, mut counts) = (Ledger::default(), Counts::default());
         let mut dice = Dice::new(seed);
         for number in 0..6 {

@@ -1,4 +1,4 @@
-//! What sources cost is added up so that the sums agree with the disk, and with what forgetting frees.
+//! The disk usage of sources matches the disk, and what forgetting frees.
 
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{Reason, Remainder, Usage};
@@ -44,7 +44,7 @@ fn usage(disk: &SimDisk) -> Usage {
 }
 
 #[test]
-fn sums_agree_with_the_disk() {
+fn usage_matches_the_disk() {
     let disk = filled();
     let calls = disk.calls();
     let vault = steno_vault::Vault::open(std::sync::Arc::new(disk.clone()));
@@ -58,15 +58,15 @@ fn sums_agree_with_the_disk() {
     assert_eq!(usage.manifest_bytes, size(&disk, "vault/sources/", ""));
     assert_eq!(usage.tail_bytes, size(&disk, "vault/tails/", ""));
     assert!(usage.garbage_bytes > 1_000, "{usage:?}");
-    // What one and its copy share is nobody's own, and what came in one after the other is counted once.
+    // Chunks shared with a copy are not counted as own, and a chunk that occurs twice in one source is counted once.
     assert_eq!((of("first").own_chunk_bytes, of("copy").own_chunk_bytes), (0, 0));
     assert_eq!(of("own").own_chunk_bytes, 30_000);
-    // A chunk without a session's id in it is the fork's as well as the first one's.
+    // A chunk without a session's id is shared with the fork.
     let fork = of("fork").own_chunk_bytes;
     assert!((35_000..=40_000).contains(&fork), "{fork}");
     assert_eq!((usage.chunk_bytes, usage.saved_by_sharing), (70_000 + fork, 80_000 - fork));
     assert!(of("fork").own_stored_bytes < of("own").own_stored_bytes);
-    // Nothing is saved twice, and nothing is forgotten.
+    // No saving is counted twice, and none is missing.
     let frames = all_frames(&disk);
     let packs = frames.iter().map(|frame| &frame.path).collect::<std::collections::BTreeSet<_>>().len();
     let headers: u64 = usage.stored_bytes
@@ -78,7 +78,7 @@ fn sums_agree_with_the_disk() {
 }
 
 #[test]
-fn what_forgetting_frees_is_what_was_said() {
+fn forgetting_frees_the_reported_bytes() {
     let disk = filled();
     let before = usage(&disk);
     let own = before.sources.iter().find(|source| source.source == id("own")).unwrap();
@@ -92,7 +92,7 @@ fn what_forgetting_frees_is_what_was_said() {
         own.own_file_bytes
     );
     assert_eq!(after.bytes, before.bytes - own.bytes);
-    // Without the first and its copy the fork has to stand by itself.
+    // Without the first and its copy, the fork has no base.
     vault.forget(&[id("first"), id("copy")], Reason::Session, NOW).unwrap();
     let last = usage(&disk);
     assert_eq!((last.sources.len(), last.garbage_bytes, last.chunk_bytes), (1, 0, 40_000));
@@ -100,6 +100,6 @@ fn what_forgetting_frees_is_what_was_said() {
 }
 
 #[test]
-fn an_empty_vault_costs_nothing() {
+fn empty_vault_uses_nothing() {
     assert_eq!(usage(&disk(1)), Usage::default());
 }

@@ -1,4 +1,4 @@
-//! Every byte that matters is checked, damage is told with the sources that it affects, and nothing else suffers.
+//! Every byte that matters is checked, damage is reported with the affected sources, and others stay readable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -107,7 +107,7 @@ fn check_reading(disk: &SimDisk, affected: &BTreeSet<SourceId>) {
 }
 
 #[test]
-fn a_vault_without_damage_has_no_findings_and_is_counted() {
+fn undamaged_vault_has_no_findings() {
     let disk = filled();
     let before = disk.snapshot();
     let mut steps = Vec::new();
@@ -130,7 +130,7 @@ fn a_vault_without_damage_has_no_findings_and_is_counted() {
 }
 
 #[test]
-fn every_flipped_byte_of_a_pack_is_found_and_its_sources_named() {
+fn every_flipped_byte_of_a_pack_is_found_with_its_sources() {
     let disk = filled();
     let frames = all_frames(&disk);
     assert!(frames.iter().any(|frame| frame.base.is_some()), "something is stored as different");
@@ -150,7 +150,7 @@ fn every_flipped_byte_of_a_pack_is_found_and_its_sources_named() {
             let verified = verify(&disk);
             let (findings, sources) = affected(&verified);
             match want {
-                // The beginning: everything can be read all the same.
+                // The preamble: everything can still be read.
                 None => assert_eq!((findings, sources.len()), (1, 0), "{path} at {at}"),
                 Some(want) if want.is_empty() => {
                     assert_eq!(findings, 0, "{path} at {at}");
@@ -171,7 +171,7 @@ fn every_flipped_byte_of_a_pack_is_found_and_its_sources_named() {
 }
 
 #[test]
-fn damage_touches_what_differs_from_a_chunk_that_differs_from_it() {
+fn damage_affects_deltas_of_deltas() {
     let disk = disk(1);
     let vault = small_vault(&disk).unwrap();
     let first = session(1, 20_000, "first-session");
@@ -207,7 +207,7 @@ fn damage_touches_what_differs_from_a_chunk_that_differs_from_it() {
 }
 
 #[test]
-fn what_only_differing_chunks_need_is_kept_and_counted() {
+fn bases_that_only_deltas_need_are_kept_and_counted() {
     let disk = disk(1);
     let first = session(1, 20_000, "first-session");
     let alike = cousin(&first, 4);
@@ -226,7 +226,7 @@ fn what_only_differing_chunks_need_is_kept_and_counted() {
     let bases: BTreeSet<ChunkHash> = frames.iter().filter_map(|frame| frame.base).collect();
     let is_middle = |frame: &Frame| frame.base.is_some() && bases.contains(&frame.hash);
     assert!(frames.iter().any(is_middle), "something named hangs on two that are not");
-    // Before and after somebody has found out what counts in the pack.
+    // Before and after the pack is settled.
     for _ in 0..2 {
         let needed = needed_by(&disk, &frames, &["last"]);
         let garbage = frames.iter().filter(|frame| !needed.contains_key(&frame.hash));
@@ -268,7 +268,7 @@ fn every_flipped_byte_of_manifests_tails_and_tombstones_is_found() {
 }
 
 #[test]
-fn findings_say_where_they_are_and_what_the_source_is() {
+fn findings_name_location_and_source() {
     let disk = filled();
     let path = VaultFile::Manifest(id("stranger")).path();
     let mut text = disk.content(&path).unwrap();
@@ -284,7 +284,7 @@ fn findings_say_where_they_are_and_what_the_source_is() {
 }
 
 #[test]
-fn packs_that_are_cut_or_gone_touch_whoever_needs_them() {
+fn cut_and_missing_packs_affect_the_sources_that_need_them() {
     let disk = filled();
     let frames = all_frames(&disk);
     let needed = needed_by(&disk, &frames, &NAMES);
@@ -317,7 +317,7 @@ fn packs_that_are_cut_or_gone_touch_whoever_needs_them() {
 }
 
 #[test]
-fn files_beside_packs_are_derived_and_their_damage_is_none() {
+fn damaged_index_files_are_not_findings() {
     let disk = filled();
     for name in files(&disk, "vault/packs/") {
         if let Some(VaultFile::PackIndex(_)) = VaultFile::parse(&name) {
@@ -333,9 +333,9 @@ fn files_beside_packs_are_derived_and_their_damage_is_none() {
 }
 
 #[test]
-fn a_chunk_that_stands_twice_is_lost_only_when_both_are_damaged() {
+fn duplicate_chunks_are_lost_only_when_both_are_damaged() {
     let disk = disk(1);
-    // Neither knows of the other's chunks before they are closed.
+    // Neither sees the other's chunks before they are closed.
     let (one, other) = (tiny_vault(&disk), tiny_vault(&disk));
     keep(&one, "stranger", Remainder::InChunks);
     let mut writer = write(&other, "whole");
@@ -364,7 +364,7 @@ fn a_chunk_that_stands_twice_is_lost_only_when_both_are_damaged() {
 }
 
 #[test]
-fn what_a_crash_has_left_is_counted_and_no_finding() {
+fn crash_leftovers_are_counted_and_not_findings() {
     let mut unfinished = 0;
     for call in 1..120 {
         for death in [Death::Kill, Death::PowerCut] {
@@ -390,7 +390,7 @@ fn what_a_crash_has_left_is_counted_and_no_finding() {
 }
 
 #[test]
-fn a_tail_whose_manifest_has_lost_what_comes_before_it_is_found() {
+fn tail_without_its_earlier_chunks_is_found() {
     let disk = disk(1);
     let vault = tiny_vault(&disk);
     let mut writer = write(&vault, "growing");

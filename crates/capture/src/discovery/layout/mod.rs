@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uuids_are_told_from_what_looks_like_one() {
+    fn uuids_are_recognized() {
         let uuid = "550e8400-e29b-41d4-a716-446655440000";
         assert!(is_uuid(uuid));
         for other in ["", &uuid[1..], &uuid.replace('-', "a"), &uuid.replace('e', "g"), &format!("{uuid}0")] {

@@ -115,7 +115,7 @@ mod tests {
     const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
 
     #[test]
-    fn what_happens_to_one_path_is_one_notice() {
+    fn notices_of_one_path_are_merged() {
         let queue = NoticeQueue::default();
         push(&queue, EventKind::Create(CreateKind::File), "a");
         push(&queue, EventKind::Remove(RemoveKind::File), "a");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn being_read_is_no_change_and_being_closed_after_writing_is_one() {
+    fn reads_are_ignored_and_close_after_write_is_a_change() {
         let queue = NoticeQueue::default();
         push(&queue, EventKind::Access(AccessKind::Open(AccessMode::Any)), "a");
         push(&queue, EventKind::Access(AccessKind::Close(AccessMode::Read)), "a");
