@@ -1,4 +1,4 @@
-//! Subagents as their parent sees them: made by a call, done when some record says so.
+//! Subagents from their parent's view: created by a call, ended by a record.
 
 use std::collections::{HashMap, HashSet};
 

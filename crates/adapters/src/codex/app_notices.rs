@@ -1,4 +1,4 @@
-//! What the app-server tells its client: turns, items, totals, and everything that happens beside them.
+//! Notices of the app-server to its client: turns, items, totals, and other facts.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::emit::Emit;
 use crate::shapes::{is_text, words};
 use crate::wire::{Raw, RawField as _, object};
 
-/// Notices that say nothing of the work: pieces of what comes whole, states of the user interface, accounts.
+/// Notices without information about the work: deltas, states of the user interface, accounts.
 pub(super) const BOOKKEEPING: [&str; 50] = [
     "account/gatewayOAuth/changed",
     "account/login/completed",
@@ -106,11 +106,11 @@ pub(super) const FACTS: [&str; 30] = [
     "warning",
 ];
 
-/// What our own recorder says: which messages it could not write down, and how the server's process ended.
+/// Notes of our recorder: messages that it could not write, and how the server's process ended.
 const MISSING: &str = "steno/missing";
 pub(super) const ENDED: &str = "steno/ended";
 
-/// Writes what our own recorder says.
+/// Writes a note of our recorder.
 pub(super) fn of_recorder(
     app: &mut AppServer,
     method: &str,
@@ -136,7 +136,7 @@ pub(super) fn entry_of(method: &str) -> (EntryType, Option<&str>) {
     }
 }
 
-/// Writes what a notice says.
+/// Writes the events of a notice.
 pub(super) fn notice(
     app: &mut AppServer,
     method: &str,
@@ -149,7 +149,7 @@ pub(super) fn notice(
     if emit.wants_entries() && method.starts_with("item/") && params.item_id.is_some() {
         app.deltas.take(method, params);
     }
-    // The first protocol's notices come beside the ones of today and say the same.
+    // Notices of the first protocol repeat the current ones.
     if BOOKKEEPING.contains(&method) || (method.starts_with("codex/event") && app.has_threads()) {
         return RecordOutcome::Bookkeeping;
     }
@@ -213,7 +213,7 @@ pub(super) fn notice(
     if is_odd { app.unknown(Some(&owner), method, emit) } else { RecordOutcome::Understood }
 }
 
-/// Ends a turn; false when the notice does not say which and how.
+/// Ends a turn; false if the notice does not have its id and outcome.
 fn turn_completed(
     app: &mut AppServer,
     owner: &str,
@@ -269,7 +269,7 @@ fn item(
         Kind::Compaction if is_completed => app.conversation(owner, emit).end_compaction(detail, emit),
         Kind::Compaction => app.conversation(owner, emit).begin_compaction(emit),
         Kind::Unknown => is_odd = true,
-        // What is said comes whole when it is complete.
+        // The completed item has the whole text.
         _ if !is_completed => {}
         Kind::UserMessage => {
             let message = item.content.map(prompt::sent).unwrap_or_default();
@@ -315,7 +315,7 @@ fn said_fact(app: &mut AppServer, owner: &str, name: &str, detail: &str, emit: &
     emit.entry_with(run, EntryType::Unknown, None, detail);
 }
 
-/// Writes a thought, once; false when something in it is of another kind.
+/// Writes a thought, once; false if a field is of an unexpected kind.
 fn thought(app: &mut AppServer, owner: &str, item: &Item<'_>, detail: &str, emit: &mut Emit<'_>) -> bool {
     let conversation = app.conversation(owner, emit);
     let text = words(item.text.or(item.content)).or_else(|| words(item.summary)).unwrap_or_else(|| "".into());
@@ -324,7 +324,7 @@ fn thought(app: &mut AppServer, owner: &str, item: &Item<'_>, detail: &str, emit
     !is_new || conversation.thread.said(item, true, Some(detail), emit)
 }
 
-/// Writes what a tool's item says; false when something in it is of another kind.
+/// Writes a tool's item; false if a field is of an unexpected kind.
 fn tool_item(
     app: &mut AppServer,
     owner: &str,
@@ -354,7 +354,7 @@ fn tool_item(
     is_its && !is_odd_item(item, tool)
 }
 
-/// Writes what failed, or that it is tried again.
+/// Writes an error or a retry.
 fn error(app: &mut AppServer, owner: &str, params: &Params<'_>, detail: &str, emit: &mut Emit<'_>) {
     let text = message_of(params.error).unwrap_or_else(|| "error".into());
     let run = &app.conversation(owner, emit).thread.run;

@@ -19,44 +19,44 @@ use crate::run::Class;
 use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _, object};
 
-/// What a server asked and nobody has answered yet.
+/// A request of the server without an answer.
 struct Asked {
     thread: Option<String>,
-    /// How the request is named; one that nobody knows, by its method.
+    /// The name of the request; for an unknown one, its method.
     name: JsonString,
     call: Option<JsonString>,
     what: What,
 }
 
-/// What an answer decides.
+/// What the answer decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Approval,
     UserInput,
     Tool,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
-    /// Something that is never recorded.
+    /// A request that is never recorded.
     Secret,
 }
 
-/// What a client asked: the method, and the thread that it named.
+/// A client's request: the method, and the thread that it named.
 type AskedByClient = (String, Option<String>);
 
-/// The requests of both sides, by id; each side counts its own.
+/// The requests of both sides, by id; each side has its own ids.
 #[derive(Default)]
 pub(super) struct Requests {
     by_client: OpenRequests<AskedByClient>,
     by_server: OpenRequests<Asked>,
 }
 
-/// What a client puts into a thread beside prompts; the method is the fact's name.
+/// Requests that add to a thread besides prompts; the method is the fact's name.
 const FACTS: [&str; 2] = ["review/start", "thread/inject_items"];
 
 /// A message and its parameters.
 type Asking<'a, 'b> = (&'b Message<'a>, &'b Params<'a>);
 
-/// Takes what the client asks for.
+/// Takes a request of the client.
 pub(super) fn of_client(
     app: &mut AppServer,
     method: &str,
@@ -159,7 +159,7 @@ pub(super) fn answered_by_server(
     RecordOutcome::Understood
 }
 
-/// Takes the answer that says which thread there is now; false when it names none.
+/// Takes the answer that names the new thread; false if it names none.
 fn announced(app: &mut AppServer, method: &str, answer: &Answered<'_>, emit: &mut Emit<'_>) -> bool {
     let thread = answer.thread.unwrap_or_default();
     let Some(id) = thread.id.text() else { return false };
@@ -185,7 +185,7 @@ fn version_in(agent: &str) -> Option<JsonString> {
     rest.split(' ').next().filter(|version| !version.is_empty()).map(JsonString::from)
 }
 
-/// Takes what the server asks for.
+/// Takes a request of the server.
 pub(super) fn of_server(
     app: &mut AppServer,
     method: &str,
@@ -238,10 +238,10 @@ pub(super) fn of_server(
     RecordOutcome::Understood
 }
 
-/// Tells what a request of the server's is about; one without a thread is nobody's.
+/// Classifies a request of the server; without a thread it belongs to none.
 fn what_of(method: &str, params: &Params<'_>, has_thread: bool) -> What {
     match method {
-        // Secrets of the account, and proofs of the machine: nothing of the work, and never to be recorded.
+        // Secrets of the account and attestations of the machine: never recorded.
         "account/chatgptAuthTokens/refresh" | "attestation/generate" => What::Secret,
         _ if !has_thread => What::Unknown,
         "item/commandExecution/requestApproval"
@@ -258,7 +258,8 @@ fn what_of(method: &str, params: &Params<'_>, has_thread: bool) -> What {
     }
 }
 
-/// Returns the call that an elicitation asks leave for: the last of its server's that is open. It names none itself.
+/// Returns the call that an elicitation asks approval for: the last open call of its server, because it does not name
+/// the call.
 fn open_mcp_call(thread: &super::thread::Thread, params: &Params<'_>) -> Option<JsonString> {
     let server = params.server_name.text()?;
     let prefix = format!("mcp__{server}__");
@@ -391,7 +392,7 @@ fn scope_of(answer: &Answered<'_>) -> &'static str {
     }
 }
 
-/// Takes the server's word that a request is settled. If no answer was seen, how it was is not known.
+/// Takes the server's notice that a request is settled. Without a seen answer the decision is unknown.
 pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let asked = id.map_or(AnswerMatch::Nothing, |id| app.requests.by_server.answer(id));
     let AnswerMatch::One(asked) = asked else { return RecordOutcome::Bookkeeping };

@@ -38,7 +38,7 @@ static ABOUT: AdapterInfo = AdapterInfo {
     detail_name: "notification",
 };
 
-/// What is known of a thread when it appears.
+/// What is known about a thread when it appears.
 #[derive(Default)]
 pub(super) struct Appearance<'a> {
     pub(super) thread: wire::Thread<'a>,
@@ -52,18 +52,18 @@ pub(super) struct Appearance<'a> {
 pub(super) struct AppServer {
     source_id: String,
     conversations: HashMap<String, Conversation>,
-    /// The thread that appeared first: it gets what belongs to none.
+    /// The first thread, which also gets facts without a thread.
     first: Option<String>,
     pub(super) requests: Requests,
     pub(super) version: Option<JsonString>,
     waiting: Waiting,
-    /// The thread whose last prompt nothing was written after: it can still be written at its place.
+    /// The thread whose last prompt is still the latest, so it can be written at its position.
     sending: Option<String>,
-    /// Whether the message at hand has only made a prompt wait.
+    /// Whether the current message only queued a prompt.
     is_quiet: bool,
     /// The threads with a call that is making a subagent.
     pub(super) spawning: Vec<String>,
-    /// Who made a thread, as the call that did says.
+    /// The creator of each thread, from the call that made it.
     pub(super) parents: HashMap<String, String>,
     pub(super) deltas: Deltas,
 }
@@ -95,7 +95,7 @@ impl AppServer {
         self.conversations.get_mut(thread)
     }
 
-    /// Returns a thread's conversation; one that nobody announced appears now.
+    /// Returns a thread's conversation; an unannounced one appears now.
     pub(super) fn conversation(&mut self, thread: &str, emit: &mut Emit<'_>) -> &mut Conversation {
         if !self.conversations.contains_key(thread) {
             self.appear(thread, &Appearance::default(), emit);
@@ -112,7 +112,7 @@ impl AppServer {
         self.is_quiet = !is_written;
     }
 
-    /// Takes note that something was written after the last prompt.
+    /// Notes that something was written after the last prompt.
     fn overtake(&mut self) {
         if let Some(conversation) = self.sending.take().and_then(|thread| self.conversations.get_mut(&thread))
         {
@@ -163,7 +163,7 @@ impl AppServer {
             |waiter: &Waiter| waiter.thread.as_deref().map_or(is_first, |for_thread| for_thread == thread);
         let waited = self.waiting.take(is_its);
         let begin = |run: &mut Run, emit: &mut Emit<'_>| emit.begin(run, version.as_ref(), extra.clone());
-        // Nothing was written before the first thread, so that all that waits for it can stand where it stood.
+        // Nothing was written before the first thread, so everything that waited keeps its position.
         for waiter in waited.iter().filter(|_| is_first) {
             waiter.write_at_its_place(run, begin, emit);
         }
@@ -171,7 +171,8 @@ impl AppServer {
         waited.iter().filter(|_| !is_first).for_each(|waiter| waiter.write_late(run, emit));
     }
 
-    /// Returns who made a thread: the call that did, what the server says, or whoever is making one right now.
+    /// Returns the creator of a thread: from its call, from the server's notice, or the thread that is creating one
+    /// now.
     fn parent_of(&self, thread: &str, seen: &Appearance<'_>) -> Option<String> {
         let told = seen.thread.parent_thread_id.text().map(std::borrow::Cow::into_owned);
         let linked = self.parents.get(thread).cloned().or(told);
@@ -194,8 +195,8 @@ impl AppServer {
         threads
     }
 
-    /// Ends the runs of all threads: the server's process has ended, and nothing more is said on the connection. The
-    /// sessions may go on in another process, and turns that are open stay so.
+    /// Ends the runs of all threads: the server's process has ended. The sessions may continue in another process, so
+    /// open turns stay open.
     pub(super) fn end_runs(&mut self, params: Option<&RawValue>, emit: &mut Emit<'_>) -> RecordOutcome {
         let end = params.and_then(object::<ServerEnd<'_>>).unwrap_or_default();
         if end.exit_code.number().is_none() && end.signal.number().is_none() {
@@ -242,7 +243,7 @@ impl AppServer {
         self.note(thread, Note::Fact(name.to_owned()), params, emit);
     }
 
-    /// Writes that a message is of a kind that nobody knows.
+    /// Writes that a message is of an unknown kind.
     pub(super) fn unknown(&mut self, thread: Option<&str>, name: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         self.note(thread, Note::Unknown(name.to_owned()), None, emit);
         RecordOutcome::Unknown(name.to_owned())
@@ -271,7 +272,7 @@ impl Mapper for AppServer {
         let params: Params<'_> = message.params.and_then(object::<Params<'_>>).unwrap_or_default();
         emit.set_time_ms(message.emitted_at_ms.number());
         let is_from_server = record.lane == steno_model::Lane::FromAgent;
-        // Both sides count their requests from 0, so that only the direction tells whose an id is.
+        // Both sides count their requests from 0, so only the direction tells their ids apart.
         let read = match (message.method.text(), message.id, is_from_server) {
             (Some(method), Some(id), true) => {
                 emit.set_time_ms(params.started_at_ms.number());

@@ -1,4 +1,4 @@
-//! A rollout's calls: what the model asked for, how Codex reports it to have ended, what the model was told of it.
+//! A rollout's calls: the model's call, Codex's report of its end, and the output that the model got.
 
 use steno_model::EntryType;
 use steno_model::json::{Extra, JsonString, RawJson};
@@ -9,18 +9,18 @@ use super::waits::{Awaited, Ended, Wait};
 use crate::emit::{Answer, CallReport, Emit, push};
 use crate::repeats::{amendment, hash_of, hash_of_call};
 
-/// What was said of a call so far, as hashes: a record that repeats it adds nothing.
+/// What is recorded about a call so far, as hashes: a record that repeats it adds nothing.
 #[derive(Default)]
 pub(super) struct Heard {
     call: Option<u64>,
     output: Option<u64>,
     report: Option<u64>,
-    /// Whether its result says nothing of what the tool gave.
+    /// Whether its result has no output.
     is_silent: bool,
 }
 
 impl Session {
-    /// Takes a call of the model's; false when it has the id of another.
+    /// Takes a call of the model; false if another call has its id.
     pub(super) fn call(
         &mut self,
         id: &JsonString,
@@ -36,7 +36,7 @@ impl Session {
         }
         heard.call = Some(hash);
         match self.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
-            // It was made up for what came before it.
+            // It was inferred from an earlier record.
             Some(path) => {
                 let result = RawJson::object(|object| {
                     object.string("name", &call.name);
@@ -57,14 +57,14 @@ impl Session {
         emit.call(&mut self.run, id, call);
     }
 
-    /// Takes how a call ended: its result, or what became known after it. Only a report without what the tool gave
-    /// waits, for the next record to have it.
+    /// Takes the end of a call: its result or an amendment. A report without output waits for the next record, which
+    /// may have it.
     pub(super) fn report(&mut self, ended: Ended, emit: &mut Emit<'_>) {
         let key = ended.id.to_text().into_owned();
         let hash = ended.report.hash();
         let is_repeated = self.heard.entry(key.clone()).or_default().report.replace(hash) == Some(hash);
         match self.run.calls.get(&key).map(|call| (call.is_answered, call.path.clone())) {
-            // One that knows no more than the result did, or the report before, amends nothing.
+            // A report without new information amends nothing.
             Some((true, path)) => {
                 if !is_repeated && !ended.report.adds_nothing() {
                     let amendment = ended.report.clone().into_amendment(&ended.id);
@@ -78,7 +78,7 @@ impl Session {
                 self.is_quiet = true;
             }
             Some((false, _)) => self.write_report(ended, emit),
-            // A command of the user's own, or a call that a script of the model's made: no response has it.
+            // A command of the user, or a call of the model's script: it is in no response.
             None => {
                 let Ended { id, report, call, made, done } = ended;
                 self.write_call(&id, call, None, emit);
@@ -101,7 +101,7 @@ impl Session {
         self.end_children(done, emit);
     }
 
-    /// Writes a report whose output did not come.
+    /// Writes a report that never got its output.
     pub(super) fn write_awaited(&mut self, emit: &mut Emit<'_>) {
         if let Some(Awaited { report, mut wait }) = self.awaited.take() {
             self.overtake();
@@ -121,7 +121,7 @@ impl Session {
         self.awaited = Some(awaited);
     }
 
-    /// Takes what the model was told of a call; false when it was told something else before.
+    /// Takes the output that the model got; false if it got another one before.
     pub(super) fn told(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) -> bool {
         self.open_turn(emit);
         let key = id.to_text();

@@ -1,4 +1,4 @@
-//! A thread on a connection: its turn, the prompts that were sent to it, what it has used.
+//! A thread on a connection: its turn, its prompts and its usage.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::emit::{Emit, EndedBy, TurnEnd, push};
 use crate::wire::Raw;
 use crate::wire::RawField as _;
 
-/// The settings of a thread's turns, as far as they were told.
+/// The known settings of a thread's turns.
 #[derive(Clone, Default)]
 pub(super) struct Settings(Vec<(&'static str, RawJson)>);
 
@@ -45,7 +45,7 @@ impl Settings {
 pub(super) struct Conversation {
     pub(super) thread: Thread,
     pub(super) settings: Settings,
-    /// What was sent and has no turn yet.
+    /// Prompts without a turn.
     waiting: Outbox,
     /// How often texts were sent into the turn that were not yet shown as items.
     sent: HashMap<String, u32>,
@@ -88,12 +88,12 @@ impl Conversation {
         self.waiting.send(Prompt { request, message, wait: Some(wait) });
     }
 
-    /// Takes note that something was written after the prompt that was sent last.
+    /// Notes that something was written after the last prompt.
     pub(super) fn overtake(&mut self) {
         self.waiting.overtake();
     }
 
-    /// Writes what was sent into the turn that runs.
+    /// Writes a prompt that was sent into the running turn.
     pub(super) fn steer(&mut self, message: UserMessage, emit: &mut Emit<'_>) {
         *self.sent.entry(message.text).or_default() += 1;
         let mut extra = Extra::default();
@@ -124,7 +124,7 @@ impl Conversation {
         self.begin_turn_of(id, prompt, emit);
     }
 
-    /// Begins the turn of a prompt. Both stand where the prompt was sent, if nothing was written since.
+    /// Begins the turn of a prompt. Both get the prompt's position, if nothing was written since.
     fn begin_turn_of(&mut self, id: Option<JsonString>, prompt: Option<Prompt>, emit: &mut Emit<'_>) {
         let (message, wait) = prompt.map(|prompt| (prompt.message, prompt.wait)).unzip();
         let write = |emit: &mut Emit<'_>| {
@@ -157,7 +157,7 @@ impl Conversation {
         }
     }
 
-    /// Writes that the turn was refused that a request asked for. Another that runs is not what the prompt began.
+    /// Writes that the requested turn was refused. A running turn was not begun by this prompt.
     pub(super) fn refuse_turn(&mut self, request: &str, error: JsonString, emit: &mut Emit<'_>) {
         self.waiting.overtake();
         let refused = self.waiting.take_of_request(request);
@@ -186,7 +186,7 @@ impl Conversation {
         is_ended
     }
 
-    /// Takes what the user said, as an item shows it; false when it was sent on this connection.
+    /// Takes a user message from an item; false if it was sent on this connection.
     pub(super) fn echo(&mut self, id: Option<RawJson>, message: UserMessage, emit: &mut Emit<'_>) -> bool {
         if let Some(times) = self.sent.get_mut(&message.text).filter(|times| **times > 0) {
             *times -= 1;
@@ -246,7 +246,7 @@ impl Conversation {
         emit.entry_with(&self.thread.run, EntryType::SystemEvent, Some("compaction"), detail);
     }
 
-    /// Takes the notice of a compaction that older clients get beside its item.
+    /// Takes the notice of a compaction that older clients get in addition to the item.
     pub(super) fn compacted(&mut self, detail: &str, emit: &mut Emit<'_>) {
         if !self.is_compacted {
             self.end_compaction(detail, emit);

@@ -1,4 +1,4 @@
-//! What the deltas of items said, for the entry of an item that is completed without its text (R16).
+//! Collects the deltas of items, for entries of items that are completed without their text (R16).
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(super) fn is_delta(event: &Payload<'_>) -> bool {
     event.kind.text().is_some_and(|kind| kind.ends_with(DELTA_EVENT))
 }
 
-/// What was said of an item so far.
+/// The deltas of an item so far.
 #[derive(Default)]
 struct Pieces {
     /// Its place among the items.
@@ -77,7 +77,7 @@ impl Deltas {
         }
     }
 
-    /// Forgets an item that is complete; returns what its deltas said if it has no text itself.
+    /// Drops a completed item; returns the text of its deltas if the item has none.
     pub(super) fn complete(&mut self, thread: &str, item: &Item<'_>) -> Option<String> {
         let pieces = self.items.get_mut(thread)?.remove(&*item.id.text()?)?;
         self.bytes -= pieces.text.len() + pieces.summary.len();
@@ -85,7 +85,7 @@ impl Deltas {
         (!text.is_empty() && !has_text(item)).then_some(text)
     }
 
-    /// Forgets the items of a turn that is over; returns what was said and never completed, in order.
+    /// Drops the items of an ended turn; returns the text of incomplete ones, in order.
     pub(super) fn end_turn(&mut self, thread: &str) -> Vec<(EntryType, String)> {
         let items = self.items.remove(thread).unwrap_or_default();
         let mut left: Vec<Pieces> = items.into_values().collect();

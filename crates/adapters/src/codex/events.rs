@@ -1,7 +1,7 @@
-//! Rollouts' events: turns, totals, how calls ended, and the session as the user sees it.
+//! Events of rollouts: turns, totals, ends of calls, and the messages as the user sees them.
 //!
-//! What the model said is here a second time, as the user saw it: it waits for the response item that has it, and is
-//! told when none does.
+//! The model's messages are here a second time, as the user saw them: each waits for its response item, and is written
+//! if none comes.
 
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
@@ -23,10 +23,10 @@ use crate::emit::Emit;
 use crate::shapes::{is_list, is_text, words};
 use crate::wire::{RawField as _, object, parse};
 
-/// What response items say too, and better.
+/// Events that response items repeat with more detail.
 pub(super) const TWINS: [&str; 3] = ["agent_message", "agent_reasoning", "agent_reasoning_raw_content"];
 
-/// Events that say nothing of the work: progress that an end follows, and answers to the user interface.
+/// Events without information about the work: progress that an end follows, and answers to the user interface.
 pub(super) const BOOKKEEPING: [&str; 44] = [
     "agent_message_content_delta",
     "agent_message_delta",
@@ -96,12 +96,12 @@ pub(super) const FACTS: [&str; 18] = [
     "warning",
 ];
 
-/// Writes what an event says.
+/// Writes the events of an event record.
 pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let kind = event.kind.text().unwrap_or_default();
     let mut is_odd = false;
     match &*kind {
-        // A child's turn, told in the file of the thread that it works for, as that of a review is.
+        // A child's turn in the file of its parent thread, like that of a review.
         "task_started" | "turn_started" if is_childs(session, event) => return RecordOutcome::Bookkeeping,
         "task_started" | "turn_started" => {
             session.announce_turn(event.turn_id.string(), emit);
@@ -169,7 +169,7 @@ fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut
 
 /// Writes a prompt as the user sees it; tells whether something in it is of another kind.
 fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
-    // Up to 0.4x Codex's own messages to the model were told to the user too, and named as such.
+    // Up to 0.4x Codex's own messages to the model were also shown to the user, and marked.
     if event.activity.text().is_some_and(|kind| kind != "plain") {
         return false;
     }

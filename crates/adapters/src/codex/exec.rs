@@ -35,14 +35,14 @@ const CHANNEL: AdapterInfo = AdapterInfo {
     detail_name: "exec_event",
 };
 
-/// What Codex says while it tries again: `Reconnecting... 1/5 (why)`.
+/// Codex's message on a retry: `Reconnecting... 1/5 (why)`.
 const RETRY: &str = "Reconnecting... ";
 
-/// A thread, and what its stream said last.
+/// A thread and the last state of its stream.
 pub(super) struct Stream {
     pub(super) thread: Thread,
     pub(super) legacy: Legacy,
-    /// The plan as it stood last.
+    /// The last plan.
     plan: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Exec {
     streams: HashMap<String, Stream>,
     /// Which of them is being written.
     current: String,
-    /// How many processes there were. Items are counted anew in each.
+    /// How many processes there were. Items are numbered from the start in each.
     processes: u32,
     waiting: Waiting,
 }
@@ -68,7 +68,7 @@ impl Exec {
         }
     }
 
-    /// Goes on with a thread's stream; false when it begins only now.
+    /// Continues a thread's stream; false if it is new.
     fn open(&mut self, thread: &str, extra: &Extra, emit: &mut Emit<'_>) -> bool {
         thread.clone_into(&mut self.current);
         if self.streams.contains_key(thread) {
@@ -184,7 +184,7 @@ fn turn_completed(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>)
     emit.end_turn(&mut stream.thread.run, TurnEnd::plain(EndedBy::Record));
 }
 
-/// Writes what failed, or that it is tried again.
+/// Writes an error or a retry.
 pub(super) fn error(stream: &Stream, message: &str, emit: &mut Emit<'_>) {
     let run = &stream.thread.run;
     match message.strip_prefix(RETRY) {
@@ -266,12 +266,12 @@ pub(super) fn fail_turn(stream: &mut Stream, error: JsonString, emit: &mut Emit<
     emit.entry(run, EntryType::Error, None);
 }
 
-/// Items are counted anew in each process, so that a second one's need another name in the same run.
+/// Each process numbers its items from the start, so later ones need other names in the same run.
 fn unique(id: JsonString, processes: u32) -> JsonString {
     if processes < 2 { id } else { format!("{processes}:{}", id.to_text()).as_str().into() }
 }
 
-/// Writes a plan whenever it changes; it is told again when the turn ends.
+/// Writes a plan when it changes; it is repeated when the turn ends.
 fn plan(stream: &mut Stream, name: &str, plan: Option<&RawValue>, emit: &mut Emit<'_>) {
     let text = plan.map(|plan| plan.get().to_owned());
     if stream.plan == text {

@@ -1,4 +1,4 @@
-//! Items: what Codex itself makes of the model's work, told alike on every surface but spelled differently.
+//! Items: Codex's own form of the model's work, the same on every surface but spelled differently.
 
 use serde_json::value::RawValue;
 use steno_model::StepPayload;
@@ -39,7 +39,7 @@ pub(super) enum Tool {
     ImageView,
     ImageGeneration,
     Sleep,
-    /// What the model was told of a call that has no item of its own.
+    /// The output of a call without an item.
     Output,
 }
 
@@ -128,7 +128,7 @@ const NOT_RUN: i64 = -1;
 /// How a call ended, as Codex reports it apart from what it tells the model.
 #[derive(Clone)]
 pub(super) struct Report {
-    /// What the tool gave, where the report has it.
+    /// The output of the tool, if the report has it.
     pub(super) output: Option<RawJson>,
     pub(super) error: Option<JsonString>,
     pub(super) outcome: Outcome,
@@ -137,7 +137,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Makes a report of a status alone, which is kept where it is a word that nobody knows.
+    /// Makes a report from a status only; an unknown status is kept.
     fn of_status(status: Raw<'_>) -> Self {
         let outcome = outcome_of(status);
         let mut extra = Extra::default();
@@ -168,7 +168,7 @@ impl Report {
         matches!(self.outcome, Outcome::Failed | Outcome::Unknown) && !has_run
     }
 
-    /// Finds out by Codex's own words whether the call was refused.
+    /// Tells by Codex's text whether the call was refused.
     fn judged(self, class: Class) -> Self {
         let is_rejected = self.error.as_ref().is_some_and(|error| is_rejection(&error.to_text(), class))
             || self.output.as_ref().is_some_and(|output| rejection_in(output, class).is_some());
@@ -176,20 +176,20 @@ impl Report {
         if is_denied { Self { outcome: Outcome::Denied, ..self } } else { self }
     }
 
-    /// Returns what stands for all that it says.
+    /// Returns the hash of the report.
     pub(super) fn hash(&self) -> u64 {
         let output = self.output.as_ref().map(RawJson::as_str);
         let error = self.error.as_ref().map(JsonString::as_raw);
         hash_of(&(output, error, self.outcome.as_str(), self.exit_code))
     }
 
-    /// Tells whether it knows no more than that the call has ended well.
+    /// Tells whether it only says that the call succeeded.
     pub(super) fn adds_nothing(&self) -> bool {
         let is_well = matches!(self.outcome, Outcome::Ok | Outcome::Unknown);
         is_well && self.exit_code.is_none() && self.output.is_none() && self.error.is_none()
     }
 
-    /// Makes the step that says what became known of a call after its result.
+    /// Makes the step that amends a call after its result.
     pub(super) fn into_amendment(self, call: &JsonString) -> StepPayload {
         let result = RawJson::object(|object| {
             object.optional("exit_code", self.exit_code.map(RawJson::from).as_ref(), ObjectWriter::json);
@@ -257,7 +257,7 @@ pub(super) fn report_of(item: &Item<'_>, tool: Tool) -> Report {
     explained(if tool == Tool::Mcp { report.judged(Class::Mcp) } else { report })
 }
 
-/// Sees to it that a call that did not succeed says why.
+/// Adds a reason to a call that did not succeed.
 fn explained(mut report: Report) -> Report {
     let reason = match (report.outcome, report.exit_code) {
         (Outcome::Failed, Some(code)) => format!("exit code {code}"),
@@ -310,7 +310,7 @@ pub(super) fn report_of_event(kind: &str, event: &Payload<'_>) -> Option<Report>
     Some(explained(if is_told { report.judged(class) } else { report }))
 }
 
-/// Returns the call that such an event tells of, for one that nobody announced.
+/// Returns the call of such an event, for a call that was not announced.
 pub(super) fn call_of_event(kind: &str, event: &Payload<'_>) -> CallReport {
     match kind {
         "exec_command_begin" | "exec_command_end" => {

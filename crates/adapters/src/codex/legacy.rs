@@ -20,7 +20,7 @@ use crate::wire::{RawField as _, object};
 const BEGINNINGS: [&str; 4] =
     ["exec_command_begin", "patch_apply_begin", "mcp_tool_call_begin", "web_search_begin"];
 
-/// What such a stream has said.
+/// The state of such a stream.
 pub(super) struct Legacy {
     /// The settings in the header.
     pub(super) settings: Option<RawJson>,
@@ -36,7 +36,7 @@ impl Default for Legacy {
     }
 }
 
-/// Writes what a line without a type says.
+/// Writes a line without a type.
 pub(super) fn line(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     if let Some(prompt) = line.prompt.string() {
         emit.begin_turn(&mut stream.thread.run, None, stream.legacy.settings.clone());
