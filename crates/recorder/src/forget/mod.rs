@@ -90,7 +90,7 @@ pub struct ForgetTargets {
     pub runs: Vec<RunId>,
     /// Threads whose spines are deleted.
     pub threads: Vec<ThreadId>,
-    /// ForgottenConnections whose files may not be imported yet.
+    /// Connections whose files may not be imported yet.
     pub connections: Vec<RecordedConnection>,
     /// The hashes of what is not recorded again: sessions, and pieces of shared files.
     pub names: Vec<NameHash>,
@@ -98,7 +98,7 @@ pub struct ForgetTargets {
     pub shared: Vec<SharedFile>,
     /// Which pieces they lose.
     pub pieces: PieceFilter,
-    /// ForgottenConnections that lose the messages of forgotten threads.
+    /// Connections that lose the messages of forgotten threads.
     pub shared_connections: Vec<SharedConnection>,
 }
 
@@ -175,7 +175,7 @@ pub fn spines_to_forget(
     Ok(found)
 }
 
-/// ForgottenConnections to forget, and the directory of connections' files.
+/// Connections to forget, and the directory of connections' files.
 struct ForgottenConnections<'a> {
     vault: &'a Vault,
     dir: &'a Path,

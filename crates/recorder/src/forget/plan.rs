@@ -83,7 +83,7 @@ pub struct ForgetPlan {
     pub runs: Vec<RunId>,
     /// Spines that are deleted, and those that stay.
     pub spines: SpineSelection,
-    /// ForgottenConnections that lose the messages of forgotten threads.
+    /// Connections that lose the messages of forgotten threads.
     pub connections: Vec<SharedConnection>,
     /// Shared files that lose pieces.
     pub shared: Vec<SharedFile>,

@@ -80,7 +80,7 @@ impl SourceFile {
         let mut info = self.info.clone();
         match (info.provider.as_deref(), &info.home) {
             (Some("codex"), _) if info.project.is_none() => {
-                info.project = SessionIdentity::of_file(self.path()).dir
+                info.project = SessionIdentity::of_file(self.path()).dir;
             }
             (Some("copilot"), Some(home)) => info.project = copilot_dir(&home.0, self.path()),
             (None, _) => {
