@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_part_that_is_enough_stands_out_and_nothing_else() {
+    fn only_the_shortest_part_is_bold() {
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
         assert_eq!(marked("01a1cc9a", ShortestPart::End(4)), format!("{dim}01a1{dim:#}{bold}cc9a{bold:#}"));
         assert_eq!(
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_the_store_are_marked_and_other_texts_are_shown_as_they_are() {
+    fn only_ids_of_the_store_are_marked() {
         let id = "550e8400-e29b-41d4-a716-446655440000";
         let marks = IdMarks(Some(IdIndex::new([(id.to_owned(), RunId::parse(id).unwrap())])));
         assert_eq!(marks.mark(id), marked(id, ShortestPart::Beginning(4)));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_run_shows_what_is_enough_to_name_it() {
+    fn run_name_shows_the_shortest_part() {
         let ids = [
             "01a1de16-70f1-7b22-83bd-da0ac9b80a1a",
             "01a1de16-d6d8-71c3-8327-0cacf4bdcc9a",

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_width_is_what_the_user_says_or_the_system() {
+    fn width_comes_from_the_user_or_the_system() {
         for (wish, size, want) in [
             (Some("60"), Some(120), Some(60)),
             (Some("wide"), Some(120), Some(120)),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_for_people() {
+    fn sizes_have_units() {
         for (bytes, want) in
             [(0, "0 B"), (999, "999 B"), (1_000, "1.0 KB"), (3_456_000, "3.4 MB"), (213_000_000, "213 MB")]
         {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_harmless_and_means_the_same() {
+    fn escaped_json_has_the_same_value() {
         let json = "{\"a\":\"\u{9b}2J \u{202e}é\u{7f}\",\t\"b\":1}";
         let harmless = harmless_json(json);
         assert_eq!(harmless, "{\"a\":\"\\u009b2J \\u202eé\\u007f\",\t\"b\":1}");

@@ -68,7 +68,7 @@ mod tests {
     use crate::args::Cli;
 
     #[test]
-    fn every_command_stands_in_one_group() {
+    fn every_command_is_in_one_group() {
         let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let command = Cli::command();
         let there: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_list_fits_a_terminal() {
+    fn help_list_fits_80_columns() {
         const WIDTH: usize = 80;
         for option in Cli::command().get_arguments() {
             let help = option.get_help().map(ToString::to_string).unwrap_or_default();

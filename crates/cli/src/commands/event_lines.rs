@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_decoded_as_far_as_a_line_has_room() {
+    fn only_the_beginning_of_a_value_is_decoded() {
         check(r#""a\n\u00e9\ud83d\ude00\"""#, "a\né😀\"");
         check(r#"{"a":"b"}"#, r#"{"a":"b"}"#);
         check("null", "null");

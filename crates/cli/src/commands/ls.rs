@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_what_fits_and_a_long_title_is_cut() {
+    fn line_fits_the_width_and_long_titles_are_cut() {
         check(200, None, NARROW_CHARS + SIZES_CHARS + TITLE_CHARS_MAX + 1);
         check(30, Some(130), NARROW_CHARS + SIZES_CHARS + 30);
         check(200, Some(130), 130);

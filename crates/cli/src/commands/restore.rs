@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_clash_where_one_is_another_or_lies_below_it() {
+    fn equal_and_nested_paths_clash() {
         let check = |paths: &[&str], want| {
             let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
             assert_eq!(clash(&paths), want, "{paths:?}");

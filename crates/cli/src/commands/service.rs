@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unit_quotes_what_systemd_would_read_otherwise() {
+    fn systemd_unit_quotes_special_characters() {
         let variables = BTreeMap::from([("CODEX_HOME".to_owned(), "/a b/100%\n$1".to_owned())]);
         let command = command(&["/opt/my \"bin\"/steno", "--store", "/s$1", "up"]);
         let service = systemd(Path::new("/h"), &command, &variables);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_property_list_is_xml_and_has_command_and_variables() {
+    fn property_list_has_command_and_variables() {
         let variables = BTreeMap::from([("STENO_EXCLUDE_PATHS".to_owned(), "/x&y".to_owned())]);
         let command = command(&["/opt/a&b/steno", "--config", "/s<1>", "up"]);
         let service = launchd(Path::new("/h"), &command, &variables);

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_build_directory_is_known_by_its_mark_however_deep() {
+    fn build_directory_is_found_at_any_depth() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("target");
         std::fs::create_dir_all(target.join("a")).unwrap();

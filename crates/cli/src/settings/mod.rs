@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn no_color_is_honoured_unless_something_says_otherwise() {
+    fn no_color_is_the_default_of_color() {
         let settings = load(&[HOME, ("NO_COLOR", "1")], &no_flags()).unwrap();
         assert_eq!(
             settings.color,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_names_its_place_and_what_would_be_good() {
+    fn bad_value_names_its_origin_and_valid_values() {
         let failure = load(&[HOME, ("STENO_LEVEL", "durable")], &no_flags()).unwrap_err();
         assert_eq!(failure.message, "`durable` is not a valid value for `level` (variable STENO_LEVEL)");
         assert_eq!(failure.hint.as_deref(), Some("use one of: written, synced"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_file_that_was_asked_for_has_to_be_there_and_be_good() {
+    fn named_config_file_must_exist_and_be_valid() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.toml");
         let flags = Global { config: Some(file.clone()), ..no_flags() };
@@ -272,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_a_store_has_to_be_named() {
+    fn without_a_home_a_store_must_be_named() {
         assert!(load(&[], &no_flags()).is_err());
         let settings = load(&[("STENO_HOME", "/env")], &no_flags()).unwrap();
         assert_eq!(settings.store.value, PathBuf::from("/env"));
     }
 
     #[test]
-    fn the_document_names_every_variable_that_is_asked_for() {
+    fn settings_document_names_every_variable() {
         let asked = RefCell::new(std::collections::BTreeSet::new());
         let environment = |name: &str| {
             asked.borrow_mut().insert(name.to_owned());

@@ -1,4 +1,4 @@
-//! What becomes of agents' files goes to somebody: how much is read when they leave, and how much memory it takes.
+//! Agents' files when the reader of stdout leaves: how much is read, and how much memory it takes.
 
 use std::process::Stdio;
 
@@ -15,7 +15,7 @@ fn long_session_with_a_cut_end(steno: &Steno) -> String {
 }
 
 #[test]
-fn nobody_reads_on_when_nobody_reads_along() {
+fn reading_stops_when_the_output_is_closed() {
     let steno = Steno::new();
     let file = long_session_with_a_cut_end(&steno);
     for args in [
@@ -40,7 +40,7 @@ fn nobody_reads_on_when_nobody_reads_along() {
 }
 
 #[test]
-fn to_have_read_nothing_for_nobody_is_no_failure() {
+fn closed_output_is_not_a_failure() {
     let steno = Steno::new();
     let bookkeeping = format!("{{\"type\":\"last-prompt\",\"sessionId\":\"{RUN}\"}}\n");
     let file = put(&steno, "s.jsonl", bookkeeping.repeat(40_000) + &text(&session()));
@@ -57,7 +57,7 @@ fn to_have_read_nothing_for_nobody_is_no_failure() {
 }
 
 #[test]
-fn a_very_long_line_is_not_copied_again_and_again() {
+fn long_lines_are_not_copied_repeatedly() {
     const LINE_BYTES: usize = 20_000_000;
     let steno = Steno::new();
     let mut lines = session();

@@ -1,4 +1,4 @@
-//! What a user notices in agents' files: pictures, prompts of the system, usage, subagents, steps of the system.
+//! Details of agents' files: images, system prompts, usage, subagents, system steps.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn attachment(number: u32, name: &str) -> Value {
 }
 
 #[test]
-fn a_picture_of_the_user_is_shown() {
+fn show_marks_images_of_the_user() {
     let steno = Steno::new();
     let source = json!({"type": "base64", "media_type": "image/png", "data": "AAAA"});
     let content = json!([{"type": "text", "text": "See this."}, {"type": "image", "source": source}]);
@@ -25,7 +25,7 @@ fn a_picture_of_the_user_is_shown() {
 }
 
 #[test]
-fn system_prompts_and_usage_are_marked_in_events() {
+fn events_mark_system_prompts_and_usage() {
     let steno = Steno::new();
     let block =
         json!({"type": "text", "fidelity": "agent_emitted", "text": "Be kind.", "label": "system_prompt"});
@@ -45,7 +45,7 @@ fn system_prompts_and_usage_are_marked_in_events() {
 }
 
 #[test]
-fn a_subagent_ended_as_its_parent_says_and_one_that_was_not_read_is_not_missing() {
+fn subagent_state_comes_from_its_parent_and_unread_is_not_missing() {
     let steno = Steno::new();
     session_with_subagent(&steno);
     // Only a tool that starts agents tells of their ends.
@@ -71,7 +71,7 @@ fn a_subagent_ended_as_its_parent_says_and_one_that_was_not_read_is_not_missing(
 }
 
 #[test]
-fn the_tree_counts_the_messages_that_show_shows() {
+fn tree_counts_the_messages_of_show() {
     let steno = Steno::new();
     let file = put(&steno, "s.jsonl", text(&session()));
     let shown = steno.run(&["show", &file]).out;
@@ -81,7 +81,7 @@ fn the_tree_counts_the_messages_that_show_shows() {
 }
 
 #[test]
-fn a_run_of_the_store_that_is_not_there_is_missing() {
+fn absent_child_run_of_the_store_is_missing() {
     let steno = Steno::new();
     let call = json!({"type": "step.call_workflow.started", "path": "a", "child_run_id": crate::kit::id(9),
         "payload": {"name": "a", "kind": "call_workflow"}});
@@ -90,7 +90,7 @@ fn a_run_of_the_store_that_is_not_there_is_missing() {
 }
 
 #[test]
-fn system_steps_are_one_line_unless_all_are_wanted() {
+fn system_steps_share_a_line_without_all() {
     let steno = Steno::new();
     let mut lines = session();
     lines.splice(
@@ -109,7 +109,7 @@ fn system_steps_are_one_line_unless_all_are_wanted() {
 }
 
 #[test]
-fn a_terminals_width_is_kept_and_a_pipe_has_none() {
+fn output_fits_the_terminal_and_pipes_have_no_width() {
     needs!(tool("script"), "script, which makes a terminal, is not installed");
     let steno = Steno::new();
     let mut lines = session();
@@ -127,7 +127,7 @@ fn a_terminals_width_is_kept_and_a_pipe_has_none() {
 }
 
 #[test]
-fn what_is_not_a_value_is_not_called_one() {
+fn unknown_flag_is_not_offered_as_a_value() {
     let steno = Steno::new();
     let said = steno.run(&["usage", "--since", "3"]);
     assert_eq!(said.code, 2);
@@ -137,7 +137,7 @@ fn what_is_not_a_value_is_not_called_one() {
 }
 
 #[test]
-fn entries_take_json_as_they_are_json_anyway() {
+fn entries_accept_json() {
     let steno = Steno::new();
     let file = put(&steno, "s.jsonl", text(&session()));
     let plain = steno.run(&["entries", &file]);
@@ -146,7 +146,7 @@ fn entries_take_json_as_they_are_json_anyway() {
 }
 
 #[test]
-fn the_help_says_what_is_open_where_files_are_looked_for_and_what_is_counted() {
+fn help_explains_open_homes_and_counts() {
     let steno = Steno::new();
     for (command, words) in [
         ("tree", &["can be resumed at any time"][..]),

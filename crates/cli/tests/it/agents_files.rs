@@ -1,9 +1,9 @@
-//! Agents' own files, read where they lie: `events`, `tree`, `entries`, `usage`.
+//! Agents' own files, read directly: `events`, `tree`, `entries`, `usage`.
 
 use serde_json::{Value, json};
 use steno_testkit::places;
 
-use crate::kit::{RUN, Said, Steno};
+use crate::kit::{CommandOutput, RUN, Steno};
 
 /// A line of Claude Code's, with what every line has.
 pub fn line(number: u32, fields: Value) -> Value {
@@ -54,12 +54,12 @@ pub fn put(steno: &Steno, name: &str, bytes: impl AsRef<[u8]>) -> String {
     name.to_owned()
 }
 
-pub fn lines(said: &Said) -> Vec<Value> {
+pub fn lines(said: &CommandOutput) -> Vec<Value> {
     said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
-fn events_of_a_session_file_are_shown_without_a_store() {
+fn events_reads_a_session_file_without_a_store() {
     let steno = Steno::new();
     let file = put(&steno, "s.jsonl", text(&session()));
     let said = steno.run(&["events", &file, "--json"]);
@@ -83,7 +83,7 @@ fn events_of_a_session_file_are_shown_without_a_store() {
 }
 
 #[test]
-fn a_directory_and_a_compressed_file_are_read_too() {
+fn events_reads_directories_and_compressed_files() {
     let steno = Steno::new();
     put(&steno, "d/e/s.jsonl.zst", zstd::encode_all(text(&session()).as_bytes(), 1).unwrap());
     put(&steno, "d/other.jsonl", "{\"nobody\":\"knows\"}\n");
@@ -99,7 +99,7 @@ fn a_directory_and_a_compressed_file_are_read_too() {
 }
 
 #[test]
-fn streams_that_are_called_alike_are_runs_of_their_own() {
+fn streams_with_the_same_name_are_different_runs() {
     let steno = Steno::new();
     let init = r#"{"type":"system","subtype":"init","session_id":"550e8400-e29b-41d4-a716-446655440000","uuid":"u"}"#;
     let said = r#"{"type":"assistant","session_id":"550e8400-e29b-41d4-a716-446655440000","uuid":"v","message":{"id":"m","content":[{"type":"text","text":"Hi."}]}}"#;
@@ -113,7 +113,7 @@ fn streams_that_are_called_alike_are_runs_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_costs_nothing_else() {
+fn unreadable_records_are_reported_and_the_rest_is_read() {
     let steno = Steno::new();
     let mut bytes = text(&session()).into_bytes();
     bytes.extend_from_slice(b"[1,2]\n{\"type\":\"dream\",\"sessionId\":\"x\"}\n{\"type\":\"user\",\"mess");
@@ -126,7 +126,7 @@ fn what_cannot_be_read_is_said_and_costs_nothing_else() {
 }
 
 #[test]
-fn how_much_was_understood_can_be_asked() {
+fn completeness_reports_how_much_was_understood() {
     let steno = Steno::new();
     let mut bytes = text(&session()).into_bytes();
     bytes.extend_from_slice(b"[1]\n{\"type\":\"dream\",\"sessionId\":\"x\"}\n{\"type\":\"last-prompt\"}\n");
@@ -153,7 +153,7 @@ fn how_much_was_understood_can_be_asked() {
 }
 
 #[test]
-fn a_file_that_nobody_wrote_is_an_error() {
+fn file_of_no_agent_is_an_error() {
     let steno = Steno::new();
     let file = put(&steno, "d/x.jsonl", "{\"a\":1}\n");
     for args in [&["events", "d"][..], &["entries", &file], &["usage", &file]] {
@@ -166,7 +166,7 @@ fn a_file_that_nobody_wrote_is_an_error() {
 }
 
 #[test]
-fn entries_are_log_records_around_the_lines() {
+fn entries_are_log_records_with_the_source_lines() {
     let steno = Steno::new();
     let file = put(&steno, "s.jsonl", text(&session()));
     let records = lines(&steno.run(&["entries", &file, "--name", "build"]));
@@ -184,7 +184,7 @@ fn entries_are_log_records_around_the_lines() {
 }
 
 #[test]
-fn entries_are_numbered_on_under_one_name_and_a_full_disk_is_said() {
+fn entry_numbers_continue_and_a_full_disk_is_reported() {
     let steno = Steno::new();
     put(&steno, "d/a.jsonl", text(&session()));
     put(&steno, "d/b.jsonl", text(&session()).replace(RUN, "660e8400-e29b-41d4-a716-446655440000"));
@@ -199,7 +199,7 @@ fn entries_are_numbered_on_under_one_name_and_a_full_disk_is_said() {
 }
 
 #[test]
-fn usage_counts_a_response_once_over_lines_and_copies() {
+fn usage_counts_a_response_once_across_lines_and_copies() {
     let steno = Steno::new();
     put(&steno, "d/s.jsonl", text(&session()));
     let copy = text(&session()).replace(RUN, "660e8400-e29b-41d4-a716-446655440000");
@@ -216,7 +216,7 @@ fn usage_counts_a_response_once_over_lines_and_copies() {
 }
 
 #[test]
-fn usage_counts_a_subagents_responses_once_in_its_callers_progress_and_in_its_own_file() {
+fn usage_counts_a_subagent_once_in_progress_and_own_file() {
     let steno = Steno::new();
     let usage = |output: u64| json!({"input_tokens": 2, "output_tokens": output});
     let record = |id: &str, response: &str, output: u64, stop: Value| {
@@ -250,7 +250,7 @@ fn usage_counts_a_subagents_responses_once_in_its_callers_progress_and_in_its_ow
 }
 
 #[test]
-fn a_file_counts_once_however_it_is_named_and_copied() {
+fn usage_counts_a_file_once_under_several_names() {
     let steno = Steno::new();
     put(&steno, "s.jsonl", text(&session()));
     let once = steno.run(&["usage", "s.jsonl", "--json"]).out;
@@ -258,7 +258,7 @@ fn a_file_counts_once_however_it_is_named_and_copied() {
 }
 
 #[test]
-fn a_pipe_is_no_file_and_holds_nobody_up() {
+fn pipe_is_refused_without_waiting() {
     let steno = Steno::new();
     places::make_pipe(steno.dir.path().join("p.jsonl"));
     for command in ["usage", "entries", "events"] {
@@ -268,7 +268,7 @@ fn a_pipe_is_no_file_and_holds_nobody_up() {
 }
 
 #[test]
-fn a_models_name_does_not_steer_the_terminal() {
+fn model_name_cannot_control_the_terminal() {
     let steno = Steno::new();
     let text = text(&session()).replace("claude-x", "\\u001b[2J\\u202ex");
     let file = put(&steno, "s.jsonl", text);
@@ -290,7 +290,7 @@ fn usage_without_a_path_finds_the_agents_homes() {
 }
 
 #[test]
-fn usage_that_is_only_a_lower_bound_says_so() {
+fn usage_marks_lower_bounds() {
     let steno = Steno::new();
     let mut lines_of = session();
     for line in &mut lines_of[1..3] {
@@ -315,7 +315,7 @@ pub fn session_with_subagent(steno: &Steno) {
 }
 
 #[test]
-fn the_tree_of_agents_files_has_a_top_for_each_session() {
+fn tree_of_agents_files_has_a_root_per_session() {
     let steno = Steno::new();
     session_with_subagent(&steno);
     let other = "660e8400-e29b-41d4-a716-446655440000";
@@ -338,7 +338,7 @@ fn the_tree_of_agents_files_has_a_top_for_each_session() {
 }
 
 #[test]
-fn what_takes_transcripts_says_whose_file_it_was_given() {
+fn transcript_commands_name_the_agent_of_another_file() {
     let steno = Steno::new();
     steno.record(&[r#"{"type":"run.started"}"#]);
     let file = put(&steno, "s.jsonl", text(&session()));
@@ -360,7 +360,7 @@ fn what_takes_transcripts_says_whose_file_it_was_given() {
 }
 
 #[test]
-fn events_as_text_name_the_run_whenever_it_changes() {
+fn events_text_names_the_run_when_it_changes() {
     let steno = Steno::new();
     session_with_subagent(&steno);
     let said = steno.run(&["events", "p", "--type", "message.user", "--color", "always"]);
@@ -373,7 +373,7 @@ fn events_as_text_name_the_run_whenever_it_changes() {
 }
 
 #[test]
-fn why_a_call_failed_is_shown_once() {
+fn error_of_a_failed_call_is_shown_once() {
     let steno = Steno::new();
     let mut lines = session();
     lines[3]["message"]["content"][0]["is_error"] = json!(true);
@@ -390,7 +390,7 @@ fn with_an_unreadable_file(steno: &Steno) {
 }
 
 #[test]
-fn one_file_that_cannot_be_read_takes_nothing_from_the_others() {
+fn unreadable_file_does_not_affect_the_others() {
     let steno = Steno::new();
     with_an_unreadable_file(&steno);
     for args in [
@@ -418,7 +418,7 @@ fn one_file_that_cannot_be_read_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn usage_without_a_file_is_a_lower_bound() {
+fn usage_with_an_unreadable_file_is_a_lower_bound() {
     let steno = Steno::new();
     with_an_unreadable_file(&steno);
     assert_eq!(lines(&steno.run(&["usage", "d", "--json"]))[0]["exact"], json!(false));
@@ -427,7 +427,7 @@ fn usage_without_a_file_is_a_lower_bound() {
 }
 
 #[test]
-fn of_a_compressed_file_that_was_cut_everything_is_read_that_is_there() {
+fn cut_compressed_file_is_read_up_to_the_cut() {
     let steno = Steno::new();
     let mut lines_of = session();
     // What cannot be made smaller, so that there are many blocks of it.

@@ -1,4 +1,4 @@
-//! `steno app-server`: client and server notice nothing, and what they said is recorded, whoever is killed.
+//! `steno app-server`: client and server work as usual, and their messages are recorded, even after kills.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -27,12 +27,12 @@ pub const SAID: [&str; 3] = [
     r#"{"method":"turn/start","id":3,"params":{"threadId":"th1","input":[{"type":"text","text":"Hello."}]}}"#,
 ];
 
-pub struct Connected {
+pub struct AppServerClient {
     pub child: Child,
     answers: BufReader<ChildStdout>,
 }
 
-impl Connected {
+impl AppServerClient {
     pub fn begin(steno: &Steno, server: &[&str]) -> Self {
         let args: Vec<&str> = ["app-server", "--"].iter().chain(server).copied().collect();
         Self::of(steno.command(&args))
@@ -79,9 +79,9 @@ fn of_type<'a>(records: &'a [Value], name: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn both_sides_get_every_byte_and_what_they_said_is_a_run_and_a_spine() {
+fn both_sides_get_every_byte_and_a_run_and_a_spine_are_recorded() {
     let steno = Steno::new();
-    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", SERVER]);
     connected.say(SAID[0]);
     assert_eq!(connected.hear(), "{\"id\":1,\"result\":{\"odd\":\"\\u00e9\",\"n\":1.50}}\n");
     connected.say(SAID[1]);
@@ -122,10 +122,10 @@ fn completions(steno: &Steno) -> Vec<Value> {
 }
 
 #[test]
-fn a_server_that_a_signal_ended_says_which() {
+fn signal_that_ended_the_server_is_recorded() {
     let steno = Steno::new();
     let script = format!("{}\nkill -KILL $$", SERVER.replace("exit 7", ""));
-    let mut connected = Connected::begin(&steno, &["sh", "-c", &script]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", &script]);
     for line in SAID {
         connected.say(line);
         connected.hear();
@@ -136,9 +136,9 @@ fn a_server_that_a_signal_ended_says_which() {
 }
 
 #[test]
-fn a_recorder_that_was_killed_has_lost_nothing_that_it_wrote() {
+fn killed_recorder_loses_nothing_it_wrote() {
     let steno = Steno::new();
-    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", SERVER]);
     for line in SAID {
         connected.say(line);
         connected.hear();
@@ -176,20 +176,20 @@ fn a_recorder_that_was_killed_has_lost_nothing_that_it_wrote() {
 }
 
 #[test]
-fn signals_reach_the_server_and_its_end_is_ours() {
+fn signals_reach_the_server_and_its_exit_code_is_returned() {
     let steno = Steno::new();
     let script = "trap 'exit 9' TERM; printf 'ready\\n'; while :; do sleep 0.05; done";
-    let mut connected = Connected::begin(&steno, &["sh", "-c", script]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", script]);
     assert_eq!(connected.hear(), "ready\n");
     let pid = connected.child.id().to_string();
     Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     assert_eq!(connected.child.wait().unwrap().code(), Some(9));
-    let mut killed = Connected::begin(&steno, &["sh", "-c", "kill -KILL $$"]);
+    let mut killed = AppServerClient::begin(&steno, &["sh", "-c", "kill -KILL $$"]);
     assert_eq!(killed.child.wait().unwrap().code(), Some(128 + 9));
 }
 
 #[test]
-fn a_server_that_cannot_be_started_is_said_to_be_none() {
+fn server_that_cannot_start_is_an_error() {
     let steno = Steno::new();
     let said = steno.run(&["app-server", "--", "/nothing/there"]);
     assert!(said.code == 3 && said.err.contains("/nothing/there") && said.err.contains("hint:"), "{said:?}");
@@ -209,19 +209,19 @@ done
 
 /// What was written of a connection is in its spines afterwards, each message once and in order, wherever it was killed.
 #[test]
-fn kills_at_any_moment_leave_what_was_written_and_nothing_twice() {
+fn kills_at_any_moment_lose_and_repeat_nothing() {
     let kills: u64 = std::env::var("STENO_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
     let (mut torn, mut messages) = (0, 0);
     for round in 0..kills {
         let steno = Steno::new();
-        let mut connected = Connected::begin(&steno, &["sh", "-c", TALKATIVE]);
+        let mut connected = AppServerClient::begin(&steno, &["sh", "-c", TALKATIVE]);
         connected.say(SAID[1]);
         let spool = || {
             let entries = fs::read_dir(steno.store().join("connections")).into_iter().flatten();
             entries.flatten().next().map(|entry| fs::read(entry.path()).unwrap()).unwrap_or_default()
         };
         // Somewhere in the first thousands of messages, and somebody has to read them.
-        let Connected { mut child, mut answers } = connected;
+        let AppServerClient { mut child, mut answers } = connected;
         let reading = std::thread::spawn(move || std::io::copy(&mut answers, &mut std::io::sink()));
         wait_until("so much was written", || spool().len() as u64 >= round * 3571 % 100_000);
         child.kill().unwrap();
@@ -251,7 +251,7 @@ fn kills_at_any_moment_leave_what_was_written_and_nothing_twice() {
 
 /// A store that takes nothing more costs the record, which is told, and nobody else anything.
 #[test]
-fn what_cannot_be_recorded_is_handed_on_and_counted() {
+fn unrecorded_messages_are_forwarded_and_counted() {
     let steno = Steno::new();
     let mut command = steno.shell("ulimit -f 8 && exec \"$0\" \"$@\"", &["app-server", "--", "cat"]);
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -273,7 +273,7 @@ fn what_cannot_be_recorded_is_handed_on_and_counted() {
 
 /// Where there can be no record at all, client and server notice nothing, and whoever looks is told twice.
 #[test]
-fn a_store_that_cannot_be_written_to_keeps_nobody_from_being_served() {
+fn read_only_store_does_not_stop_the_server() {
     let steno = Steno::new();
     // Not even root makes a directory below a file.
     fs::write(steno.dir.path().join("file"), "").unwrap();
@@ -282,7 +282,7 @@ fn a_store_that_cannot_be_written_to_keeps_nobody_from_being_served() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let answers = BufReader::new(child.stdout.take().unwrap());
-    let mut connected = Connected { child, answers };
+    let mut connected = AppServerClient { child, answers };
     for line in SAID {
         connected.say(line);
         assert!(connected.hear().contains("\"id\":"));
@@ -300,7 +300,7 @@ fn a_store_that_cannot_be_written_to_keeps_nobody_from_being_served() {
 
 /// What git says at the first turn lies beside the spine, and is what it was.
 #[test]
-fn the_repository_of_a_session_is_kept_beside_it() {
+fn repository_state_is_recorded_with_the_session() {
     steno_testkit::needs!(steno_testkit::tool("git"), "git is not installed");
     let steno = Steno::new();
     let work = steno.dir.path().join("work");
@@ -317,7 +317,7 @@ fn the_repository_of_a_session_is_kept_beside_it() {
     git(&["commit", "--quiet", "-m", "first"]);
     fs::write(work.join("kept.txt"), "two\n").unwrap();
     let server = SERVER.replace("\"/w\"", &format!("\"{}\"", work.display()));
-    let mut connected = Connected::begin(&steno, &["sh", "-c", &server]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", &server]);
     for line in SAID {
         connected.say(line);
         connected.hear();
@@ -341,7 +341,7 @@ fn the_repository_of_a_session_is_kept_beside_it() {
 
 /// Of requests for tokens of the account, and their answers, only method, id and length are recorded.
 #[test]
-fn tokens_of_an_account_are_handed_on_and_in_no_byte_of_the_store() {
+fn account_tokens_are_forwarded_and_not_stored() {
     const SERVER: &str = r#"
 while IFS= read -r line; do
   case "$line" in
@@ -355,7 +355,7 @@ done
         r#"{"method":"account/login/start","id":8,"params":{"type":"apiKey","apiKey":"zq7key"}}"#;
     const GIVEN: &str = r#"{"id":9,"result":{"accessToken":"zq7token","chatgptAccountId":"a"}}"#;
     let steno = Steno::new();
-    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", SERVER]);
     connected.say(SAID[1]);
     connected.hear();
     connected.say(LOGIN);

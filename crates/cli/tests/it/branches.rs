@@ -1,4 +1,4 @@
-//! Copies of a session that went on differently: `show` counts them, and `--branches` lists them.
+//! Copies of a session that continued differently: `show` counts them, and `--branches` lists them.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn session() -> Steno {
 }
 
 #[test]
-fn show_says_how_many_branches_there_are_and_what_lists_them() {
+fn show_counts_branches_and_names_the_command() {
     let steno = session();
     let said = steno.run(&["show", &id(1)]);
     assert_eq!(said.code, 0, "{said:?}");
@@ -48,7 +48,7 @@ fn show_says_how_many_branches_there_are_and_what_lists_them() {
 }
 
 #[test]
-fn branches_are_listed_with_their_run_first_event_length_time_and_words() {
+fn branches_are_listed_with_event_length_time_and_words() {
     let steno = session();
     let said = steno.run(&["show", &id(1), "--branches"]);
     let want = [
@@ -68,7 +68,7 @@ fn branches_are_listed_with_their_run_first_event_length_time_and_words() {
 }
 
 #[test]
-fn a_session_without_branches_says_nothing_of_them() {
+fn session_without_branches_does_not_mention_them() {
     let steno = Steno::new();
     write(&steno, &id(1), &[("m1", 1, "Begin.")]);
     let said = steno.run(&["show", &id(1)]);

@@ -1,6 +1,6 @@
-//! Threads of connections by their own names: shown, exported, and forgotten with what was said on them.
+//! Threads of connections by id: shown, exported, and forgotten with their messages.
 
-use crate::app_server::Connected;
+use crate::app_server::AppServerClient;
 use crate::kit::Steno;
 use crate::privacy::scan::places_of;
 use crate::spine::check;
@@ -28,7 +28,7 @@ fn connect(steno: &Steno, threads: &[&str]) {
 }
 
 fn connect_to(steno: &Steno, server: &str, threads: &[&str]) {
-    let mut connected = Connected::begin(steno, &["sh", "-c", server]);
+    let mut connected = AppServerClient::begin(steno, &["sh", "-c", server]);
     let mut ask = |line: &str| {
         connected.say(line);
         connected.hear();
@@ -44,7 +44,7 @@ fn connect_to(steno: &Steno, server: &str, threads: &[&str]) {
 }
 
 #[test]
-fn subagents_on_a_connection_go_with_the_thread_that_made_them() {
+fn forget_deletes_subagents_of_a_thread_on_a_connection() {
     let steno = Steno::new();
     let made = format!(
         r#"{{"method":"thread/started","params":{{"thread":{{"id":"{SECOND}","parentThreadId":"{FIRST}"}}}}}}"#
@@ -66,7 +66,7 @@ fn runs(steno: &Steno) -> usize {
 }
 
 #[test]
-fn a_thread_goes_with_the_connection_that_had_nothing_else() {
+fn forget_deletes_a_connection_with_its_only_thread() {
     let steno = Steno::new();
     connect(&steno, &[FIRST]);
     connect(&steno, &[FIRST]);
@@ -78,7 +78,7 @@ fn a_thread_goes_with_the_connection_that_had_nothing_else() {
 }
 
 #[test]
-fn a_thread_goes_out_of_a_connection_that_had_others_and_these_stay() {
+fn forget_removes_one_thread_and_keeps_the_others() {
     let steno = Steno::new();
     connect(&steno, &[FIRST, SECOND]);
     let said = steno.run(&["forget", FIRST, "--yes"]);
@@ -94,7 +94,7 @@ fn a_thread_goes_out_of_a_connection_that_had_others_and_these_stay() {
 }
 
 #[test]
-fn a_thread_of_a_connection_is_found_by_its_name() {
+fn thread_of_a_connection_is_found_by_id() {
     let steno = Steno::new();
     connect(&steno, &[FIRST, SECOND]);
     for name in [SECOND, "0199bbbb", "0199bbbb0000"] {

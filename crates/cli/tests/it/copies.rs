@@ -1,4 +1,4 @@
-//! Several files with the same run: copies, backups, a file beside its compressed self. They are one session.
+//! Several files of one run are one session: copies, backups, a file and its compressed copy.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn with_copies() -> Steno {
 }
 
 #[test]
-fn copies_are_one_session_with_the_longest_as_its_order() {
+fn copies_are_one_session_in_the_order_of_the_longest() {
     let steno = with_copies();
     let alone = steno.run(&["tree", "d/b.jsonl"]);
     let said = steno.run(&["tree", "d"]);
@@ -29,7 +29,7 @@ fn copies_are_one_session_with_the_longest_as_its_order() {
 }
 
 #[test]
-fn a_copy_that_knows_more_of_another_part_adds_it() {
+fn copy_adds_what_other_copies_lack() {
     let steno = Steno::new();
     let whole = session();
     // One copy has lost its last line, the other one its second.
@@ -45,7 +45,7 @@ fn a_copy_that_knows_more_of_another_part_adds_it() {
 }
 
 #[test]
-fn events_are_numbered_from_1_in_each_file_and_a_run_that_comes_again_names_its_file() {
+fn events_are_numbered_per_file_and_copies_name_their_file() {
     let steno = with_copies();
     let events = lines(&steno.run(&["events", "d", "--json"]));
     let numbers: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
@@ -59,7 +59,7 @@ fn events_are_numbered_from_1_in_each_file_and_a_run_that_comes_again_names_its_
 }
 
 #[test]
-fn a_session_and_its_subagent_are_no_copies() {
+fn session_and_subagent_are_not_copies() {
     let steno = Steno::new();
     session_with_subagent(&steno);
     for command in ["tree", "show", "events"] {
@@ -69,7 +69,7 @@ fn a_session_and_its_subagent_are_no_copies() {
 }
 
 #[test]
-fn runs_that_alternate_in_one_file_do_not_come_again() {
+fn alternating_runs_in_one_file_are_not_copies() {
     let steno = Steno::new();
     let mut all = session();
     let other = "660e8400-e29b-41d4-a716-446655440000";

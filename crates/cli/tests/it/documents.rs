@@ -1,4 +1,4 @@
-//! Every command in a document runs, and says what the document says it does.
+//! Every command in a document runs, and prints what the document shows.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use steno_testkit::{needs, places, tool};
 
 use crate::kit::Steno;
 
-/// A command of a document and what the document shows of its output; nothing shown means that any is right.
-struct Shown {
+/// A command of a document and its shown output; an empty output matches anything.
+struct ShownCommand {
     command: String,
     output: Vec<String>,
 }
@@ -34,11 +34,11 @@ fn blocks(document: &str, kind: &str) -> Vec<Vec<String>> {
     blocks
 }
 
-fn shown(document: &str) -> Vec<Shown> {
-    let mut commands: Vec<Shown> = Vec::new();
+fn shown(document: &str) -> Vec<ShownCommand> {
+    let mut commands: Vec<ShownCommand> = Vec::new();
     for line in blocks(document, "console").concat() {
         if let Some(command) = line.strip_prefix("$ ") {
-            commands.push(Shown { command: command.to_owned(), output: Vec::new() });
+            commands.push(ShownCommand { command: command.to_owned(), output: Vec::new() });
         } else if let Some(last) = commands.last_mut() {
             last.output.push(line);
         }
@@ -47,7 +47,7 @@ fn shown(document: &str) -> Vec<Shown> {
 }
 
 /// Runs the commands of a document one after the other in one shell, with a mark after each.
-fn run(steno: &Steno, commands: &[Shown]) -> Vec<String> {
+fn run(steno: &Steno, commands: &[ShownCommand]) -> Vec<String> {
     const MARK: &str = "-- end of command, exit code";
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_steno"));
     let mut script = String::from("exec 2>&1\n");
@@ -85,12 +85,12 @@ fn demo(document: &str) -> Steno {
     assert_eq!(cargo, "cargo run --release");
     std::os::unix::fs::symlink(places::workspace_root().join("docs"), steno.dir.path().join("docs")).unwrap();
     std::fs::create_dir(steno.dir.path().join("target")).unwrap();
-    let outputs = run(&steno, &[Shown { command: format!("steno {rest}"), output: Vec::new() }]);
+    let outputs = run(&steno, &[ShownCommand { command: format!("steno {rest}"), output: Vec::new() }]);
     assert!(outputs[0].contains("2 sessions (1 claude, 1 codex)"), "{}", outputs[0]);
     if document != "README.md" {
         let record = "steno --demo record --run 550e8400-e29b-41d4-a716-446655440000";
         let command = format!("{record} < docs/examples/first-run.jsonl");
-        let outputs = run(&steno, &[Shown { command, output: Vec::new() }]);
+        let outputs = run(&steno, &[ShownCommand { command, output: Vec::new() }]);
         let answers: Vec<_> =
             (1..=9).map(|seq| format!("{{\"seq\":{seq},\"level\":\"synced\"}}\n")).collect();
         assert_eq!(outputs[0], answers.concat());
@@ -99,7 +99,7 @@ fn demo(document: &str) -> Steno {
 }
 
 #[test]
-fn every_command_shown_in_a_document_runs_and_says_what_is_shown() {
+fn commands_in_documents_print_what_is_shown() {
     needs!(tool("jq"), "the documents use jq");
     needs!(tool("curl"), "the documents use curl");
     let mut count = 0;
@@ -125,7 +125,7 @@ fn every_command_shown_in_a_document_runs_and_says_what_is_shown() {
 }
 
 #[test]
-fn other_commands_in_documents_are_what_ci_runs() {
+fn other_commands_in_documents_run_in_ci() {
     let ci = places::read(".ci/run");
     let recipes: BTreeSet<_> = places::read("justfile")
         .lines()

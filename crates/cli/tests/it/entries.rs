@@ -1,4 +1,4 @@
-//! Logs of entries: of archived sessions, beside what is recorded, and of several commands in one file.
+//! Transcript entries: of archived sessions, during recording, and of several commands in one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::Value;
 use steno_testkit::{needs, shared_dir};
 
-use crate::app_server::{Connected, SAID, SERVER};
-use crate::kit::{Said, Steno, json, wait_until};
+use crate::app_server::{AppServerClient, SAID, SERVER};
+use crate::kit::{CommandOutput, Steno, json, wait_until};
 
 const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
 
@@ -37,7 +37,7 @@ fn write_session(steno: &Steno) {
     write(&project.join(format!("{SESSION}/subagents/agent-a1.jsonl")), &agent);
 }
 
-fn records_of(said: &Said) -> Vec<Value> {
+fn records_of(said: &CommandOutput) -> Vec<Value> {
     assert_eq!(said.code, 0, "{said:?}");
     said.out.lines().map(json).collect()
 }
@@ -83,7 +83,7 @@ fn told(records: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn entries_of_an_archived_session_need_no_file_of_the_agent() {
+fn entries_of_an_archived_session_do_not_need_its_file() {
     let steno = Steno::new();
     write_session(&steno);
     let project = ".claude/projects/-srv-shop";
@@ -115,7 +115,7 @@ fn entries_of_an_archived_session_need_no_file_of_the_agent() {
 }
 
 #[test]
-fn what_is_no_json_is_an_error_on_every_way_in() {
+fn invalid_json_is_an_error_entry_on_every_way_in() {
     for way in ["import", "up", "watch"] {
         let steno = Steno::new();
         write_session(&steno);
@@ -142,7 +142,7 @@ fn what_is_no_json_is_an_error_on_every_way_in() {
 }
 
 #[test]
-fn a_connection_is_logged_as_it_passes_by_flag_or_setting() {
+fn connection_is_logged_by_flag_or_setting() {
     let steno = Steno::new();
     for round in [1, 2] {
         let args: &[&str] = if round == 1 {
@@ -154,7 +154,7 @@ fn a_connection_is_logged_as_it_passes_by_flag_or_setting() {
         if round == 2 {
             command.env("STENO_ENTRIES", "entries.jsonl");
         }
-        let mut connected = Connected::of(command);
+        let mut connected = AppServerClient::of(command);
         let before = of_event(&log_in(&steno), "transcript.entry").len();
         for said in SAID {
             connected.say(said);
@@ -199,11 +199,11 @@ fn a_connection_is_logged_as_it_passes_by_flag_or_setting() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_is_no_failure_of_the_server() {
+fn unwritable_log_does_not_stop_the_server() {
     let steno = Steno::new();
     for log in ["nowhere/entries.jsonl", "/dev/full"] {
         let args = ["app-server", "--entries", log, "--", "sh", "-c", SERVER];
-        let mut connected = Connected::of(steno.command(&args));
+        let mut connected = AppServerClient::of(steno.command(&args));
         for said in SAID {
             connected.say(said);
             connected.hear();
@@ -219,7 +219,7 @@ fn a_log_that_cannot_be_written_is_no_failure_of_the_server() {
 }
 
 #[test]
-fn a_log_beside_what_is_archived_is_not_archived() {
+fn log_file_is_not_archived() {
     let steno = Steno::new();
     write(&steno.dir.path().join("d/session.jsonl"), &line(1, "one"));
     for files_new in [1, 0] {
@@ -231,7 +231,7 @@ fn a_log_beside_what_is_archived_is_not_archived() {
 }
 
 #[test]
-fn live_entries_have_the_time_of_capture_and_imported_ones_their_own() {
+fn live_entries_have_the_capture_time_and_imported_ones_their_own() {
     let steno = Steno::new();
     let file = steno.dir.path().join(format!(".claude/projects/-srv-shop/{SESSION}.jsonl"));
     write(&file, &line(1, "one"));
@@ -253,7 +253,7 @@ fn live_entries_have_the_time_of_capture_and_imported_ones_their_own() {
 }
 
 #[test]
-fn every_sample_of_both_agents_is_numbered_with_one_start_and_one_stop_a_session() {
+fn every_sample_has_numbers_and_one_start_and_stop_per_session() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let steno = Steno::new();
     let mut dirs = Vec::new();

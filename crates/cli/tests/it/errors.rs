@@ -1,4 +1,4 @@
-//! Wrong use, hostile names and places, other writers: a clear message, the right exit code, nothing touched.
+//! Wrong use, hostile names and directories, other writers: a clear message, the right exit code, nothing changed.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 use steno_testkit::{is_root, needs, places, tool};
 
-use crate::kit::{RUN, Said, Steno, TIME, answer, run};
+use crate::kit::{CommandOutput, RUN, Steno, TIME, answer, run};
 
 const EVENT: &str = r#"{"type":"run.started","timestamp":"2026-06-08T08:14:42.123Z","payload":null}"#;
 
@@ -21,7 +21,7 @@ fn store() -> Steno {
 
 /// Runs a command that must fail: nothing on stdout, a message that names the thing, and nothing changed.
 #[track_caller]
-fn check(steno: &Steno, args: &[&str], code: i32, named: &str) -> Said {
+fn check(steno: &Steno, args: &[&str], code: i32, named: &str) -> CommandOutput {
     let before = steno.look();
     let said = steno.run_with(args, format!("{EVENT}\n").as_bytes());
     assert_eq!((said.code, &*said.out), (code, ""), "{args:?}: {}", said.err);
@@ -39,7 +39,7 @@ fn check(steno: &Steno, args: &[&str], code: i32, named: &str) -> Said {
 #[track_caller]
 fn assert_locks_apart(
     steno: &Steno,
-    before: &std::collections::BTreeMap<String, crate::kit::Seen>,
+    before: &std::collections::BTreeMap<String, crate::kit::FileState>,
     args: &[&str],
 ) {
     let now = steno.look();
@@ -62,7 +62,7 @@ fn commands(run: &str) -> [Vec<&str>; 7] {
 }
 
 #[test]
-fn a_run_id_that_is_none_is_wrong_use() {
+fn invalid_run_id_is_wrong_use() {
     let long = "x".repeat(300);
     let with_tail = format!("{RUN}/../x");
     let ids = [
@@ -107,7 +107,7 @@ fn a_run_id_that_is_none_is_wrong_use() {
 }
 
 #[test]
-fn digits_that_are_too_many_for_a_uuid_are_wrong_use() {
+fn too_many_digits_for_a_uuid_are_wrong_use() {
     let steno = store();
     for id in [format!("{RUN}0"), "5".repeat(300)] {
         for args in commands(&id) {
@@ -117,7 +117,7 @@ fn digits_that_are_too_many_for_a_uuid_are_wrong_use() {
 }
 
 #[test]
-fn wrong_use_is_a_2() {
+fn wrong_use_exits_with_2() {
     let steno = store();
     let cases: [&[&str]; 12] = [
         &["nonsense"],
@@ -147,7 +147,7 @@ fn wrong_use_is_a_2() {
 }
 
 #[test]
-fn a_command_that_there_is_not_is_named_with_a_hint() {
+fn unknown_command_is_named_with_a_hint() {
     let steno = Steno::new();
     for args in [&["nonsense"][..], &["help", "nonsense"], &["\u{1b}[2Jnonsense"]] {
         let said = steno.run(args);
@@ -158,7 +158,7 @@ fn a_command_that_there_is_not_is_named_with_a_hint() {
 }
 
 #[test]
-fn the_usage_of_seal_shows_both_ways() {
+fn usage_of_seal_shows_both_forms() {
     let steno = Steno::new();
     for said in [steno.run(&["seal", "--help"]).out, steno.run(&["seal"]).err] {
         assert!(said.contains("steno seal [OPTIONS] <RUN>...\n"), "{said}");
@@ -167,7 +167,7 @@ fn the_usage_of_seal_shows_both_ways() {
 }
 
 #[test]
-fn a_second_writer_is_a_4() {
+fn second_writer_exits_with_4() {
     let steno = store();
     let mut first = steno.start(&["record", "--run", RUN]);
     first.send(EVENT);
@@ -188,7 +188,7 @@ fn a_second_writer_is_a_4() {
 }
 
 #[test]
-fn two_runs_have_two_writers() {
+fn two_runs_can_be_written_at_once() {
     let steno = store();
     let mut first = steno.start(&["record", "--run", RUN]);
     first.send(EVENT);
@@ -214,7 +214,7 @@ fn replaced(how: &str) -> Steno {
 }
 
 #[test]
-fn something_else_in_place_of_a_transcript_is_a_3() {
+fn other_file_types_in_place_of_a_transcript_exit_with_3() {
     for how in ["a FIFO", "a symbolic link", "a dangling link", "a directory"] {
         let steno = replaced(how);
         let kept = fs::read(steno.dir.path().join("kept.jsonl")).unwrap();
@@ -237,7 +237,7 @@ fn something_else_in_place_of_a_transcript_is_a_3() {
 }
 
 #[test]
-fn a_linked_directory_inside_the_store_is_a_3() {
+fn linked_directory_in_the_store_exits_with_3() {
     for name in ["transcripts", "locks"] {
         let steno = store();
         let (inside, outside) = (steno.store().join(name), steno.dir.path().join("outside"));
@@ -275,7 +275,7 @@ fn unusable(how: &str) -> Steno {
 }
 
 #[test]
-fn a_place_that_is_no_store_of_ours_is_a_3() {
+fn directory_that_is_not_a_store_exits_with_3() {
     for how in ["newer", "file", "no store"] {
         let steno = unusable(how);
         for args in openers() {
@@ -285,13 +285,13 @@ fn a_place_that_is_no_store_of_ours_is_a_3() {
 }
 
 #[test]
-fn a_store_of_a_newer_format_is_refused_with_a_hint() {
+fn store_of_a_newer_format_is_refused_with_a_hint() {
     let said = check(&unusable("newer"), &["ls"], 3, "version 3");
     assert!(said.err.contains("hint: "), "{}", said.err);
 }
 
 #[test]
-fn a_message_about_a_store_names_it() {
+fn store_errors_name_the_store() {
     for how in ["newer", "file", "no store"] {
         let steno = unusable(how);
         check(&steno, &["ls"], 3, &format!("`{}`", steno.store().display()));
@@ -299,7 +299,7 @@ fn a_message_about_a_store_names_it() {
 }
 
 #[test]
-fn a_message_about_a_store_says_what_to_do() {
+fn store_errors_have_a_hint() {
     for how in ["newer", "file", "no store"] {
         let said = check(&unusable(how), &["ls"], 3, "store");
         assert!(said.err.contains("hint: "), "{how}: {}", said.err);
@@ -307,7 +307,7 @@ fn a_message_about_a_store_says_what_to_do() {
 }
 
 #[test]
-fn a_format_file_that_is_none_is_a_3() {
+fn invalid_format_file_exits_with_3() {
     for text in [
         "",
         "nonsense",
@@ -324,7 +324,7 @@ fn a_format_file_that_is_none_is_a_3() {
 }
 
 /// Runs a copy of the binary as somebody who owns nothing here; root would be allowed everything.
-fn run_as_nobody(steno: &Steno, setpriv: &Path, store: &Path) -> Said {
+fn run_as_nobody(steno: &Steno, setpriv: &Path, store: &Path) -> CommandOutput {
     let copy = steno.dir.path().join("steno");
     // By another process: a file that this one has open to write, if only in a fork of another test, cannot be run.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_steno")).arg(&copy).status().unwrap();
@@ -338,7 +338,7 @@ fn run_as_nobody(steno: &Steno, setpriv: &Path, store: &Path) -> Said {
 }
 
 #[test]
-fn a_place_that_is_closed_to_us_is_a_3() {
+fn inaccessible_store_exits_with_3() {
     let (made, fresh) = (store(), Steno::new());
     if is_root() {
         let setpriv = needs!(tool("setpriv"), "root may write everywhere, and setpriv is not installed");
@@ -364,7 +364,7 @@ fn a_place_that_is_closed_to_us_is_a_3() {
 }
 
 #[test]
-fn a_closed_pipe_is_a_0() {
+fn closed_pipe_exits_with_0() {
     let steno = Steno::new();
     let event = json!({ "type": "run.started", "timestamp": TIME });
     steno.recorded(RUN, &vec![event; 5_000]);
@@ -393,7 +393,7 @@ fn a_closed_pipe_is_a_0() {
 }
 
 #[test]
-fn a_full_stdout_is_a_3() {
+fn full_stdout_exits_with_3() {
     let steno = store();
     for args in [&["events", RUN][..], &["tree", RUN], &["show", RUN], &["ls"]] {
         let said = run(steno.shell("exec \"$0\" \"$@\" >/dev/full", args), b"");
@@ -415,7 +415,7 @@ fn completions_are_printed_for_each_shell() {
 }
 
 #[test]
-fn completions_for_a_shell_parse_there() {
+fn completions_parse_in_their_shell() {
     let bash = needs!(tool("bash"), "bash is not installed");
     let steno = Steno::new();
     let script = steno.dir.path().join("steno.bash");
@@ -435,7 +435,7 @@ fn completions_for_a_shell_parse_there() {
 }
 
 #[test]
-fn options_of_every_command_stand_apart_and_last_in_help() {
+fn help_lists_global_options_last() {
     let steno = Steno::new();
     for args in [&["--help"][..], &["show", "-h"], &["spine", "record", "--help"], &["export", "atif", "-h"]]
     {

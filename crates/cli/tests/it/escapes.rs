@@ -1,10 +1,10 @@
-//! Terminal escapes in what others wrote: shown visibly by every command, raw only with `--raw`.
+//! Terminal escapes in recorded text: every command shows them visibly; only `--raw` prints them.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, Said, Steno, TIME, id, run};
+use crate::kit::{CommandOutput, RUN, Steno, TIME, id, run};
 
 /// Clipboard, link, clear screen, the same as single C1 characters, text turned around, overwritten and hidden.
 const HOSTILE: &str = "a\u{1b}]52;c;aGk=\u{7}b\u{1b}]8;;http://evil.example\u{1b}\\c\u{1b}[2Jd\u{9b}2Je\u{9d}52;c;aGk=\u{9c}\
@@ -36,7 +36,7 @@ fn without_colours(text: &str) -> String {
 }
 
 #[track_caller]
-fn assert_clean(said: &Said, context: &str) {
+fn assert_clean(said: &CommandOutput, context: &str) {
     for (place, text) in [("stdout", &said.out), ("stderr", &said.err)] {
         let raw: Vec<char> = without_colours(text).chars().filter(|c| is_control(*c)).collect();
         assert!(raw.is_empty(), "`{context}` lets {raw:?} through to {place}: {text:?}");
@@ -101,7 +101,7 @@ fn hostile_store() -> Steno {
 }
 
 #[test]
-fn no_command_lets_escapes_of_a_run_through() {
+fn no_command_prints_escapes_of_a_run() {
     let steno = hostile_store();
     let commands: [&[&str]; 17] = [
         &["events", RUN],
@@ -170,7 +170,7 @@ fn raw_output_is_the_file_byte_for_byte() {
 }
 
 #[test]
-fn errors_about_arguments_let_no_escapes_through() {
+fn errors_about_arguments_print_no_escapes() {
     let steno = hostile_store();
     let name = hostile_name();
     let file = steno.dir.path().join(&name);
@@ -200,7 +200,7 @@ fn errors_about_arguments_let_no_escapes_through() {
 }
 
 #[test]
-fn errors_about_files_let_no_escapes_through() {
+fn errors_about_files_print_no_escapes() {
     let quoted = json!(HOSTILE).to_string();
     let cases: [(&str, String, &[&str]); 6] = [
         ("store/format.json", format!(r#"{{"format":{quoted},"version":1}}"#), &["ls"]),
@@ -238,7 +238,7 @@ fn errors_about_files_let_no_escapes_through() {
 }
 
 #[test]
-fn warnings_let_no_escapes_through() {
+fn warnings_print_no_escapes() {
     let steno = hostile_store();
     let key = json!(HOSTILE).to_string().replace('\u{7f}', "");
     fs::write(steno.dir.path().join("c.toml"), format!("{key} = 1\n")).unwrap();
@@ -255,7 +255,7 @@ fn warnings_let_no_escapes_through() {
 }
 
 #[test]
-fn answers_of_record_let_no_escapes_through() {
+fn answers_of_record_print_no_escapes() {
     let cases = [
         json!({ "type": HOSTILE, "payload": null }),
         json!({ "type": "run.started", "run_id": HOSTILE }),
@@ -278,7 +278,7 @@ fn answers_of_record_let_no_escapes_through() {
 }
 
 #[test]
-fn hints_let_no_escapes_through() {
+fn hints_print_no_escapes() {
     let steno = Steno::new();
     steno.recorded(RUN, &[event("step.started", &json!({ "name": HOSTILE, "kind": "turn" }))]);
     let said = steno.run(&["receipt", "export", "--thread", RUN, "--turn", "another"]);
@@ -287,7 +287,7 @@ fn hints_let_no_escapes_through() {
 }
 
 #[test]
-fn receipts_of_records_let_no_escapes_through() {
+fn receipts_of_records_print_no_escapes() {
     let steno = Steno::new();
     let name = hostile_name();
     let thread =
@@ -316,7 +316,7 @@ fn receipts_of_records_let_no_escapes_through() {
 }
 
 #[test]
-fn settings_are_shown_with_their_escapes_visible() {
+fn config_shows_escapes_visibly() {
     let steno = Steno::new();
     let store = steno.dir.path().join(hostile_name());
     for color in ["never", "always"] {

@@ -1,4 +1,4 @@
-//! Events are named `RUN:SEQ` wherever somebody gets them: a session may have several runs, and a number alone names nothing.
+//! Events are named `RUN:SEQ` everywhere, because a session may have several runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -76,7 +76,7 @@ fn named(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_number_of_an_event_stands_beside_its_run() {
+fn event_numbers_are_printed_with_their_run() {
     let steno = session();
     let commands: [&[&str]; 3] =
         [&["tree", "--json"], &["show", "--json"], &["export", "atif", "--output", "-"]];
@@ -101,7 +101,7 @@ fn every_number_of_an_event_stands_beside_its_run() {
 }
 
 #[test]
-fn a_step_of_a_tree_names_the_run_of_its_events() {
+fn tree_step_names_the_run_of_its_events() {
     let steno = session();
     let tree = steno.run(&["tree", "--json", &id(1)]).json().remove(0);
     let turn = tree["children"].as_array().unwrap().iter().find(|step| step["kind"] == "turn").unwrap();
@@ -115,7 +115,7 @@ fn a_step_of_a_tree_names_the_run_of_its_events() {
 }
 
 #[test]
-fn a_receipt_in_words_and_the_check_of_its_lines_name_events_by_their_run() {
+fn receipt_text_and_lines_check_name_events_by_run() {
     let steno = session();
     let turn = ["--thread", &id(1), "--turn", "turn-0001"];
     let text = steno.run(&[&["receipt", "export", "--format", "text"], &turn[..]].concat()).out;

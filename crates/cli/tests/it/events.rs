@@ -59,14 +59,14 @@ fn lines(steno: &Steno, wanted: &[usize]) -> String {
 }
 
 #[test]
-fn events_are_shown_one_a_line() {
+fn events_are_shown_one_per_line() {
     let said = store().run(&["events", RUN]);
     assert_eq!((said.code, &*said.err), (0, ""));
     golden::check("tests/golden/events.txt", &said.out);
 }
 
 #[test]
-fn json_and_raw_give_the_recorded_lines() {
+fn json_and_raw_print_the_recorded_lines() {
     let steno = store();
     for form in ["--json", "--raw"] {
         let said = steno.run(&["events", RUN, form]);
@@ -75,7 +75,7 @@ fn json_and_raw_give_the_recorded_lines() {
 }
 
 #[test]
-fn a_selection_shows_what_was_asked_for_and_nothing_is_a_1() {
+fn empty_selection_exits_with_1() {
     let steno = store();
     let cases: [(&[&str], &[usize]); 11] = [
         (&["--from", "1"], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
@@ -121,7 +121,7 @@ fn foreign(seq: usize, kind: &str, payload: &Value) -> String {
 }
 
 #[test]
-fn unknown_words_are_read_and_marked_and_fail_only_a_strict_reader() {
+fn unknown_words_fail_only_with_strict() {
     let message = |role: &str, kind: &str, fidelity: &str| json!({ "role": role, "blocks": [{ "type": kind, "fidelity": fidelity, "text": "x" }] });
     let cases = [
         ("thread.forked", "thread.forked", json!({ "anything": 1 })),
@@ -150,7 +150,7 @@ fn unknown_words_are_read_and_marked_and_fail_only_a_strict_reader() {
 }
 
 #[test]
-fn a_broken_line_is_told_from_an_unknown_word() {
+fn broken_line_differs_from_an_unknown_word() {
     let steno = store();
     steno.write_by_hand(RUN, "{\"seq\":11,\"run_id\":\n");
     steno.write_by_hand(RUN, &foreign(12, "run.started", &Value::Null));
@@ -162,7 +162,7 @@ fn a_broken_line_is_told_from_an_unknown_word() {
 }
 
 #[test]
-fn a_run_is_named_by_its_id_or_the_beginning_of_it() {
+fn run_is_named_by_id_or_prefix() {
     let steno = Steno::new();
     let (near, other) = ("550e8400-e29b-41d4-a716-446655440001", id(0xCC));
     for run in [RUN, near, &other] {
@@ -200,7 +200,7 @@ fn a_run_is_named_by_its_id_or_the_beginning_of_it() {
 }
 
 #[test]
-fn a_run_that_is_shorter_than_its_seal_is_shown_with_a_warning() {
+fn run_shorter_than_its_seal_is_shown_with_a_warning() {
     let steno = store();
     let all = steno.text(RUN);
     // Cut in front of the last line, `run.completed`: `follow` is told to end by the line before it.
@@ -221,7 +221,7 @@ fn a_run_that_is_shorter_than_its_seal_is_shown_with_a_warning() {
 }
 
 #[test]
-fn seals_that_cannot_be_read_keep_nobody_from_the_events() {
+fn unreadable_seals_do_not_hide_events() {
     let steno = store();
     std::fs::write(steno.beside(RUN, "seals.jsonl"), "garbage\n").unwrap();
     let said = steno.run(&["events", RUN, "--raw"]);
@@ -230,7 +230,7 @@ fn seals_that_cannot_be_read_keep_nobody_from_the_events() {
 }
 
 #[test]
-fn what_takes_runs_only_says_so_of_a_file() {
+fn commands_for_runs_refuse_files() {
     let steno = store();
     std::fs::copy(steno.transcript(RUN), steno.dir.path().join("copy.jsonl")).unwrap();
     for args in [&["follow", "copy.jsonl"][..], &["follow", "--wait", "copy.jsonl"], &["seal", "copy.jsonl"]]
@@ -264,7 +264,7 @@ fn a_transcript_file_is_read_without_a_store() {
 }
 
 #[test]
-fn what_was_denied_or_interrupted_is_called_so_by_every_view() {
+fn every_view_marks_denied_and_interrupted_calls() {
     let steno = Steno::new();
     let call = |id: &str| {
         json!({"type": "tool.call", "path": "turn-0001", "payload": {"name": "Bash", "call_id": id,

@@ -1,4 +1,4 @@
-//! Evidence as a stranger reads it: when a file was seen, and where in it a record stands.
+//! Evidence from the outside: when a file was seen, and where a record is in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, Said, Steno};
+use crate::kit::{CommandOutput, RUN, Steno};
 
 const THREAD: &str = "0199bbbb-0000-7000-8000-000000000001";
 const DAY: Duration = Duration::from_hours(24);
@@ -52,7 +52,7 @@ fn now(steno: &Steno) -> String {
 }
 
 #[track_caller]
-fn done(said: &Said) {
+fn done(said: &CommandOutput) {
     assert_eq!(said.code, 0, "{said:?}");
 }
 
@@ -68,7 +68,7 @@ fn manifest(steno: &Steno) -> Vec<Value> {
 }
 
 #[test]
-fn a_manifest_has_the_time_of_the_clock_and_that_of_the_file() {
+fn manifest_has_clock_time_and_file_time() {
     let steno = Steno::new();
     let path = steno.dir.path().join(format!(".claude/projects/p/{RUN}.jsonl"));
     let before = now(&steno);
@@ -127,7 +127,7 @@ fn positions(steno: &Steno, args: &[&str]) -> (i32, Vec<Value>, Value) {
 }
 
 #[test]
-fn evidence_of_a_packed_file_counts_its_unpacked_bytes_and_says_so() {
+fn evidence_of_a_compressed_file_counts_unpacked_bytes() {
     let (steno, plain) = with_packed_rollout();
     let lines: Vec<&[u8]> = plain.split(|byte| *byte == b'\n').collect();
     let events = steno.run(&["events", THREAD, "--json"]).json();
@@ -169,7 +169,7 @@ fn moved(line: &str, change: &[(&str, Value)]) -> String {
 }
 
 #[test]
-fn evidence_without_the_mark_of_older_versions_is_followed_too() {
+fn evidence_of_older_versions_is_checked_too() {
     let (steno, _) = with_packed_rollout();
     let mark = r#","unpacked":"zstd""#;
     assert!(steno.text(THREAD).contains(mark));
@@ -179,7 +179,7 @@ fn evidence_without_the_mark_of_older_versions_is_followed_too() {
 }
 
 #[test]
-fn evidence_that_leads_elsewhere_is_found() {
+fn verify_finds_wrong_evidence() {
     let (steno, plain) = with_packed_rollout();
     let segment = steno.store().join(format!("spine/{THREAD}/segment-000.jsonl"));
     let (transcript, spine) = (steno.text(THREAD), fs::read_to_string(&segment).unwrap());
@@ -254,7 +254,7 @@ fn evidence_that_leads_elsewhere_is_found() {
 }
 
 #[test]
-fn events_of_what_the_vault_does_not_have_are_counted_and_no_damage() {
+fn events_without_a_file_in_the_vault_are_not_damage() {
     let (steno, _) = with_packed_rollout();
     let foreign = json!({
         "type": "run.started", "path": "", "iteration": 0, "payload": null,

@@ -1,4 +1,4 @@
-//! `steno export`: sessions as ATIF trajectories, from files and from the store, and the checking of such files.
+//! `steno export`: exports sessions as ATIF trajectories, from files and from the store, and checks such files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steno_testkit::{needs, shared_dir};
 
 use crate::agents_files::{line, put, session, text};
-use crate::kit::{RUN, Said, Steno, id};
+use crate::kit::{CommandOutput, RUN, Steno, id};
 
 /// One pixel.
 const PNG: &str =
@@ -57,7 +57,7 @@ fn put_session(steno: &Steno, dir: &str) -> String {
 }
 
 #[track_caller]
-fn fine(said: &Said) -> &str {
+fn fine(said: &CommandOutput) -> &str {
     assert_eq!((said.code, &*said.err), (0, ""), "{}", said.out);
     &said.out
 }
@@ -75,7 +75,7 @@ fn names(steno: &Steno, dir: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_session_is_written_with_its_subagents_and_pictures() {
+fn session_is_exported_with_subagents_and_images() {
     let steno = Steno::new();
     let path = put_session(&steno, "p");
     let said = steno.run(&["export", "atif", &path, "-o", "out/one.json"]);
@@ -119,7 +119,7 @@ fn files_and_the_store_give_the_same_bytes() {
 }
 
 #[test]
-fn files_are_whole_also_if_nobody_reads_what_is_printed() {
+fn files_are_complete_even_if_stdout_is_closed() {
     let steno = Steno::new();
     for number in 0..40 {
         let run = RUN.replace("550e8400", &format!("{number:08}"));
@@ -137,7 +137,7 @@ fn files_are_whole_also_if_nobody_reads_what_is_printed() {
 }
 
 #[test]
-fn nothing_is_replaced_unless_it_is_asked_for() {
+fn existing_files_are_overwritten_only_with_force() {
     let steno = Steno::new();
     let path = put(&steno, &format!("{RUN}.jsonl"), text(&session()));
     put(&steno, "one.json", "mine");
@@ -159,7 +159,7 @@ fn nothing_is_replaced_unless_it_is_asked_for() {
 }
 
 #[test]
-fn one_file_has_room_for_one_trajectory() {
+fn one_file_holds_one_trajectory() {
     let steno = Steno::new();
     let other = RUN.replace("550e", "650e");
     put(&steno, &format!("p/{RUN}.jsonl"), text(&session()));
@@ -183,7 +183,7 @@ fn one_file_has_room_for_one_trajectory() {
 }
 
 #[test]
-fn a_session_without_steps_is_said_and_the_others_are_written() {
+fn session_without_steps_is_reported_and_others_are_exported() {
     let steno = Steno::new();
     let empty = "650e8400-e29b-41d4-a716-446655440000";
     let started = json!({"type": "run.started", "payload": {"name": "claude", "kind": "session"}});
@@ -209,7 +209,7 @@ fn a_session_without_steps_is_said_and_the_others_are_written() {
 }
 
 #[test]
-fn of_a_directory_every_trajectory_is_checked() {
+fn check_takes_every_trajectory_of_a_directory() {
     let steno = Steno::new();
     put_session(&steno, "in");
     fine(&steno.run(&["export", "atif", "in", "-o", "out"]));
@@ -225,7 +225,7 @@ fn of_a_directory_every_trajectory_is_checked() {
 
 /// A child that its parent alone names is inside of it, and nowhere else; so is one that two runs name.
 #[test]
-fn of_all_sessions_every_run_is_exported_once() {
+fn all_exports_every_run_once() {
     let steno = Steno::new();
     let [child, other, one, two] = [1, 2, 3, 4].map(id);
     let started = json!({"type": "run.started", "payload": {"name": "claude", "kind": "session"}});
@@ -259,7 +259,7 @@ fn of_all_sessions_every_run_is_exported_once() {
 }
 
 #[test]
-fn a_fault_is_found_and_named() {
+fn check_finds_and_names_faults() {
     let steno = Steno::new();
     let path = put(&steno, &format!("{RUN}.jsonl"), text(&session()));
     fine(&steno.run(&["export", "atif", &path, "-o", "good.json"]));
@@ -314,7 +314,7 @@ fn counted(trajectories: &[Value]) -> BTreeMap<&'static str, u64> {
 }
 
 #[test]
-fn captured_sessions_have_the_calls_results_and_responses_that_were_counted_by_hand() {
+fn captured_sessions_match_counts_made_by_hand() {
     let shared = needs!(shared_dir(), "the captures are absent");
     let expected = std::fs::read_to_string(shared.join("captures/expected.json")).unwrap();
     let expected: BTreeMap<String, Value> = serde_json::from_str(&expected).unwrap();
@@ -351,7 +351,7 @@ fn emitted(expected: &Value) -> u64 {
 }
 
 #[test]
-fn every_capture_and_recording_is_exported_valid_with_the_tokens_that_usage_counts() {
+fn every_sample_exports_valid_with_the_tokens_of_usage() {
     let shared = needs!(shared_dir(), "the captures and recordings are absent");
     let mut sessions = 0;
     for dir in ["captures/claude", "captures/codex", "recordings", "versions/claude", "versions/codex"] {

@@ -1,8 +1,8 @@
-//! `steno follow`: whenever it begins, it gives the lines of the file, and ends when there can be no more.
+//! `steno follow`: prints the lines of the file from any start, and ends when no more can come.
 
 use serde_json::{Value, json};
 
-use crate::kit::{Live, RUN, Steno, TIME, run};
+use crate::kit::{RUN, RunningSteno, Steno, TIME, run};
 
 const COMPLETED: &str = r#"{"type":"run.completed","payload":null}"#;
 
@@ -12,12 +12,12 @@ fn message(text: &str) -> String {
     json!({ "type": "message.user", "timestamp": TIME, "payload": payload }).to_string()
 }
 
-fn recorder(steno: &Steno) -> Live {
+fn recorder(steno: &Steno) -> RunningSteno {
     steno.start(&["record", "--run", RUN, "--level", "written"])
 }
 
 /// Sends events and waits until each is recorded.
-fn send(recorder: &mut Live, lines: &[String]) {
+fn send(recorder: &mut RunningSteno, lines: &[String]) {
     for line in lines {
         recorder.send(line);
     }
@@ -26,7 +26,7 @@ fn send(recorder: &mut Live, lines: &[String]) {
 
 /// Ends the run, and compares what each follower has said, from the first word to the last, with the file.
 #[track_caller]
-fn finish(steno: &Steno, mut recorder: Live, followers: Vec<(&str, Live)>) {
+fn finish(steno: &Steno, mut recorder: RunningSteno, followers: Vec<(&str, RunningSteno)>) {
     send(&mut recorder, &[COMPLETED.to_owned()]);
     assert_eq!(recorder.finish().code, 0);
     for (name, follower) in followers {
@@ -40,7 +40,7 @@ fn messages(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn followers_that_begin_before_during_and_after_see_the_same_lines() {
+fn followers_starting_at_any_time_see_the_same_lines() {
     let steno = Steno::new();
     let before = steno.start(&["follow", RUN, "--wait", "--raw"]);
     let before_json = steno.start(&["follow", RUN, "--wait", "--json"]);
@@ -87,7 +87,7 @@ fn each_event_is_shown_as_it_is_recorded() {
 }
 
 #[test]
-fn long_lines_come_whole() {
+fn long_lines_are_complete() {
     let steno = Steno::new();
     let mut recorder = recorder(&steno);
     send(&mut recorder, &[message("first")]);
@@ -99,7 +99,7 @@ fn long_lines_come_whole() {
 }
 
 #[test]
-fn following_ends_when_the_run_has_completed_and_its_writer_is_gone() {
+fn follow_ends_when_the_run_is_completed_and_released() {
     let steno = Steno::new();
     let mut recorder = recorder(&steno);
     send(&mut recorder, &[message("first"), COMPLETED.to_owned()]);
@@ -112,7 +112,7 @@ fn following_ends_when_the_run_has_completed_and_its_writer_is_gone() {
 }
 
 #[test]
-fn following_goes_on_while_a_run_without_end_has_no_writer() {
+fn follow_continues_for_an_open_run_without_writer() {
     let steno = Steno::new();
     let mut first = recorder(&steno);
     send(&mut first, &messages(3));
@@ -128,7 +128,7 @@ fn following_goes_on_while_a_run_without_end_has_no_writer() {
 }
 
 #[test]
-fn a_writer_that_was_killed_after_the_end_ends_the_following() {
+fn follow_ends_after_a_killed_writer_of_a_completed_run() {
     let steno = Steno::new();
     let mut recorder = recorder(&steno);
     send(&mut recorder, &[message("first"), COMPLETED.to_owned()]);
@@ -141,7 +141,7 @@ fn a_writer_that_was_killed_after_the_end_ends_the_following() {
 }
 
 #[test]
-fn a_tail_that_was_never_committed_is_not_shown() {
+fn uncommitted_tail_is_not_shown() {
     let steno = Steno::new();
     let mut recorder = recorder(&steno);
     send(&mut recorder, &[message("first"), COMPLETED.to_owned()]);
@@ -153,7 +153,7 @@ fn a_tail_that_was_never_committed_is_not_shown() {
 }
 
 #[test]
-fn following_can_begin_at_any_event() {
+fn follow_can_start_at_any_event() {
     let steno = Steno::new();
     let mut recorder = recorder(&steno);
     send(&mut recorder, &messages(5));
@@ -179,7 +179,7 @@ fn following_can_begin_at_any_event() {
 }
 
 #[test]
-fn following_from_behind_the_end_of_a_completed_run_ends_too() {
+fn follow_from_beyond_the_end_of_a_completed_run_ends() {
     let steno = Steno::new();
     let mut recorder = recorder(&steno);
     send(&mut recorder, &messages(2));
@@ -190,7 +190,7 @@ fn following_from_behind_the_end_of_a_completed_run_ends_too() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_waited_for_only_on_demand() {
+fn follow_waits_for_a_missing_run_only_with_wait() {
     let steno = Steno::new();
     let said = steno.run(&["follow", RUN]);
     assert!(said.code == 1 && said.out.is_empty() && said.err.contains("hint: "), "no store: {said:?}");
@@ -212,7 +212,7 @@ fn a_run_that_is_not_there_is_waited_for_only_on_demand() {
 }
 
 #[test]
-fn a_follower_whose_reader_has_left_ends_without_another_event() {
+fn follow_ends_when_its_reader_leaves() {
     let steno = Steno::new();
     steno.record(&[r#"{"type":"run.started"}"#]);
     let command = steno.shell("\"$0\" follow \"$1\" | head -n 1", &[RUN]);

@@ -1,9 +1,9 @@
-//! `steno forget` and trace spines: those of a forgotten session go with it, and come back only when somebody asks.
+//! `steno forget` and trace spines: spines are deleted with their session, and come back only on request.
 
 use std::fs;
 use std::path::PathBuf;
 
-use crate::app_server::{Connected, SAID, SERVER};
+use crate::app_server::{AppServerClient, SAID, SERVER};
 use crate::kit::{RUN, Steno, wait_until};
 use crate::spine::{KEY, THREAD, check, spine_dir, with_spine, write};
 
@@ -38,7 +38,7 @@ fn spines(steno: &Steno) -> Vec<String> {
 }
 
 #[test]
-fn the_spine_of_a_forgotten_session_goes_with_it_and_is_shown_before() {
+fn forget_shows_and_deletes_the_spine_of_a_session() {
     let steno = Steno::new();
     let file = session(&steno);
     let before = steno.look();
@@ -73,7 +73,7 @@ fn the_spine_of_a_forgotten_session_goes_with_it_and_is_shown_before() {
 }
 
 #[test]
-fn a_session_that_had_no_spine_when_it_was_forgotten_gets_none_from_its_file() {
+fn forgotten_session_gets_no_spine_from_its_file() {
     let steno = Steno::new();
     let file = session(&steno);
     fs::remove_dir_all(spine_dir(&steno)).unwrap();
@@ -83,7 +83,7 @@ fn a_session_that_had_no_spine_when_it_was_forgotten_gets_none_from_its_file() {
 }
 
 #[test]
-fn old_sessions_go_with_their_spines_and_young_ones_keep_theirs() {
+fn forget_older_than_deletes_only_old_spines() {
     let steno = Steno::new();
     let file = session(&steno);
     check(&steno.run(&["forget", "--older-than", "30d", "--yes"]), 1, &["no matching session in the store"]);
@@ -96,7 +96,7 @@ fn old_sessions_go_with_their_spines_and_young_ones_keep_theirs() {
 }
 
 #[test]
-fn a_spine_alone_goes_with_its_artifacts_and_notes_and_its_lock_stays() {
+fn forget_deletes_a_lone_spine_with_its_artifacts() {
     let steno = with_spine();
     let dir = spine_dir(&steno);
     fs::write(dir.join("notes.jsonl"), "{}\n").unwrap();
@@ -109,7 +109,7 @@ fn a_spine_alone_goes_with_its_artifacts_and_notes_and_its_lock_stays() {
 }
 
 #[test]
-fn a_spine_that_somebody_writes_is_not_forgotten_and_nothing_else_either() {
+fn forget_deletes_nothing_while_a_spine_is_written() {
     let steno = Steno::new();
     session(&steno);
     let spine = write(&steno);
@@ -125,7 +125,7 @@ fn a_spine_that_somebody_writes_is_not_forgotten_and_nothing_else_either() {
 
 /// Says everything over a connection.
 fn connect(steno: &Steno) {
-    let mut connected = Connected::begin(steno, &["sh", "-c", SERVER]);
+    let mut connected = AppServerClient::begin(steno, &["sh", "-c", SERVER]);
     for line in SAID {
         connected.say(line);
         connected.hear();
@@ -141,7 +141,7 @@ fn runs(steno: &Steno) -> Vec<String> {
 }
 
 #[test]
-fn the_spines_of_a_forgotten_connection_go_when_nothing_else_is_in_them() {
+fn forget_deletes_spines_of_a_connection_if_nothing_else_is_in_them() {
     let steno = Steno::new();
     connect(&steno);
     connect(&steno);
@@ -165,9 +165,9 @@ fn the_spines_of_a_forgotten_connection_go_when_nothing_else_is_in_them() {
 }
 
 #[test]
-fn what_a_killed_recorder_left_is_forgotten_too_and_does_not_come_back() {
+fn leftovers_of_a_killed_recorder_are_forgotten_too() {
     let steno = Steno::new();
-    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", SERVER]);
     for line in SAID {
         connected.say(line);
         connected.hear();
@@ -192,9 +192,9 @@ fn what_a_killed_recorder_left_is_forgotten_too_and_does_not_come_back() {
 
 /// The file of a connection that was forgotten and that a crash has left is not made into spines again.
 #[test]
-fn a_connection_that_was_forgotten_is_not_made_into_spines_again() {
+fn forgotten_connection_gets_no_spines_again() {
     let steno = Steno::new();
-    let mut connected = Connected::begin(&steno, &["sh", "-c", SERVER]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", SERVER]);
     for line in SAID {
         connected.say(line);
         connected.hear();

@@ -1,5 +1,5 @@
-//! A file system that is really full for a while: `steno app-server` goes on recording as soon as it can, and what `record`
-//! and `serve` refused is noted, also when they ended before there was room.
+//! A file system that is full for a while: `steno app-server` continues to record as soon as it can, and events that
+//! `record` and `serve` refused are noted, even if they ended before there was room.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steno_testkit::{is_root, needs, skip, tool};
 
-use crate::app_server::{Connected, spine};
-use crate::kit::{Live, RUN, Steno, TIME, json as parsed, wait_until};
+use crate::app_server::{AppServerClient, spine};
+use crate::kit::{RUN, RunningSteno, Steno, TIME, json as parsed, wait_until};
 use crate::serve::send;
 
 /// A small file system of its own, gone when the test ends.
-struct Mounted(PathBuf);
+struct MountedDisk(PathBuf);
 
-impl Mounted {
+impl MountedDisk {
     fn at(point: PathBuf) -> Option<Self> {
         fs::create_dir_all(&point).unwrap();
         let mut mount = Command::new("mount");
@@ -35,7 +35,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedDisk {
     fn drop(&mut self) {
         Command::new("umount").arg("--lazy").arg(&self.0).status().ok();
     }
@@ -48,14 +48,14 @@ exec cat
 "#;
 
 #[test]
-fn a_disk_that_was_full_leaves_a_gap_of_which_every_message_is_counted() {
+fn full_disk_leaves_a_gap_with_every_message_counted() {
     needs!(tool("mount"), "mount is not installed");
     if !is_root() {
         skip!("mounting needs root");
     }
     let steno = Steno::new();
-    let mounted = needs!(Mounted::at(steno.store()), "root may not mount a tmpfs here");
-    let mut connected = Connected::begin(&steno, &["sh", "-c", ECHO]);
+    let mounted = needs!(MountedDisk::at(steno.store()), "root may not mount a tmpfs here");
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", ECHO]);
     connected.say(r#"{"method":"thread/start","id":2,"params":{}}"#);
     connected.hear();
     let spool = || {
@@ -126,7 +126,7 @@ fn assert_noted_by_the_next(steno: &Steno, count: u64, seq_last: u64) {
 }
 
 /// Sends events until five were refused; returns the last that was recorded.
-fn record_until_refused(live: &mut Live) -> u64 {
+fn record_until_refused(live: &mut RunningSteno) -> u64 {
     let (mut recorded, mut refused) = (0, 0);
     while refused < 5 {
         live.send(&long_event());
@@ -143,7 +143,7 @@ fn record_until_refused(live: &mut Live) -> u64 {
 }
 
 #[test]
-fn what_was_refused_before_the_process_ended_is_noted_by_the_next_one() {
+fn events_refused_before_the_end_are_noted_by_the_next_process() {
     needs!(tool("mount"), "mount is not installed");
     if !is_root() {
         skip!("mounting needs root");
@@ -152,7 +152,7 @@ fn what_was_refused_before_the_process_ended_is_noted_by_the_next_one() {
         [("end of stdin", "synced"), ("TERM", "written"), ("KILL", "synced"), ("KILL", "written")]
     {
         let steno = Steno::new();
-        let mounted = needs!(Mounted::at(steno.store()), "root may not mount a tmpfs here");
+        let mounted = needs!(MountedDisk::at(steno.store()), "root may not mount a tmpfs here");
         let mut live = steno.start(&["record", "--run", RUN, "--level", level]);
         live.send(&long_event());
         live.line();
@@ -172,14 +172,14 @@ fn what_was_refused_before_the_process_ended_is_noted_by_the_next_one() {
 }
 
 #[test]
-fn what_a_server_refused_before_it_ended_is_noted_by_the_next_writer() {
+fn events_refused_by_a_server_are_noted_by_the_next_writer() {
     needs!(tool("mount"), "mount is not installed");
     if !is_root() {
         skip!("mounting needs root");
     }
     for signal in ["TERM", "KILL"] {
         let steno = Steno::new();
-        let mounted = needs!(Mounted::at(steno.store()), "root may not mount a tmpfs here");
+        let mounted = needs!(MountedDisk::at(steno.store()), "root may not mount a tmpfs here");
         let mut live = steno.start(&["serve", "--port", "0", "--json"]);
         let file = PathBuf::from(parsed(&live.line())["token_file"].as_str().unwrap());
         let path = format!("/v1/runs/{RUN}/events");

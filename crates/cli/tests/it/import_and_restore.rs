@@ -1,9 +1,9 @@
-//! `up`, `import`, `watch`, `restore` and their like: agents' files are archived, followed and given back.
+//! `up`, `import`, `watch`, `restore` and related commands: agents' files are archived, followed and restored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::kit::{Live, Said, Steno, json, run, wait_until};
+use crate::kit::{CommandOutput, RunningSteno, Steno, json, run, wait_until};
 
 const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
 
@@ -30,7 +30,7 @@ fn append(path: &Path, text: &str) {
 }
 
 #[track_caller]
-fn done(said: &Said) {
+fn done(said: &CommandOutput) {
     assert_eq!(said.code, 0, "{said:?}");
 }
 
@@ -42,13 +42,13 @@ fn prompts(steno: &Steno, run: &str) -> Vec<String> {
 }
 
 /// Ends what follows, as Ctrl-C does.
-fn interrupt(live: Live) -> Said {
+fn interrupt(live: RunningSteno) -> CommandOutput {
     live.signal("INT");
     live.ended()
 }
 
 #[test]
-fn import_archives_what_is_there_and_then_only_what_is_new() {
+fn import_skips_unchanged_files() {
     let steno = Steno::new();
     let file = session_file(&steno);
     write(&file, &line(1, "one"));
@@ -72,7 +72,7 @@ fn import_archives_what_is_there_and_then_only_what_is_new() {
 }
 
 #[test]
-fn import_takes_paths_and_says_what_is_not_there() {
+fn import_takes_paths_and_reports_missing_ones() {
     let steno = Steno::new();
     let file = steno.dir.path().join("backup/some.jsonl");
     write(&file, &line(1, "one"));
@@ -90,7 +90,7 @@ fn import_takes_paths_and_says_what_is_not_there() {
 }
 
 #[test]
-fn excluded_projects_and_paths_are_left_alone() {
+fn excluded_projects_and_paths_are_not_archived() {
     let steno = Steno::new();
     write(&session_file(&steno), &line(1, "one"));
     let rollout = steno
@@ -118,7 +118,7 @@ fn excluded_projects_and_paths_are_left_alone() {
 }
 
 #[test]
-fn restore_gives_files_back_byte_for_byte_and_never_over_others() {
+fn restore_writes_the_same_bytes_and_overwrites_nothing() {
     let steno = Steno::new();
     let file = session_file(&steno);
     let sidecar = file.with_extension("").join("tool-results/1.txt");
@@ -143,7 +143,7 @@ fn restore_gives_files_back_byte_for_byte_and_never_over_others() {
 }
 
 #[test]
-fn what_a_killed_restore_has_left_is_not_archived() {
+fn leftovers_of_a_killed_restore_are_not_archived() {
     let steno = Steno::new();
     let file = session_file(&steno);
     write(&file, &line(1, "one"));
@@ -197,7 +197,7 @@ fn watch_follows_a_session_its_subagents_and_its_end() {
 }
 
 #[test]
-fn up_says_what_it_archived_also_of_its_own_samples() {
+fn up_reports_what_it_archived() {
     let steno = Steno::new();
     let said = steno.run(&["up", "--once", "--demo"]);
     done(&said);
@@ -214,7 +214,7 @@ fn up_says_what_it_archived_also_of_its_own_samples() {
 }
 
 #[test]
-fn samples_and_own_sessions_never_share_a_store() {
+fn samples_and_own_sessions_have_separate_stores() {
     let steno = Steno::new();
     done(&steno.run(&["up", "--once", "--demo"]));
     assert_eq!(steno.run(&["ls", "--demo"]).out.lines().count(), 2);
@@ -246,7 +246,7 @@ fn samples_and_own_sessions_never_share_a_store() {
 }
 
 #[test]
-fn steno_alone_says_how_things_stand_and_what_to_try() {
+fn steno_alone_shows_the_state_and_next_commands() {
     let steno = Steno::new();
     write(&session_file(&steno), &line(1, "one"));
     let said = steno.run(&[]);
@@ -269,7 +269,7 @@ fn steno_alone_says_how_things_stand_and_what_to_try() {
 }
 
 #[test]
-fn doctor_says_what_is_wrong_and_what_mends_it() {
+fn doctor_reports_problems_and_fixes() {
     let steno = Steno::new();
     write(&session_file(&steno), &line(1, "one"));
     let said = steno.run(&["doctor"]);
@@ -292,7 +292,7 @@ fn doctor_says_what_is_wrong_and_what_mends_it() {
 }
 
 #[test]
-fn a_pause_keeps_everybody_from_recording_until_it_ends() {
+fn pause_stops_recording_until_it_ends() {
     let steno = Steno::new();
     let file = session_file(&steno);
     write(&file, &line(1, "one"));
@@ -318,7 +318,7 @@ fn the_service_file_is_printed_without_installing_it() {
 }
 
 #[test]
-fn entries_are_logged_as_records_pass_and_numbered_on_after_a_restart() {
+fn entries_are_logged_and_numbers_continue_after_a_restart() {
     let steno = Steno::new();
     let file = session_file(&steno);
     let log = steno.dir.path().join("entries.jsonl");
@@ -350,7 +350,7 @@ fn store_has(steno: &Steno, text: &str) -> bool {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_and_not_archived_again_unless_asked_for() {
+fn forgotten_sessions_are_archived_again_only_with_again() {
     let steno = Steno::new();
     let file = session_file(&steno);
     write(&file, &line(1, "a secret"));
@@ -396,7 +396,7 @@ fn projects_and_old_sessions_are_forgotten_together() {
 }
 
 #[test]
-fn what_is_being_recorded_is_forgotten_only_after_a_pause() {
+fn recorded_session_is_forgotten_only_after_a_pause() {
     let steno = Steno::new();
     let file = session_file(&steno);
     write(&file, &line(1, "one"));
@@ -414,7 +414,7 @@ fn what_is_being_recorded_is_forgotten_only_after_a_pause() {
 }
 
 #[test]
-fn damage_to_evidence_is_told_with_the_sessions_it_touches() {
+fn verify_names_sessions_affected_by_damaged_evidence() {
     let steno = Steno::new();
     let file = session_file(&steno);
     let words: Vec<String> = (0..3_000).map(|word| (word * 7_919 % 10_007).to_string()).collect();
@@ -454,7 +454,7 @@ fn damage_to_evidence_is_told_with_the_sessions_it_touches() {
 }
 
 #[test]
-fn a_run_that_was_recorded_is_forgotten_too() {
+fn forget_deletes_runs_of_record() {
     let steno = Steno::new();
     steno.recorded(crate::kit::RUN, &[serde_json::json!({"type": "run.started"})]);
     done(&steno.run(&["forget", "550e", "--yes"]));
@@ -462,7 +462,7 @@ fn a_run_that_was_recorded_is_forgotten_too() {
 }
 
 #[test]
-fn du_says_what_costs_space_and_what_was_spared() {
+fn du_shows_used_and_saved_space() {
     let steno = Steno::new();
     let file = session_file(&steno);
     write(&file, &line(1, &"over and over ".repeat(5_000)));
@@ -483,7 +483,7 @@ fn du_says_what_costs_space_and_what_was_spared() {
 }
 
 #[test]
-fn files_without_a_run_are_given_back_and_forgotten_by_session_or_path() {
+fn files_without_a_run_are_restored_and_forgotten() {
     let steno = Steno::new();
     let dir = steno.dir.path().join(".copilot/session-state/9a1b2c3d-0000-4000-8000-000000000001");
     let events = dir.join("events.jsonl");
@@ -501,7 +501,7 @@ fn files_without_a_run_are_given_back_and_forgotten_by_session_or_path() {
 }
 
 #[test]
-fn import_says_who_records_what_it_leaves_alone() {
+fn import_names_the_process_that_records_skipped_files() {
     let steno = Steno::new();
     let file = session_file(&steno);
     write(&file, &line(1, "one"));
@@ -525,7 +525,7 @@ fn import_says_who_records_what_it_leaves_alone() {
 
 /// Another `import` has a file while it reads it, and does not come back to it.
 #[test]
-fn import_that_could_do_nothing_as_others_hold_the_files_is_a_1() {
+fn import_exits_with_1_if_others_record_every_file() {
     let steno = Steno::new();
     let file = session_file(&steno);
     write(&file, &line(1, "one"));
@@ -555,7 +555,7 @@ fn import_that_could_do_nothing_as_others_hold_the_files_is_a_1() {
 }
 
 #[test]
-fn files_of_one_name_from_several_places_are_given_back_beside_each_other() {
+fn files_with_the_same_name_are_restored_separately() {
     let steno = Steno::new();
     let dir = steno.dir.path().canonicalize().unwrap();
     // A session and two subagents of it: without a home there are only their names to give them back by.

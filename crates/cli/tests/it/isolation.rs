@@ -1,4 +1,4 @@
-//! What `steno` leaves alone: other machines, and the files of agents.
+//! `steno` uses no network and only reads the files of agents.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use steno_testkit::{needs, tool};
 
-use crate::kit::{RUN, Seen, Steno, look_at, program, wait_until};
+use crate::kit::{FileState, RUN, Steno, look_at, program, wait_until};
 use crate::privacy::world::{World, append};
 
 /// The first digits of a session of the samples.
@@ -30,7 +30,7 @@ fn network_calls(steno: &Steno, args: &[&str]) -> (Option<i32>, Vec<String>) {
 }
 
 #[test]
-fn no_command_but_servers_uses_a_network() {
+fn only_servers_use_the_network() {
     needs!(tool("strace"), "strace shows which sockets are made");
     let steno = Steno::new();
     let commands: [&[&str]; 27] = [
@@ -78,7 +78,7 @@ fn files_of_agents_are_only_read() {
     let steno = Steno::new();
     let world = World::new(&steno, "zq7public", 0xab);
     world.write();
-    let look = || -> Vec<BTreeMap<String, Seen>> {
+    let look = || -> Vec<BTreeMap<String, FileState>> {
         HOMES.iter().map(|home| look_at(&steno.dir.path().join(home))).collect()
     };
     let before = look();

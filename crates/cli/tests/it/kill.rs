@@ -1,4 +1,4 @@
-//! kill -9 while `steno record` works: everything acknowledged is there, byte for byte, and the kills did fire.
+//! kill -9 during `steno record`: all acknowledged events survive, byte for byte, and the kills did happen.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -17,7 +17,7 @@ const LIVES_MAX: usize = 150;
 
 /// What happened over all lives.
 #[derive(Debug, Default)]
-struct Counts {
+struct KillCounts {
     killed_at_work: usize,
     torn_tails: usize,
     unacknowledged: usize,
@@ -31,7 +31,7 @@ fn payload(number: usize, len: usize) -> String {
 }
 
 /// One life: sends events numbered from `first` until it is killed; returns how many were acknowledged.
-fn live(steno: &Steno, first: usize, len: usize, dice: &mut Dice, counts: &mut Counts) -> usize {
+fn live(steno: &Steno, first: usize, len: usize, dice: &mut Dice, counts: &mut KillCounts) -> usize {
     let level = if dice.once_in(2) { "synced" } else { "written" };
     let mut command = steno.command(&["record", "--run", RUN, "--level", level]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -85,7 +85,7 @@ fn wait_for_growth(steno: &Steno, child: &mut std::process::Child) {
 }
 
 /// Compares the file with what was there before and with what was sent; returns its good lines.
-fn check(steno: &Steno, before: &[u8], len: usize, counts: &mut Counts) -> Vec<u8> {
+fn check(steno: &Steno, before: &[u8], len: usize, counts: &mut KillCounts) -> Vec<u8> {
     let mut bytes = std::fs::read(steno.transcript(RUN)).unwrap_or_default();
     let good = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     counts.torn_tails += usize::from(good < bytes.len());
@@ -106,7 +106,7 @@ fn lines(bytes: &[u8]) -> usize {
 }
 
 /// Kills one process after the other on the same run; each recovers what the last one left.
-fn survive(len: usize, lives: usize, dice: &mut Dice, counts: &mut Counts) {
+fn survive(len: usize, lives: usize, dice: &mut Dice, counts: &mut KillCounts) {
     let steno = Steno::new();
     let mut good = Vec::new();
     for life in 0..lives {
@@ -129,8 +129,8 @@ fn survive(len: usize, lives: usize, dice: &mut Dice, counts: &mut Counts) {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_kill_9() {
-    let mut counts = Counts::default();
+fn acknowledged_events_survive_kill_9() {
+    let mut counts = KillCounts::default();
     let mut dice = Dice::new(11);
     for (len, lives) in LENGTHS {
         survive(len, lives, &mut dice, &mut counts);
@@ -148,6 +148,6 @@ fn what_was_acknowledged_is_there_after_kill_9() {
 }
 
 #[expect(clippy::print_stderr, reason = "how often the fault fired is what the test is worth")]
-fn report(counts: &Counts) {
+fn report(counts: &KillCounts) {
     eprintln!("kill -9: {counts:?}");
 }

@@ -1,4 +1,4 @@
-//! What these tests share: the binary, a store in a temporary directory, output and exit codes.
+//! Shared by these tests: the binary, a store in a temporary directory, output and exit codes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,21 +17,21 @@ pub const TIME: &str = "2026-06-08T08:14:42.123Z";
 /// How long a test waits for what must come before it takes a process to be stuck. No result depends on it.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A store of its own, gone when the test ends.
+/// A temporary store for one test.
 pub struct Steno {
     pub dir: tempfile::TempDir,
 }
 
-/// What a command said and how it ended.
+/// The output and exit code of a command.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
-/// A `steno` at work: lines go in, lines come out, and it is killed if the test ends first.
-pub struct Live {
+/// A running `steno`: takes lines, gives lines, and is killed when the test ends.
+pub struct RunningSteno {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -39,9 +39,9 @@ pub struct Live {
     out: String,
 }
 
-/// All that a test can notice of a file: type and mode, inode, time of the last change, content.
+/// The state of a file: type and mode, inode, time of the last change, content.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct FileState {
     pub mode: u32,
     inode: u64,
     modified: SystemTime,
@@ -91,20 +91,20 @@ impl Steno {
         command.current_dir(self.dir.path());
     }
 
-    pub fn start(&self, args: &[&str]) -> Live {
-        Live::start(self.command(args))
+    pub fn start(&self, args: &[&str]) -> RunningSteno {
+        RunningSteno::start(self.command(args))
     }
 
-    pub fn run(&self, args: &[&str]) -> Said {
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
         self.run_with(args, b"")
     }
 
-    pub fn run_with(&self, args: &[&str], input: &[u8]) -> Said {
+    pub fn run_with(&self, args: &[&str], input: &[u8]) -> CommandOutput {
         run(self.command(args), input)
     }
 
     /// Records lines and returns the answers.
-    pub fn record(&self, lines: &[&str]) -> Said {
+    pub fn record(&self, lines: &[&str]) -> CommandOutput {
         self.run_with(&["record", "--run", RUN], format!("{}\n", lines.join("\n")).as_bytes())
     }
 
@@ -125,13 +125,13 @@ impl Steno {
     }
 
     /// Looks at everything in the store.
-    pub fn look(&self) -> BTreeMap<String, Seen> {
+    pub fn look(&self) -> BTreeMap<String, FileState> {
         look_at(&self.store())
     }
 
     /// Fails if anything in the store is not as it was.
     #[track_caller]
-    pub fn assert_unchanged(&self, before: &BTreeMap<String, Seen>, context: &str) {
+    pub fn assert_unchanged(&self, before: &BTreeMap<String, FileState>, context: &str) {
         let now = self.look();
         let names = before.keys().chain(now.keys());
         let changed: Vec<_> = names.filter(|name| before.get(*name) != now.get(*name)).collect();
@@ -139,7 +139,7 @@ impl Steno {
     }
 }
 
-impl Live {
+impl RunningSteno {
     pub fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -196,14 +196,14 @@ impl Live {
 
     /// Closes the input and waits for the end; returns all that was said from the beginning.
     #[track_caller]
-    pub fn finish(mut self) -> Said {
+    pub fn finish(mut self) -> CommandOutput {
         self.stdin = None;
         self.ended()
     }
 
     /// Waits for the end with the input left open.
     #[track_caller]
-    pub fn ended(mut self) -> Said {
+    pub fn ended(mut self) -> CommandOutput {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => self.out.push_str(&line),
@@ -213,11 +213,11 @@ impl Live {
         }
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         let err = self.talk.take().unwrap().join().unwrap();
-        Said { code, out: std::mem::take(&mut self.out), err }
+        CommandOutput { code, out: std::mem::take(&mut self.out), err }
     }
 }
 
-impl Drop for Live {
+impl Drop for RunningSteno {
     fn drop(&mut self) {
         // Both fail when it has ended, which is as well.
         self.child.kill().ok();
@@ -225,7 +225,7 @@ impl Drop for Live {
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// The output as one JSON value a line.
     #[track_caller]
     pub fn json(&self) -> Vec<Value> {
@@ -240,8 +240,8 @@ pub fn program() -> OsString {
 
 /// Runs a command to its end.
 #[track_caller]
-pub fn run(command: Command, input: &[u8]) -> Said {
-    let mut live = Live::start(command);
+pub fn run(command: Command, input: &[u8]) -> CommandOutput {
+    let mut live = RunningSteno::start(command);
     let mut stdin = live.stdin.take().unwrap();
     let input = input.to_vec();
     let writing = std::thread::spawn(move || {
@@ -279,13 +279,13 @@ pub fn json(text: &str) -> Value {
 }
 
 /// Looks at a directory and everything below it.
-pub fn look_at(path: &Path) -> BTreeMap<String, Seen> {
+pub fn look_at(path: &Path) -> BTreeMap<String, FileState> {
     let mut found = BTreeMap::new();
     look_below(path, String::new(), &mut found);
     found
 }
 
-fn look_below(path: &Path, name: String, found: &mut BTreeMap<String, Seen>) {
+fn look_below(path: &Path, name: String, found: &mut BTreeMap<String, FileState>) {
     use std::os::unix::ffi::OsStringExt as _;
     use std::os::unix::fs::MetadataExt as _;
     let Ok(meta) = path.symlink_metadata() else { return };
@@ -300,5 +300,5 @@ fn look_below(path: &Path, name: String, found: &mut BTreeMap<String, Seen>) {
         bytes = std::fs::read(path).unwrap();
     }
     let modified = meta.modified().unwrap();
-    found.insert(name, Seen { mode: meta.mode(), inode: meta.ino(), modified, bytes });
+    found.insert(name, FileState { mode: meta.mode(), inode: meta.ino(), modified, bytes });
 }

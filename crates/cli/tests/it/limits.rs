@@ -1,10 +1,10 @@
-//! `import` and `watch` where few files may be open: what is there is recorded, or it is said why not.
+//! `import` and `watch` with a low limit of open files: everything is recorded, or the reason is reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::kit::{Live, Steno, json, run, wait_until};
+use crate::kit::{RunningSteno, Steno, json, run, wait_until};
 
 /// More than may be open, by far.
 const SESSIONS: usize = 200;
@@ -84,13 +84,13 @@ fn want(each: usize) -> Vec<usize> {
 }
 
 #[test]
-fn import_and_watch_record_everything_with_few_files_open() {
+fn import_and_watch_work_with_few_open_files() {
     let steno = Steno::new();
     add(&steno, 0);
     let said = run(limited(&steno, 64, &["import"]), b"");
     assert_eq!((said.code, talk(&steno)), (0, String::new()), "{}", said.out);
     assert_eq!(prompts(&steno), want(1));
-    let live = Live::start(limited(&steno, 64, &["watch"]));
+    let live = RunningSteno::start(limited(&steno, 64, &["watch"]));
     wait_until("word of it", || talk(&steno).contains("following"));
     add(&steno, 1);
     wait_until("what was added", || prompts(&steno) == want(2));
@@ -104,7 +104,7 @@ fn import_and_watch_record_everything_with_few_files_open() {
 }
 
 #[test]
-fn where_too_few_files_may_be_open_it_is_said_and_nothing_is_lost() {
+fn too_low_file_limit_is_reported_and_loses_nothing() {
     let steno = Steno::new();
     add(&steno, 0);
     let said = run(limited(&steno, 8, &["import"]), b"");

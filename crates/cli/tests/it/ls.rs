@@ -1,4 +1,4 @@
-//! `steno ls`: every session of the store, or every run, with what it is and how it stands.
+//! `steno ls`: lists every session of the store, or every run, with its state.
 
 use std::fs;
 
@@ -72,7 +72,7 @@ fn check_with(steno: &Steno, more: &[&str], want: &[Value]) {
 }
 
 #[test]
-fn a_run_is_listed_with_its_state() {
+fn run_is_listed_with_its_state() {
     let steno = Steno::new();
     let ids: Vec<String> = (1..=6).map(id).collect();
     steno.recorded(&ids[0], &[started(Value::Null), completed(Value::Null)]);
@@ -107,7 +107,7 @@ fn a_run_is_listed_with_its_state() {
 }
 
 #[test]
-fn a_run_that_is_recorded_is_recording_also_after_its_end() {
+fn run_is_recording_until_its_writer_ends() {
     let steno = Steno::new();
     let mut live = steno.start(&["record", "--run", RUN]);
     live.send(&started(Value::Null).to_string());
@@ -132,7 +132,7 @@ fn garbage_at_either_end_is_damage() {
 }
 
 #[test]
-fn what_the_ends_and_the_seals_of_a_run_show_is_damage() {
+fn damage_at_the_ends_and_in_seals_is_shown() {
     type Change = fn(&mut Vec<String>);
     let cases: [(&str, Change, &str); 5] = [
         ("cut", |lines| lines.truncate(2), "the file is shorter"),
@@ -158,7 +158,7 @@ fn what_the_ends_and_the_seals_of_a_run_show_is_damage() {
 }
 
 #[test]
-fn a_transcript_under_the_name_of_another_run_is_damage() {
+fn transcript_under_another_runs_name_is_damage() {
     let steno = Steno::new();
     steno.recorded(&id(1), &[started(Value::Null)]);
     fs::rename(steno.transcript(&id(1)), steno.transcript(RUN)).unwrap();
@@ -169,7 +169,7 @@ fn a_transcript_under_the_name_of_another_run_is_damage() {
 }
 
 #[test]
-fn a_quick_look_does_not_see_what_lies_between_and_says_so() {
+fn ls_misses_damage_in_the_middle_and_help_says_so() {
     let steno = Steno::new();
     steno.recorded(RUN, &[started(Value::Null), started(Value::Null), completed(Value::Null)]);
     fs::write(steno.transcript(RUN), steno.text(RUN).replace("\"seq\":2,", "\"seq\":9,")).unwrap();
@@ -180,7 +180,7 @@ fn a_quick_look_does_not_see_what_lies_between_and_says_so() {
 }
 
 #[test]
-fn a_torn_tail_is_no_damage() {
+fn torn_tail_is_not_damage() {
     let steno = Steno::new();
     steno.recorded(RUN, &[started(Value::Null), completed(Value::Null)]);
     for tail in ["{\"seq\":3,", "\0\0\0\0\0\0"] {
@@ -206,7 +206,7 @@ fn family() -> (Steno, [String; 3]) {
 }
 
 #[test]
-fn with_runs_parent_session_and_provider_are_told() {
+fn runs_are_listed_with_parent_session_and_provider() {
     let (steno, [session, wrap, child]) = family();
     let mut want = [plain(&session, "open"), plain(&wrap, "open"), plain(&child, "completed")];
     want[0]["provider"] = json!("claude");
@@ -219,7 +219,7 @@ fn with_runs_parent_session_and_provider_are_told() {
 }
 
 #[test]
-fn a_session_is_one_row_with_what_was_seen_of_it_elsewhere_and_its_subagents() {
+fn session_is_one_row_with_its_other_runs_and_subagents() {
     let (steno, [session, wrap, _]) = family();
     let mut want = plain(&session, "open");
     want["provider"] = json!("claude");
@@ -241,7 +241,7 @@ fn a_session_is_one_row_with_what_was_seen_of_it_elsewhere_and_its_subagents() {
 }
 
 #[test]
-fn a_subagent_whose_parent_is_not_stored_is_listed_by_an_id_that_can_be_shown() {
+fn subagent_without_stored_parent_is_listed_and_can_be_shown() {
     let steno = Steno::new();
     let (parent, child) = (id(1), id(2));
     let mut first = started(json!({ "name": "general-purpose", "kind": "subagent" }));
@@ -256,7 +256,7 @@ fn a_subagent_whose_parent_is_not_stored_is_listed_by_an_id_that_can_be_shown() 
 }
 
 #[test]
-fn a_session_is_listed_with_its_project_and_the_first_words_that_were_said() {
+fn session_is_listed_with_project_and_first_words() {
     let steno = Steno::new();
     let text = |text: &str| json!({ "type": "text", "fidelity": "agent_emitted", "text": text });
     let mut system = text("You are helpful.");
@@ -276,7 +276,7 @@ fn a_session_is_listed_with_its_project_and_the_first_words_that_were_said() {
 }
 
 #[test]
-fn the_part_of_an_id_that_is_enough_stands_out_where_colours_are_wanted() {
+fn shortest_part_of_an_id_is_bold_with_colours() {
     let steno = Steno::new();
     let (one, other) = ("0199aaaa-0000-7000-8000-00000000beef", "0199aaaa-0000-7000-8000-00000000cafe");
     for run in [one, other] {
@@ -292,7 +292,7 @@ fn the_part_of_an_id_that_is_enough_stands_out_where_colours_are_wanted() {
 }
 
 #[test]
-fn files_that_are_no_transcripts_are_not_listed() {
+fn other_files_are_not_listed() {
     let steno = Steno::new();
     steno.recorded(RUN, &[started(Value::Null)]);
     let transcripts = steno.store().join("transcripts");
@@ -305,7 +305,7 @@ fn files_that_are_no_transcripts_are_not_listed() {
 }
 
 #[test]
-fn a_store_without_runs_is_a_1() {
+fn store_without_runs_exits_with_1() {
     let steno = Steno::new();
     for made in [false, true] {
         if made {
@@ -327,7 +327,7 @@ fn a_store_without_runs_is_a_1() {
 
 /// Nothing reads the records of these agents yet, and a copy of a session has no events of its own.
 #[test]
-fn sessions_that_are_kept_without_events_are_counted_on_stderr() {
+fn sessions_without_events_are_counted_on_stderr() {
     let steno = Steno::new();
     let write = |path: &str, text: &str| {
         let path = steno.dir.path().join(path);

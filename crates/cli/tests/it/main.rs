@@ -1,4 +1,4 @@
-//! The `steno` binary as its users meet it.
+//! Tests of the `steno` binary from the outside.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

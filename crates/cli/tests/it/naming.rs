@@ -1,10 +1,10 @@
-//! What an argument means that names a session, a run or an event.
+//! Names of sessions, runs and events in arguments.
 
 use std::fs;
 
 use serde_json::json;
 
-use crate::kit::{Said, Steno, TIME};
+use crate::kit::{CommandOutput, Steno, TIME};
 
 const SHOP: &str = "0199aaaa-0000-7000-8000-00000000beef";
 const MILL: &str = "0199aaaa-0000-7000-8000-00000000cafe";
@@ -28,12 +28,12 @@ fn store() -> Steno {
 }
 
 #[track_caller]
-fn check(said: &Said, want: &str) {
+fn check(said: &CommandOutput, want: &str) {
     assert!(said.code == 0 && said.out.contains(want), "{want}: {said:?}");
 }
 
 #[test]
-fn the_end_of_an_id_names_it_as_its_beginning_does() {
+fn end_of_an_id_names_it_like_its_beginning() {
     let steno = store();
     for (name, want) in [
         ("cafe", "Grind."),
@@ -51,7 +51,7 @@ fn the_end_of_an_id_names_it_as_its_beginning_does() {
 }
 
 #[test]
-fn a_text_that_means_several_lists_them_all_with_time_project_and_words() {
+fn ambiguous_name_lists_all_candidates() {
     let steno = store();
     let said = steno.run(&["show", "0199"]);
     let want = format!(
@@ -72,7 +72,7 @@ fn a_text_that_means_several_lists_them_all_with_time_project_and_words() {
 }
 
 #[test]
-fn last_is_the_session_with_the_latest_event_and_can_be_counted_back_from() {
+fn last_names_recent_sessions() {
     let steno = store();
     for (name, want) in
         [("last", "Go on."), ("last~0", "Go on."), ("last~1", "Grind."), ("last~2", "Fix the build.")]
@@ -92,7 +92,7 @@ fn last_is_the_session_with_the_latest_event_and_can_be_counted_back_from() {
 }
 
 #[test]
-fn an_event_is_named_by_its_run_and_its_number() {
+fn event_is_named_by_run_and_number() {
     let steno = store();
     for name in ["cafe:2", "last~1:2", &format!("{MILL}:2"), &format!("store/transcripts/{MILL}.jsonl:2")] {
         let said = steno.run(&["events", name, "--json"]);
@@ -138,7 +138,7 @@ fn the_turn_of_an_event_is_shown_alone() {
 }
 
 #[test]
-fn a_run_of_a_session_names_the_session_and_the_session_its_own_run() {
+fn run_and_session_name_each_other() {
     let steno = store();
     let wrap = "77770000-0000-4000-8000-000000000007";
     steno.recorded(
@@ -155,7 +155,7 @@ fn a_run_of_a_session_names_the_session_and_the_session_its_own_run() {
 }
 
 #[test]
-fn a_session_is_the_run_of_its_own_file_where_a_run_is_asked_for() {
+fn session_id_means_the_run_of_its_own_file() {
     let steno = store();
     let copy = json!({"type": "run.started", "timestamp": TIME, "session_run_id": LAST,
         "payload": {"name": "codex", "kind": "session"}});
@@ -168,7 +168,7 @@ fn a_session_is_the_run_of_its_own_file_where_a_run_is_asked_for() {
 }
 
 #[test]
-fn a_damaged_run_of_a_session_is_named_and_takes_nothing_from_the_others() {
+fn damaged_run_is_named_and_other_runs_are_shown() {
     let steno = store();
     let copy = "550e8400-e29b-41d4-a716-4466554400aa";
     let started = json!({"type": "run.started", "timestamp": TIME, "session_run_id": LAST,
@@ -187,7 +187,7 @@ fn a_damaged_run_of_a_session_is_named_and_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn lists_that_name_sessions_mark_what_is_enough_of_their_ids() {
+fn lists_mark_the_shortest_part_of_ids() {
     let steno = Steno::new();
     let used = json!({"role": "assistant", "blocks": [], "response": "r1", "model": "m", "final": true,
         "usage": {"input_tokens": 1, "output_tokens": 2}});
@@ -229,7 +229,7 @@ fn archive() -> Steno {
 }
 
 #[test]
-fn forget_and_restore_take_the_names_that_show_takes() {
+fn forget_and_restore_take_the_names_of_show() {
     let steno = archive();
     for (name, want) in [
         ("last", LAST),
@@ -294,7 +294,7 @@ fn sessions_without_events_are_named_like_others() {
 }
 
 #[test]
-fn receipts_take_a_session_that_other_runs_alone_show() {
+fn receipts_take_a_session_without_its_own_file() {
     let steno = Steno::new();
     for run in [crate::kit::id(1), crate::kit::id(2)] {
         let started = json!({"type": "run.started", "timestamp": TIME, "session_run_id": SHOP,

@@ -1,4 +1,4 @@
-//! Who may read and write a store: modes, owners, and what `doctor` and `verify` say of them.
+//! Access to a store: modes, owners, and the reports of `doctor` and `verify`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steno_testkit::{is_root, needs, skip, tool};
 
-use crate::kit::{RUN, Said, Steno, TIME, id, program, run};
+use crate::kit::{CommandOutput, RUN, Steno, TIME, id, program, run};
 
 /// A user that owns nothing on this machine.
 const NOBODY: u32 = 65534;
@@ -58,7 +58,7 @@ fn check_mended(doctor: &dyn Fn() -> Command, parts: &[&str]) {
 }
 
 #[test]
-fn everything_in_a_store_has_its_mode_whatever_the_umask() {
+fn file_modes_do_not_depend_on_the_umask() {
     for umask in ["000", "022", "777"] {
         let steno = Steno::new();
         let commands: [&[&str]; 5] = [
@@ -173,13 +173,13 @@ fn check_refused(steno: &Steno, args: &[&str], why: &str) {
         seen.map(|(name, seen)| (name, seen.mode, seen.bytes)).collect::<Vec<_>>()
     };
     let before = look();
-    let said: Said = steno.run_with(args, event().to_string().as_bytes());
+    let said: CommandOutput = steno.run_with(args, event().to_string().as_bytes());
     assert!(said.code == 3 && said.out.is_empty() && said.err.contains(why), "{args:?}: {said:?}");
     assert!(look() == before, "{args:?} has changed something");
 }
 
 #[test]
-fn a_file_of_another_user_is_not_written_to_and_is_named() {
+fn file_of_another_user_is_named_and_not_written() {
     if !is_root() {
         skip!("giving files away needs root");
     }
@@ -215,7 +215,7 @@ fn a_file_of_another_user_is_not_written_to_and_is_named() {
 }
 
 #[test]
-fn root_reads_the_store_of_a_user_and_leaves_nothing_in_it() {
+fn root_leaves_nothing_in_a_users_store() {
     if !is_root() {
         skip!("giving files away needs root");
     }

@@ -1,4 +1,4 @@
-//! R82: the seven jq queries that 002 documents give right answers on a run recorded here.
+//! R82: the documented jq queries give right answers on a recorded run.
 
 use std::path::Path;
 use std::process::Command;
@@ -116,7 +116,7 @@ fn jq(jq: &Path, args: &[&str], file: &Path) -> String {
 }
 
 #[test]
-fn the_seven_queries_of_002_give_right_answers() {
+fn documented_queries_give_right_answers() {
     let program = needs!(tool("jq"), "jq is not installed");
     let steno = Steno::new();
     let (events, file) = (events(), steno.transcript(RUN));
@@ -165,7 +165,7 @@ fn the_seven_queries_of_002_give_right_answers() {
 }
 
 #[test]
-fn the_products_own_check_of_numbers_finds_what_the_documented_one_lets_pass() {
+fn verify_finds_gaps_that_the_documented_query_misses() {
     let program = needs!(tool("jq"), "jq is not installed");
     let steno = Steno::new();
     steno.recorded(RUN, &events());

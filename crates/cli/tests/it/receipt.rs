@@ -1,4 +1,4 @@
-//! `steno receipt`: what it prints, what it refuses, and that it changes nothing.
+//! `steno receipt`: output, errors, and that it changes nothing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steno_testkit::{needs, places, tool};
 
-use crate::kit::{Said, Steno, id, run};
+use crate::kit::{CommandOutput, Steno, id, run};
 
 const SESSION: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 
@@ -27,14 +27,14 @@ fn store() -> Steno {
 }
 
 #[track_caller]
-fn receipt(steno: &Steno, args: &[&str]) -> Said {
+fn receipt(steno: &Steno, args: &[&str]) -> CommandOutput {
     let before = steno.look();
     let said = steno.run(&[&["receipt"], args].concat());
     steno.assert_unchanged(&before, &format!("receipt {args:?}"));
     said
 }
 
-fn export(steno: &Steno, turn: &str, more: &[&str]) -> Said {
+fn export(steno: &Steno, turn: &str, more: &[&str]) -> CommandOutput {
     receipt(steno, &[&["export", "--thread", SESSION, "--turn", turn], more].concat())
 }
 
@@ -83,7 +83,7 @@ fn turns_are_listed() {
 }
 
 #[test]
-fn the_newest_session_is_listed_first_and_a_long_prompt_shows_that_it_goes_on() {
+fn newest_session_is_first_and_long_prompts_are_cut() {
     let steno = Steno::new();
     for (run, day, prompt) in [(id(1), "2026-06-02", "Mend it."), (id(2), "2026-06-03", &"why? ".repeat(30))]
     {
@@ -108,7 +108,7 @@ fn the_newest_session_is_listed_first_and_a_long_prompt_shows_that_it_goes_on() 
 }
 
 #[test]
-fn what_was_asked_for_and_is_not_there_is_named() {
+fn missing_thread_or_turn_is_named() {
     let steno = store();
     let said = export(&steno, "turn-0009", &[]);
     assert_eq!(said.code, 1);
@@ -129,7 +129,7 @@ fn what_was_asked_for_and_is_not_there_is_named() {
 }
 
 #[test]
-fn receipts_are_verified_against_all_that_there_may_be() {
+fn receipts_are_verified_against_every_source() {
     let steno = store();
     let path = |name: &str| steno.dir.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("receipt"), export(&steno, "turn-0002", &["--integrity"]).out).unwrap();
@@ -199,7 +199,7 @@ const AGENTS: &str = "`agents.jsonl` is a session file of Claude Code, not a tra
 const SHAPE: &str = "contains `threads`, `turns`, `items` and `events`";
 
 #[test]
-fn what_is_no_session_or_has_no_such_turn_is_refused_with_what_helps() {
+fn invalid_session_or_turn_is_refused_with_a_hint() {
     let steno = store_with_strange_files();
     let without_turns = id(1);
     let ls = "`steno receipt ls` lists the turns";
@@ -232,7 +232,7 @@ fn what_is_no_session_or_has_no_such_turn_is_refused_with_what_helps() {
 }
 
 #[test]
-fn what_is_no_receipt_or_nothing_to_check_it_against_is_refused_with_what_helps() {
+fn invalid_receipt_or_source_is_refused_with_a_hint() {
     let steno = store_with_strange_files();
     let records = fixtures().join("records").to_str().unwrap().to_owned();
     let (printed, lines) = ("`steno receipt export`", "`steno receipt lines` prints");
@@ -264,7 +264,7 @@ fn what_is_no_receipt_or_nothing_to_check_it_against_is_refused_with_what_helps(
 
 /// That a receipt is wrong, and that nobody could find out, are two things.
 #[test]
-fn what_could_not_be_checked_is_not_said_to_be_wrong() {
+fn unchecked_receipt_is_not_reported_as_wrong() {
     let steno = store();
     let expected = |name: &str| fixtures().join("expected").join(name).to_str().unwrap().to_owned();
     fs::write(steno.dir.path().join("plain"), export(&steno, "turn-0001", &[]).out).unwrap();
@@ -315,7 +315,7 @@ fn a_receipt_and_its_lines_have_a_limit() {
 
 /// R93: whoever exports opens nothing to write, makes no file, and talks to nobody.
 #[test]
-fn under_strace_an_export_changes_nothing() {
+fn export_writes_nothing_under_strace() {
     needs!(tool("strace"), "strace shows what is opened");
     let steno = store();
     let trace = steno.dir.path().join("trace");
@@ -404,7 +404,7 @@ fn long_session(steno: &Steno, turns: usize, path: impl Fn(usize) -> String) -> 
 }
 
 #[test]
-fn a_receipt_of_a_session_of_many_turns_costs_one_pass_over_it() {
+fn receipt_reads_a_long_session_once() {
     let steno = Steno::new();
     let check = |file: &str| {
         let pass = cost(&steno, &["tree", file]);
@@ -420,7 +420,7 @@ fn a_receipt_of_a_session_of_many_turns_costs_one_pass_over_it() {
 }
 
 #[test]
-fn a_receipt_of_records_reads_a_file_of_items_once() {
+fn receipt_of_records_reads_each_items_file_once() {
     const ITEMS: usize = 400;
     let steno = Steno::new();
     let dir = steno.dir.path().join("records");
@@ -451,7 +451,7 @@ fn a_receipt_of_records_reads_a_file_of_items_once() {
 
 /// The agent's own file and a connection that shows the questions are one session.
 #[test]
-fn a_session_of_two_runs_has_one_receipt_that_needs_both_transcripts() {
+fn receipt_of_two_runs_needs_both_transcripts() {
     const CONNECTION: &str = "11111111-0c5e-4d3b-9a57-6f2b8c4e1a90";
     let steno = Steno::new();
     let line = |kind: &str, path: &str, payload: Value| {

@@ -1,4 +1,4 @@
-//! `steno record`: one answer a line, in order, and in the file what was accepted and nothing else.
+//! `steno record`: one answer per line, in order, and only accepted events in the file.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -61,7 +61,7 @@ fn check_refused(bad: &[u8]) {
 }
 
 #[test]
-fn a_line_that_is_no_json_object_is_refused() {
+fn line_that_is_not_a_json_object_is_refused() {
     let cases: [&[u8]; 16] = [
         b"",
         b"   ",
@@ -84,7 +84,7 @@ fn a_line_that_is_no_json_object_is_refused() {
 }
 
 #[test]
-fn invalid_utf_8_is_refused_wherever_it_stands() {
+fn invalid_utf_8_is_refused_anywhere() {
     // A byte alone, a cut sequence, an encoded surrogate, an overlong slash, beyond the last character.
     for bytes in [&b"\x80"[..], b"\xe2\x82", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80"] {
         let places: [(&[u8], &[u8]); 4] = [
@@ -100,7 +100,7 @@ fn invalid_utf_8_is_refused_wherever_it_stands() {
 }
 
 #[test]
-fn an_envelope_that_is_not_the_senders_to_write_is_refused() {
+fn reserved_envelope_fields_are_refused() {
     let cases = [
         r#"{"seq":2,"type":"run.started","payload":null}"#,
         r#"{"seq":null,"type":"run.started","payload":null}"#,
@@ -132,7 +132,7 @@ fn an_envelope_that_is_not_the_senders_to_write_is_refused() {
 }
 
 #[test]
-fn an_envelope_key_that_occurs_twice_is_refused_however_it_is_spelled() {
+fn repeated_envelope_key_is_refused_in_any_spelling() {
     let cases = [
         r#"{"type":"run.started","type":"run.started","payload":null}"#,
         r#"{"type":"run.started","t\u0079pe":"run.completed","payload":null}"#,
@@ -149,7 +149,7 @@ fn an_envelope_key_that_occurs_twice_is_refused_however_it_is_spelled() {
 }
 
 #[test]
-fn a_payload_of_another_shape_than_its_type_has_is_refused() {
+fn payload_of_the_wrong_shape_is_refused() {
     let cases = [
         ("run.started", "7"),
         ("run.completed", r#""done""#),
@@ -188,7 +188,7 @@ fn a_payload_of_another_shape_than_its_type_has_is_refused() {
 }
 
 #[test]
-fn a_line_nested_a_hundred_thousand_levels_deep_is_refused() {
+fn deeply_nested_line_is_refused() {
     for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
         let inner = if open == "[" { "" } else { "1" };
         let bomb = format!("{}{inner}{}", open.repeat(100_000), close.repeat(100_000));
@@ -209,14 +209,14 @@ fn a_line_longer_than_the_limit_is_refused() {
 
 /// What the line is with its number in front counts, and that is not there yet when the line is sent.
 #[test]
-fn a_line_that_becomes_too_long_with_its_number_is_refused() {
+fn line_too_long_with_its_number_is_refused() {
     let around = r#"{"type":"run.started","payload":{"name":"","kind":"x"}}"#.len();
     let name = "x".repeat(LINE_BYTES_MAX - around - 1);
     check_refused(format!(r#"{{"type":"run.started","payload":{{"name":"{name}","kind":"x"}}}}"#).as_bytes());
 }
 
 #[test]
-fn a_line_of_any_length_is_refused_without_being_held_in_memory() {
+fn too_long_line_is_refused_without_being_kept_in_memory() {
     const LINE_MIB: usize = 1024;
     const MEMORY_MIB: usize = 512;
     let steno = Steno::new();
@@ -238,7 +238,7 @@ fn a_line_of_any_length_is_refused_without_being_held_in_memory() {
 }
 
 #[test]
-fn fields_that_may_be_left_out_are_filled_in() {
+fn optional_fields_are_filled_in() {
     let sent = format!(r#"{{"type":"run.started","timestamp":"{TIME}"}}"#);
     assert_eq!(transcript(&sent), good_line(1));
     let sent = format!(r#"{{"payload":null,"run_id":"{RUN}","timestamp":"{TIME}","type":"run.started"}}"#);
@@ -284,7 +284,7 @@ fn a_given_timestamp_is_kept() {
 }
 
 #[test]
-fn a_new_run_begins_with_its_first_good_line() {
+fn new_run_is_created_by_its_first_valid_line() {
     let steno = Steno::new();
     for input in ["\n", "nonsense\n", "nonsense\n{}\n"] {
         let said = steno.run_with(&["record", "--run", RUN], input.as_bytes());
@@ -299,7 +299,7 @@ fn a_new_run_begins_with_its_first_good_line() {
 }
 
 #[test]
-fn a_run_can_be_opened_without_a_line_to_see_whether_it_can_be_recorded() {
+fn run_can_be_opened_without_lines() {
     let steno = Steno::new();
     let said = steno.run(&["record", "--run", RUN]);
     assert_eq!((said.code, &*said.out, &*said.err, &*steno.text(RUN)), (0, "", "", ""));
@@ -311,7 +311,7 @@ fn a_run_can_be_opened_without_a_line_to_see_whether_it_can_be_recorded() {
 }
 
 #[test]
-fn of_two_writers_of_a_new_run_the_second_is_told_with_its_first_event() {
+fn second_writer_of_a_new_run_is_refused_at_its_first_event() {
     let steno = Steno::new();
     let mut first = steno.start(&["record", "--run", RUN]);
     let mut second = steno.start(&["record", "--run", RUN]);
@@ -333,7 +333,7 @@ fn of_two_writers_of_a_new_run_the_second_is_told_with_its_first_event() {
 }
 
 #[test]
-fn what_keeps_a_new_run_from_being_made_is_said_before_its_first_event() {
+fn run_that_cannot_be_created_is_reported_before_its_first_event() {
     let steno = Steno::new();
     steno.record(&[GOOD]);
     std::fs::remove_file(steno.transcript(RUN)).unwrap();
@@ -345,14 +345,14 @@ fn what_keeps_a_new_run_from_being_made_is_said_before_its_first_event() {
 }
 
 #[test]
-fn answers_are_json_also_when_that_is_asked_for() {
+fn record_accepts_json() {
     let steno = Steno::new();
     let said = steno.run_with(&["record", "--json", "--run", RUN], GOOD.as_bytes());
     assert_eq!((said.code, said.out, &*said.err), (0, answer(1, "synced"), ""));
 }
 
 #[test]
-fn a_run_goes_on_after_its_last_event() {
+fn run_continues_after_its_last_event() {
     let steno = Steno::new();
     let mut want = String::new();
     for seq in [1, 3, 5] {
@@ -392,7 +392,7 @@ const FOREIGN: [&str; 16] = [
 ];
 
 #[test]
-fn foreign_values_come_out_byte_for_byte() {
+fn foreign_values_are_kept_byte_for_byte() {
     for value in FOREIGN {
         let payloads = [
             (
@@ -423,7 +423,7 @@ fn foreign_values_come_out_byte_for_byte() {
 }
 
 #[test]
-fn texts_come_out_byte_for_byte() {
+fn texts_are_kept_byte_for_byte() {
     for text in FOREIGN.into_iter().filter(|value| value.starts_with('"')) {
         let block = format!(r#"{{"type":"text","fidelity":"agent_emitted","text":{text}}}"#);
         let payload = format!(r#"{{"role":"user","blocks":[{block}]}}"#);
@@ -460,7 +460,7 @@ fn a_last_line_without_newline_counts() {
 }
 
 #[test]
-fn files_and_directories_are_private_whatever_the_umask() {
+fn files_are_private_under_any_umask() {
     for umask in ["0777", "0000", "0022"] {
         let steno = Steno::new();
         let script = format!("umask {umask}; exec \"$0\" \"$@\"");
@@ -476,7 +476,7 @@ fn files_and_directories_are_private_whatever_the_umask() {
 }
 
 #[test]
-fn two_thousand_lines_piped_at_once_are_all_answered_and_recorded() {
+fn all_of_2000_piped_lines_are_answered_and_recorded() {
     for level in ["synced", "written"] {
         let steno = Steno::new();
         let said = steno.run_with(
@@ -491,7 +491,7 @@ fn two_thousand_lines_piped_at_once_are_all_answered_and_recorded() {
 }
 
 #[test]
-fn a_client_that_waits_for_each_answer_gets_it_with_its_end_open() {
+fn client_gets_each_answer_while_stdin_is_open() {
     for level in ["synced", "written"] {
         let steno = Steno::new();
         let mut live = steno.start(&["record", "--run", RUN, "--level", level]);
@@ -508,7 +508,7 @@ fn a_client_that_waits_for_each_answer_gets_it_with_its_end_open() {
 }
 
 #[test]
-fn a_client_that_reads_no_answers_has_its_events_recorded() {
+fn events_are_recorded_if_answers_are_not_read() {
     for answers_read in [0, 1] {
         let steno = Steno::new();
         let mut command = steno.command(&["record", "--run", RUN, "--level", "written"]);
@@ -533,7 +533,7 @@ fn a_client_that_reads_no_answers_has_its_events_recorded() {
 }
 
 #[test]
-fn a_signal_to_end_leaves_what_was_accepted_recorded_and_sealed() {
+fn signal_leaves_accepted_events_recorded_and_sealed() {
     for signal in ["TERM", "INT"] {
         for level in ["synced", "written"] {
             let steno = Steno::new();
@@ -557,7 +557,7 @@ fn a_signal_to_end_leaves_what_was_accepted_recorded_and_sealed() {
 }
 
 #[test]
-fn a_signal_together_with_the_end_of_input_leaves_the_run_sealed_too() {
+fn signal_at_the_end_of_input_leaves_the_run_sealed() {
     for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
         for _ in 0..8 {
             let steno = Steno::new();
@@ -574,7 +574,7 @@ fn a_signal_together_with_the_end_of_input_leaves_the_run_sealed_too() {
 }
 
 #[test]
-fn what_was_read_before_a_signal_is_recorded_whole_or_not_at_all() {
+fn lines_read_before_a_signal_are_recorded_whole_or_not_at_all() {
     let steno = Steno::new();
     let mut live = steno.start(&["record", "--run", RUN]);
     (0..500).for_each(|_| live.send(GOOD));

@@ -1,4 +1,4 @@
-//! Runs that an older adapter has derived: `rederive`, `import` and `up` derive them anew, and nothing is lost.
+//! Runs of an older adapter: `rederive`, `import` and `up` derive them again, and nothing is lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,12 +8,12 @@ use std::process::Command;
 use serde_json::Value;
 use steno_testkit::{needs, places, tool};
 
-use crate::kit::{Live, Said, Steno, id, json, wait_until};
+use crate::kit::{CommandOutput, RunningSteno, Steno, id, json, wait_until};
 
 const CANARY: &str = "zq9canary";
 
 #[track_caller]
-fn done(said: &Said) {
+fn done(said: &CommandOutput) {
     assert_eq!(said.code, 0, "{said:?}");
 }
 
@@ -110,7 +110,7 @@ fn awaiting(steno: &Steno) -> (u64, bool) {
 }
 
 #[test]
-fn doctor_says_what_awaits_and_rederive_does_it_and_keeps_the_old_transcripts() {
+fn doctor_suggests_rederive_which_keeps_old_transcripts() {
     let steno = Steno::new();
     let (new, old) = with_old_runs(&steno, 2);
     fs::remove_dir_all(steno.dir.path().join(".claude")).unwrap();
@@ -136,7 +136,7 @@ fn doctor_says_what_awaits_and_rederive_does_it_and_keeps_the_old_transcripts() 
 }
 
 #[test]
-fn import_and_up_derive_runs_anew() {
+fn import_and_up_derive_runs_again() {
     let steno = Steno::new();
     let (new, old) = with_old_runs(&steno, 3);
     let said = steno.run(&["import", "--json"]);
@@ -155,7 +155,7 @@ fn import_and_up_derive_runs_anew() {
 }
 
 #[test]
-fn seals_and_receipts_of_before_hold_against_the_transcripts_that_are_kept() {
+fn old_seals_and_receipts_hold_against_kept_transcripts() {
     let steno = Steno::new();
     with_old_runs(&steno, 1);
     let (run, receipt) = (id(1), steno.dir.path().join("receipt.json"));
@@ -202,7 +202,7 @@ fn session_of_two_runs(steno: &Steno) -> [String; 2] {
 }
 
 #[test]
-fn receipts_over_several_runs_hold_against_the_transcripts_that_are_kept() {
+fn old_receipts_of_several_runs_hold_against_kept_transcripts() {
     let steno = Steno::new();
     let runs = session_of_two_runs(&steno);
     age(&steno);
@@ -251,7 +251,7 @@ fn receipts_over_several_runs_hold_against_the_transcripts_that_are_kept() {
 }
 
 #[test]
-fn what_is_forgotten_goes_with_its_old_transcripts_also_those_of_withdrawn_runs() {
+fn forget_deletes_old_transcripts_too() {
     let steno = Steno::new();
     let (_, old) = with_old_runs(&steno, 2);
     // A run that the newer adapter does not give.
@@ -277,11 +277,11 @@ fn what_is_forgotten_goes_with_its_old_transcripts_also_those_of_withdrawn_runs(
 }
 
 #[test]
-fn a_kill_at_any_time_leaves_old_runs_or_new_ones_and_the_next_one_goes_on() {
+fn kill_at_any_time_leaves_old_or_new_runs() {
     let steno = Steno::new();
     let (new, old) = with_old_runs(&steno, 24);
     for kept in [1, 6, 11, 16] {
-        let live = Live::start(steno.command(&["rederive"]));
+        let live = RunningSteno::start(steno.command(&["rederive"]));
         wait_until("some old transcripts to be kept", || superseded(&steno).len() >= kept);
         live.signal("KILL");
         live.ended();
@@ -299,7 +299,7 @@ fn a_kill_at_any_time_leaves_old_runs_or_new_ones_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn a_run_that_somebody_records_into_is_left_alone_and_follow_ends_when_it_is_derived_anew() {
+fn recorded_run_is_skipped_and_follow_ends_on_rederive() {
     let steno = Steno::new();
     let (new, old) = with_old_runs(&steno, 1);
     let mut writer = steno.start(&["record", "--run", &id(1)]);
@@ -339,7 +339,7 @@ fn verified(steno: &Steno, run: &str) -> (i32, Value) {
 }
 
 #[test]
-fn a_damaged_run_is_mended_by_name_and_not_otherwise() {
+fn damaged_run_is_derived_again_only_by_name() {
     for (about, from, to) in [
         ("changed", CANARY, "zq9changed"),
         ("a broken line", "{\"seq\":3,", "{\"seq\":x,"),
@@ -381,7 +381,7 @@ fn a_damaged_run_is_mended_by_name_and_not_otherwise() {
 }
 
 #[test]
-fn a_damaged_run_without_evidence_stays_and_that_is_said() {
+fn damaged_run_without_evidence_is_kept_and_reported() {
     let steno = Steno::new();
     steno.recorded(&id(1), &[mine()]);
     fs::write(steno.transcript(&id(1)), steno.text(&id(1)).replace("mine", "MINE")).unwrap();
@@ -392,7 +392,7 @@ fn a_damaged_run_without_evidence_stays_and_that_is_said() {
 }
 
 #[test]
-fn verify_misses_a_deleted_transcript_and_rederive_and_import_make_it_again() {
+fn deleted_transcript_is_missing_until_derived_again() {
     let run = id(1);
     let (rederive, import) = (["rederive", run.as_str()], ["import"]);
     for (command, has_seals) in
@@ -422,7 +422,7 @@ fn verify_misses_a_deleted_transcript_and_rederive_and_import_make_it_again() {
 }
 
 #[test]
-fn a_missing_run_of_a_session_with_another_is_made_of_its_own_file() {
+fn missing_run_is_derived_from_its_own_file() {
     let steno = Steno::new();
     let runs = session_of_two_runs(&steno);
     let whole = transcripts(&steno);
@@ -446,7 +446,7 @@ fn a_missing_run_of_a_session_with_another_is_made_of_its_own_file() {
 }
 
 #[test]
-fn a_forgotten_run_is_not_missed() {
+fn forgotten_run_is_not_missing() {
     let steno = Steno::new();
     write_session(&steno, &id(1));
     write_session(&steno, &id(2));

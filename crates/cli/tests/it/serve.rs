@@ -1,4 +1,4 @@
-//! `steno serve`, and `up` that serves too: who finds the token is answered, nobody else.
+//! `steno serve` and the server of `steno up`: only requests with the token are answered.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::kit::{Live, Steno, id, wait_until};
+use crate::kit::{RunningSteno, Steno, id, wait_until};
 
 /// Asks a server for something, as whoever can read its file does.
 pub fn ask(file: &Path, path: &str) -> String {
@@ -50,7 +50,7 @@ fn files(steno: &Steno) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_server_is_found_by_its_file_and_leaves_none_behind() {
+fn server_file_exists_only_while_serving() {
     let steno = Steno::new();
     let mut live = steno.start(&["serve", "--port", "0", "--json"]);
     let told: Value = serde_json::from_str(&live.line()).unwrap();
@@ -106,7 +106,7 @@ fn listens_at(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn servers_listen_on_this_machine_alone_and_up_takes_a_free_port_if_its_own_is_taken() {
+fn servers_listen_locally_and_up_falls_back_to_a_free_port() {
     const PORT: u16 = 7836;
     let steno = Steno::new();
     // If that fails the port is taken by others, which is as well.
@@ -114,7 +114,7 @@ fn servers_listen_on_this_machine_alone_and_up_takes_a_free_port_if_its_own_is_t
     let serve = steno.command(&["serve", "--port", "0", "--json"]);
     let up = steno.command(&["--store", steno.store().to_str().unwrap(), "up", "--demo"]);
     for command in [serve, up] {
-        let live = Live::start(command);
+        let live = RunningSteno::start(command);
         wait_until("there is a server", || !files(&steno).is_empty());
         let reached: Value =
             serde_json::from_str(&fs::read_to_string(files(&steno).remove(0)).unwrap()).unwrap();
@@ -127,7 +127,7 @@ fn servers_listen_on_this_machine_alone_and_up_takes_a_free_port_if_its_own_is_t
 }
 
 #[test]
-fn a_link_lets_a_browser_in_also_as_json() {
+fn link_gives_a_browser_access() {
     let steno = Steno::new();
     let mut live = steno.start(&["serve", "--port", "0", "--json", "--link"]);
     let told: Value = serde_json::from_str(&live.line()).unwrap();
@@ -142,10 +142,10 @@ fn a_link_lets_a_browser_in_also_as_json() {
 
 /// With few files that may be open it takes fewer connections, and answers.
 #[test]
-fn a_server_gets_by_with_few_open_files() {
+fn server_works_with_few_open_files() {
     let steno = Steno::new();
     let script = "ulimit -n 48 && exec \"$0\" \"$@\"";
-    let mut live = Live::start(steno.shell(script, &["serve", "--port", "0", "--json"]));
+    let mut live = RunningSteno::start(steno.shell(script, &["serve", "--port", "0", "--json"]));
     let told: Value = serde_json::from_str(&live.line()).unwrap();
     let file = PathBuf::from(told["token_file"].as_str().unwrap());
     let host = told["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
@@ -159,7 +159,7 @@ fn a_server_gets_by_with_few_open_files() {
 
 /// Many clients send bodies that many small things are made of, again and again.
 #[test]
-fn long_bodies_take_no_more_memory_however_many_come() {
+fn many_long_bodies_need_no_more_memory() {
     const CLIENTS: u8 = 8;
     const ROUNDS: usize = 3;
     const BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -187,7 +187,7 @@ fn long_bodies_take_no_more_memory_however_many_come() {
 }
 
 #[test]
-fn usage_over_http_is_that_of_the_command() {
+fn usage_over_http_matches_the_command() {
     let steno = Steno::new();
     let store = steno.store().to_str().unwrap().to_owned();
     assert_eq!(steno.run(&["--store", &store, "up", "--demo", "--once", "--no-serve"]).code, 0);

@@ -1,4 +1,4 @@
-//! `steno service`: what is installed runs with the settings that were seen, and what does not run is not installed.
+//! `steno service`: the service has the settings of its user, and is removed if it does not run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use steno_testkit::skip;
 
-use crate::kit::{Live, Said, Steno, program, run, wait_until};
+use crate::kit::{CommandOutput, RunningSteno, Steno, program, run, wait_until};
 
 /// A `systemctl` that writes down what it is asked for, and fails where a word says so.
 const SYSTEMCTL: &str = "#!/bin/sh
@@ -22,7 +22,7 @@ fn unit(steno: &Steno) -> PathBuf {
 }
 
 /// Runs `steno service` where every command of `systemctl` that has a word in it fails.
-fn service(steno: &Steno, what: &str, failing: &str) -> Said {
+fn service(steno: &Steno, what: &str, failing: &str) -> CommandOutput {
     let dir = steno.dir.path().join("bin");
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("systemctl"), SYSTEMCTL).unwrap();
@@ -34,7 +34,7 @@ fn service(steno: &Steno, what: &str, failing: &str) -> Said {
 }
 
 #[test]
-fn a_service_that_cannot_be_started_is_not_left_installed() {
+fn service_that_cannot_start_is_removed() {
     if cfg!(target_os = "macos") {
         skip!("launchd is not systemd");
     }
@@ -54,7 +54,7 @@ fn a_service_that_cannot_be_started_is_not_left_installed() {
 }
 
 #[test]
-fn a_service_that_was_installed_before_stays_as_it_was() {
+fn failed_install_keeps_the_old_service() {
     if cfg!(target_os = "macos") {
         skip!("launchd is not systemd");
     }
@@ -162,7 +162,7 @@ fn check(flags: &[&str], variables: &[(&str, &str)], differs_from_default: &[&st
 }
 
 #[test]
-fn a_service_has_the_settings_that_its_user_sees() {
+fn service_has_the_settings_of_its_user() {
     if cfg!(target_os = "macos") {
         skip!("launchd is not systemd");
     }
@@ -196,7 +196,7 @@ fn a_service_has_the_settings_that_its_user_sees() {
 }
 
 #[test]
-fn a_service_that_cannot_have_the_same_settings_is_refused() {
+fn service_without_the_same_settings_is_refused() {
     use std::os::unix::ffi::OsStringExt as _;
     let steno = Steno::new();
     let mut command = steno.command(&["service", "print"]);
@@ -218,7 +218,7 @@ fn doctor_finds_an_up_that_is_older_than_the_program() {
         let mut up = Command::new(program);
         up.arg("up").env_clear().envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
         up.current_dir(steno.dir.path());
-        let up = Live::start(up);
+        let up = RunningSteno::start(up);
         let lock = steno.store().join("locks/follow.lock");
         wait_until("it follows", || {
             fs::read_to_string(&lock).is_ok_and(|text| text.starts_with(&format!("{}\n", up.pid())))

@@ -1,22 +1,23 @@
-//! Settings: flags over `STENO_*` variables over the config file over defaults, and `steno config` says which.
+//! Settings: flags win over `STENO_*` variables, over the config file, over defaults; `steno config` shows the
+//! origin.
 
 use std::fs;
 
 use serde_json::{Value, json};
 use steno_testkit::skip;
 
-use crate::kit::{Live, RUN, Said, Steno, TIME, answer, json as parse, run, wait_until};
+use crate::kit::{CommandOutput, RUN, RunningSteno, Steno, TIME, answer, json as parse, run, wait_until};
 
-/// Where a setting may come from, besides the default.
+/// The sources of settings besides the defaults.
 #[derive(Clone, Copy, Default)]
-struct Given<'a> {
+struct SettingSources<'a> {
     flags: &'a [&'a str],
     variables: &'a [(&'a str, &'a str)],
     file: &'a str,
 }
 
 /// Runs a command with these settings and no others; the file is the default one.
-fn said(steno: &Steno, given: Given, args: &[&str]) -> Said {
+fn said(steno: &Steno, given: SettingSources, args: &[&str]) -> CommandOutput {
     let home = steno.dir.path().join("home");
     fs::create_dir_all(home.join(".config/steno")).unwrap();
     fs::write(home.join(".config/steno/config.toml"), given.file).unwrap();
@@ -28,7 +29,7 @@ fn said(steno: &Steno, given: Given, args: &[&str]) -> Said {
 
 /// Returns key, value and origin of each setting, as JSON and as text says them alike; `~` stands for the home.
 #[track_caller]
-fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
+fn settings(steno: &Steno, given: SettingSources) -> Vec<(String, String, String)> {
     let home = steno.dir.path().join("home");
     let short = |text: &str| text.replace(home.to_str().unwrap(), "~");
     let json = said(steno, given, &["config", "--json"]);
@@ -57,7 +58,7 @@ fn settings(steno: &Steno, given: Given) -> Vec<(String, String, String)> {
 }
 
 #[track_caller]
-fn check<const LEN: usize>(given: Given, want: [(&str, &str, &str); LEN]) {
+fn check<const LEN: usize>(given: SettingSources, want: [(&str, &str, &str); LEN]) {
     let mut got = settings(&Steno::new(), given);
     let want = want.map(|(key, value, origin)| (key.to_owned(), value.to_owned(), origin.to_owned()));
     assert_eq!(got.len(), 12);
@@ -75,14 +76,14 @@ const ALL_IN_VARIABLES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn defaults_are_told_as_such() {
+fn config_marks_defaults() {
     let want = [
         ("store", "~/.local/share/steno", "default"),
         ("level", "synced", "default"),
         ("color", "auto", "default"),
         ("seal_idle", "30", "default"),
     ];
-    check(Given::default(), want);
+    check(SettingSources::default(), want);
     let empty = [
         ("STENO_HOME", ""),
         ("STENO_LEVEL", ""),
@@ -90,13 +91,13 @@ fn defaults_are_told_as_such() {
         ("NO_COLOR", ""),
         ("STENO_CONFIG", ""),
     ];
-    check(Given { variables: &empty, ..Given::default() }, want);
+    check(SettingSources { variables: &empty, ..SettingSources::default() }, want);
 }
 
 #[test]
-fn the_file_wins_over_defaults_and_variables_over_the_file_and_flags_over_all() {
+fn flags_win_over_variables_over_file_over_defaults() {
     check(
-        Given { file: ALL_IN_FILE, ..Given::default() },
+        SettingSources { file: ALL_IN_FILE, ..SettingSources::default() },
         [
             ("store", "~/archive", FILE),
             ("level", "written", FILE),
@@ -105,7 +106,7 @@ fn the_file_wins_over_defaults_and_variables_over_the_file_and_flags_over_all() 
         ],
     );
     check(
-        Given { file: ALL_IN_FILE, variables: ALL_IN_VARIABLES, ..Given::default() },
+        SettingSources { file: ALL_IN_FILE, variables: ALL_IN_VARIABLES, ..SettingSources::default() },
         [
             ("store", "/somewhere", "variable STENO_HOME"),
             ("level", "synced", "variable STENO_LEVEL"),
@@ -114,7 +115,7 @@ fn the_file_wins_over_defaults_and_variables_over_the_file_and_flags_over_all() 
         ],
     );
     check(
-        Given {
+        SettingSources {
             file: ALL_IN_FILE,
             variables: ALL_IN_VARIABLES,
             flags: &["--store", "/elsewhere", "--color", "never"],
@@ -127,7 +128,11 @@ fn the_file_wins_over_defaults_and_variables_over_the_file_and_flags_over_all() 
         ],
     );
     check(
-        Given { file: "level = \"written\"\n", variables: &[("STENO_COLOR", "never")], ..Given::default() },
+        SettingSources {
+            file: "level = \"written\"\n",
+            variables: &[("STENO_COLOR", "never")],
+            ..SettingSources::default()
+        },
         [
             ("store", "~/.local/share/steno", "default"),
             ("level", "written", FILE),
@@ -138,9 +143,9 @@ fn the_file_wins_over_defaults_and_variables_over_the_file_and_flags_over_all() 
 }
 
 #[test]
-fn settings_of_the_archive_have_the_same_layers() {
+fn capture_settings_have_the_same_layers() {
     check(
-        Given::default(),
+        SettingSources::default(),
         [
             ("tailing", "system", "default"),
             ("poll_interval", "0.25", "default"),
@@ -153,14 +158,14 @@ fn settings_of_the_archive_have_the_same_layers() {
         ],
     );
     check(
-        Given {
+        SettingSources {
             file: "poll_interval = 2\nmax_read_bytes = 10\nentries = \"~/entries.jsonl\"\nexclude_projects = [\"a\", \"b*\"]\n",
             variables: &[
                 ("STENO_TAILING", "polling"),
                 ("STENO_POLL_INTERVAL", "0.5"),
                 ("STENO_EXCLUDE_PATHS", "/x, /y"),
             ],
-            ..Given::default()
+            ..SettingSources::default()
         },
         [
             ("tailing", "polling", "variable STENO_TAILING"),
@@ -178,14 +183,14 @@ fn settings_of_the_archive_have_the_same_layers() {
         ("STENO_MAX_READ_BYTES", "0"),
         ("STENO_TAILING", "telepathy"),
     ] {
-        let given = Given { variables: &[(variable, value)], ..Given::default() };
+        let given = SettingSources { variables: &[(variable, value)], ..SettingSources::default() };
         let said = said(&Steno::new(), given, &["config"]);
         assert!(said.code == 2 && said.err.contains(value), "{variable}: {said:?}");
     }
 }
 
 #[test]
-fn the_level_of_record_follows_the_same_order() {
+fn level_of_record_has_the_same_layers() {
     let event = json!({ "type": "run.started", "timestamp": TIME }).to_string();
     let cases: [(&str, Option<&str>, &[&str], &str); 5] = [
         ("", None, &[], "synced"),
@@ -205,7 +210,7 @@ fn the_level_of_record_follows_the_same_order() {
 }
 
 #[test]
-fn the_store_that_is_named_is_the_one_that_is_used() {
+fn configured_store_is_used() {
     let steno = Steno::new();
     let event = json!({ "type": "run.started", "timestamp": TIME }).to_string();
     let at = |name: &str| steno.dir.path().join(name).join(format!("transcripts/{RUN}.jsonl"));
@@ -227,7 +232,7 @@ fn the_store_that_is_named_is_the_one_that_is_used() {
 }
 
 #[test]
-fn the_config_file_is_found_where_it_is_said_to_be() {
+fn config_file_is_found_by_flag_and_variable() {
     let steno = Steno::new();
     let places = ["xdg/steno/config.toml", "by-variable.toml", "by-flag.toml"];
     for (place, seconds) in places.iter().zip(1..) {
@@ -250,21 +255,33 @@ fn the_config_file_is_found_where_it_is_said_to_be() {
 }
 
 #[test]
-fn a_value_that_makes_no_sense_is_wrong_use_and_its_place_is_named() {
-    let cases: [(Given, &str); 13] = [
-        (Given { flags: &["--color", "blue"], ..Given::default() }, "--color"),
-        (Given { flags: &["--store", ""], ..Given::default() }, "--store"),
-        (Given { variables: &[("STENO_LEVEL", "durable")], ..Given::default() }, "STENO_LEVEL"),
-        (Given { variables: &[("STENO_COLOR", "blue")], ..Given::default() }, "STENO_COLOR"),
-        (Given { variables: &[("STENO_SEAL_IDLE", "soon")], ..Given::default() }, "STENO_SEAL_IDLE"),
-        (Given { variables: &[("STENO_SEAL_IDLE", "-1")], ..Given::default() }, "STENO_SEAL_IDLE"),
-        (Given { file: "level = \"durable\"", ..Given::default() }, "config.toml"),
-        (Given { file: "level = 7", ..Given::default() }, "config.toml"),
-        (Given { file: "color = \"blue\"", ..Given::default() }, "config.toml"),
-        (Given { file: "seal_idle = \"soon\"", ..Given::default() }, "config.toml"),
-        (Given { file: "seal_idle = -1", ..Given::default() }, "config.toml"),
-        (Given { file: "store = [1]", ..Given::default() }, "config.toml"),
-        (Given { file: "this is no TOML", ..Given::default() }, "config.toml"),
+fn invalid_value_is_wrong_use_and_names_its_origin() {
+    let cases: [(SettingSources, &str); 13] = [
+        (SettingSources { flags: &["--color", "blue"], ..SettingSources::default() }, "--color"),
+        (SettingSources { flags: &["--store", ""], ..SettingSources::default() }, "--store"),
+        (
+            SettingSources { variables: &[("STENO_LEVEL", "durable")], ..SettingSources::default() },
+            "STENO_LEVEL",
+        ),
+        (
+            SettingSources { variables: &[("STENO_COLOR", "blue")], ..SettingSources::default() },
+            "STENO_COLOR",
+        ),
+        (
+            SettingSources { variables: &[("STENO_SEAL_IDLE", "soon")], ..SettingSources::default() },
+            "STENO_SEAL_IDLE",
+        ),
+        (
+            SettingSources { variables: &[("STENO_SEAL_IDLE", "-1")], ..SettingSources::default() },
+            "STENO_SEAL_IDLE",
+        ),
+        (SettingSources { file: "level = \"durable\"", ..SettingSources::default() }, "config.toml"),
+        (SettingSources { file: "level = 7", ..SettingSources::default() }, "config.toml"),
+        (SettingSources { file: "color = \"blue\"", ..SettingSources::default() }, "config.toml"),
+        (SettingSources { file: "seal_idle = \"soon\"", ..SettingSources::default() }, "config.toml"),
+        (SettingSources { file: "seal_idle = -1", ..SettingSources::default() }, "config.toml"),
+        (SettingSources { file: "store = [1]", ..SettingSources::default() }, "config.toml"),
+        (SettingSources { file: "this is no TOML", ..SettingSources::default() }, "config.toml"),
     ];
     for (given, place) in cases {
         for args in [&["config"][..], &["ls"]] {
@@ -285,17 +302,17 @@ fn a_value_that_makes_no_sense_is_wrong_use_and_its_place_is_named() {
 }
 
 #[test]
-fn an_unknown_key_is_warned_of_and_not_fatal() {
+fn unknown_key_is_a_warning() {
     let steno = Steno::new();
     let file = "seal_idel = 7\nlevel = \"written\"\n[server]\nport = 1\n";
-    let said = said(&steno, Given { file, ..Given::default() }, &["config", "--json"]);
+    let said = said(&steno, SettingSources { file, ..SettingSources::default() }, &["config", "--json"]);
     let level = json!({ "key": "level", "value": "written", "origin": FILE.replace('~', steno.dir.path().join("home").to_str().unwrap()) });
     assert_eq!((said.code, &said.json()[1]), (0, &level));
     assert!(said.err.contains("`seal_idel`") && said.err.contains("`server`"), "{}", said.err);
 }
 
 #[test]
-fn without_a_home_nothing_is_taken_from_the_working_directory() {
+fn without_a_home_the_working_directory_is_not_used() {
     let steno = Steno::new();
     fs::create_dir(steno.dir.path().join("steno")).unwrap();
     fs::write(steno.dir.path().join("steno/config.toml"), "level = \"written\"\nstore = \"elsewhere\"\n")
@@ -316,7 +333,7 @@ fn warned_of() -> Steno {
 }
 
 /// Variables and flags.
-type Asked<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+type ColorRequest<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 
 /// Says whether stdout and stderr of `events` are coloured.
 fn coloured(steno: &Steno, variables: &[(&str, &str)], flags: &[&str]) -> (bool, bool) {
@@ -328,9 +345,9 @@ fn coloured(steno: &Steno, variables: &[(&str, &str)], flags: &[&str]) -> (bool,
 }
 
 #[test]
-fn output_is_coloured_when_that_is_asked_for() {
+fn output_is_coloured_on_request() {
     let steno = warned_of();
-    let always: [Asked; 3] = [
+    let always: [ColorRequest; 3] = [
         (&[], &["--color", "always"]),
         (&[("STENO_COLOR", "always"), ("NO_COLOR", "1")], &[]),
         (&[("NO_COLOR", "1"), ("STENO_COLOR", "never")], &["--color", "always"]),
@@ -347,7 +364,7 @@ fn output_is_coloured_when_that_is_asked_for() {
 }
 
 #[test]
-fn a_tree_is_coloured_when_that_is_asked_for_and_says_the_same() {
+fn coloured_tree_has_the_same_text() {
     let steno = warned_of();
     let plain = steno.run(&["tree", RUN]).out;
     let coloured = steno.run(&["--color", "always", "tree", RUN]).out;
@@ -367,7 +384,7 @@ fn a_tree_is_coloured_when_that_is_asked_for_and_says_the_same() {
 }
 
 /// Everything that asks for no colour; a pipe is no terminal, so that `auto` does as well.
-const NEVER: [Asked; 5] = [
+const NEVER: [ColorRequest; 5] = [
     (&[], &[]),
     (&[], &["--color", "never"]),
     (&[("NO_COLOR", "1")], &[]),
@@ -376,7 +393,7 @@ const NEVER: [Asked; 5] = [
 ];
 
 #[test]
-fn data_is_not_coloured_otherwise() {
+fn data_is_not_coloured_by_default() {
     let steno = warned_of();
     for (variables, flags) in NEVER {
         assert!(!coloured(&steno, variables, flags).0, "{variables:?} {flags:?}");
@@ -384,7 +401,7 @@ fn data_is_not_coloured_otherwise() {
 }
 
 #[test]
-fn warnings_are_not_coloured_otherwise() {
+fn warnings_are_not_coloured_by_default() {
     let steno = warned_of();
     for (variables, flags) in NEVER {
         assert!(!coloured(&steno, variables, flags).1, "{variables:?} {flags:?}");
@@ -402,7 +419,7 @@ fn write_session(steno: &Steno, project: &str) {
 const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
 
 #[test]
-fn entries_have_their_lines_unless_that_is_switched_off() {
+fn entries_have_source_lines_unless_disabled() {
     for (emit_raw, want) in [("", true), ("true", true), ("false", false)] {
         let steno = Steno::new();
         write_session(&steno, "-srv-shop");
@@ -436,7 +453,7 @@ fn has_inotify(pid: u32) -> bool {
 }
 
 #[test]
-fn files_are_followed_as_the_settings_say_and_recorded_alike() {
+fn tailing_settings_record_the_same_events() {
     if cfg!(not(target_os = "linux")) {
         skip!("there is no inotify");
     }
@@ -452,7 +469,7 @@ fn files_are_followed_as_the_settings_say_and_recorded_alike() {
         let script = "exec \"$0\" \"$@\" 2>talk";
         let mut command = steno.shell(script, &[&["watch", "--json"], flags].concat());
         command.envs(variables.iter().copied());
-        let live = Live::start(command);
+        let live = RunningSteno::start(command);
         let talk = steno.dir.path().join("talk");
         wait_until("word of it", || fs::read_to_string(&talk).is_ok_and(|said| said.contains("Ctrl-C")));
         write_session(&steno, "-srv-shop");

@@ -1,4 +1,4 @@
-//! `steno show`: a run as a conversation, of the store and of agents' own files.
+//! `steno show`: a session as a conversation, from the store and from agents' files.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn store() -> Steno {
 }
 
 #[test]
-fn a_run_of_the_store_is_shown_with_its_child_after_it() {
+fn run_is_shown_with_its_child_after_it() {
     let steno = store();
     let child = id(7);
     let want = format!(
@@ -82,7 +82,7 @@ fn agents_files_are_shown_as_conversations() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_said() {
+fn unshowable_arguments_are_errors() {
     let steno = Steno::new();
     put(&steno, "d/x.jsonl", "{\"a\":1}\n");
     for (path, code) in [("d", 1), ("nowhere", 2), (RUN, 1)] {
@@ -98,7 +98,7 @@ fn what_cannot_be_shown_is_said() {
 
 /// Who has said it first is told of what an agent's fork has copied.
 #[test]
-fn what_a_fork_has_copied_says_which_run_it_is_from() {
+fn copied_part_of_a_fork_names_its_run() {
     let steno = Steno::new();
     let own = "0f000000-0000-4000-8000-00000000000a";
     let line = |uuid: &str, more: &str, words: &str| {

@@ -1,4 +1,4 @@
-//! `steno spine`: spines and bundles are checked, mended, bundled and listed, and what is there already stays.
+//! `steno spine`: checks, repairs, bundles and lists spines, and overwrites nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use steno_model::json::RawJson;
 use steno_model::{SpineDraft, SpineType, ThreadId, Timestamp};
 use steno_testkit::places;
 
-use crate::kit::{Said, Steno, TIME, json};
+use crate::kit::{CommandOutput, Steno, TIME, json};
 
 pub const THREAD: &str = "0199aaaa-0000-7000-8000-000000000001";
 const SMALL: Rotation = Rotation { bytes_max: 100_000, records_max: 2 };
@@ -75,7 +75,7 @@ pub fn archive_rollout(steno: &Steno) -> PathBuf {
 }
 
 #[track_caller]
-pub fn check(said: &Said, code: i32, words: &[&str]) {
+pub fn check(said: &CommandOutput, code: i32, words: &[&str]) {
     assert_eq!(said.code, code, "{}{}", said.out, said.err);
     for word in words {
         assert!(said.out.contains(word) || said.err.contains(word), "`{word}` in {}{}", said.out, said.err);
@@ -83,7 +83,7 @@ pub fn check(said: &Said, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_spine_is_known_by_its_thread_its_beginning_and_its_directory() {
+fn spine_is_named_by_thread_prefix_or_directory() {
     let steno = with_spine();
     let before = steno.look();
     let dir = spine_dir(&steno).display().to_string();
@@ -106,7 +106,7 @@ fn a_spine_is_known_by_its_thread_its_beginning_and_its_directory() {
 }
 
 #[test]
-fn findings_have_a_rule_a_place_and_a_severity_and_nothing_is_changed() {
+fn findings_have_rule_place_and_severity() {
     let steno = with_spine();
     let path = spine_dir(&steno).join("segment-000.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -137,7 +137,7 @@ fn findings_have_a_rule_a_place_and_a_severity_and_nothing_is_changed() {
 }
 
 #[test]
-fn what_a_crash_left_is_told_and_mended_when_asked() {
+fn leftovers_of_a_crash_are_reported_and_repaired_on_request() {
     let steno = with_spine();
     let dir = spine_dir(&steno);
     fs::remove_file(dir.join("segment-001.meta.json")).unwrap();
@@ -166,7 +166,7 @@ fn what_a_crash_left_is_told_and_mended_when_asked() {
 }
 
 #[test]
-fn a_spine_that_is_being_written_is_just_not_finished() {
+fn spine_being_written_is_valid() {
     let steno = Steno::new();
     let spine = write(&steno);
     check(&steno.run(&["spine", "validate", THREAD]), 0, &["it is being written"]);
@@ -194,7 +194,7 @@ pub fn files_below(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_bundle_has_all_that_belongs_to_the_thread_and_its_secrets_only_if_asked() {
+fn bundle_has_secrets_only_on_request() {
     let steno = with_spine();
     let rollout = archive_rollout(&steno);
     let out = steno.dir.path().join("out");
@@ -228,7 +228,7 @@ fn a_bundle_has_all_that_belongs_to_the_thread_and_its_secrets_only_if_asked() {
 }
 
 #[test]
-fn the_same_spine_gives_the_same_archive_and_it_can_be_unpacked_by_tar() {
+fn same_spine_gives_the_same_tar() {
     let steno = with_spine();
     archive_rollout(&steno);
     let at = |name: &str| steno.dir.path().join(name);
@@ -272,7 +272,7 @@ fn the_same_spine_gives_the_same_archive_and_it_can_be_unpacked_by_tar() {
 }
 
 #[test]
-fn a_bundle_without_a_rollout_says_where_it_lay() {
+fn bundle_without_a_rollout_names_its_path() {
     let steno = with_spine();
     let out = steno.dir.path().join("out");
     let said = steno.run(&["spine", "bundle", THREAD, "-o", &out.display().to_string()]);
@@ -287,7 +287,7 @@ fn a_bundle_without_a_rollout_says_where_it_lay() {
 }
 
 #[test]
-fn an_archive_that_is_a_bomb_or_a_pipe_takes_no_time() {
+fn compression_bomb_or_pipe_is_refused_at_once() {
     let steno = Steno::new();
     let at = |name: &str| steno.dir.path().join(name);
     let mut bomb = zstd::Encoder::new(fs::File::create(at("bomb.tar.zst")).unwrap(), 1).unwrap();
@@ -299,7 +299,7 @@ fn an_archive_that_is_a_bomb_or_a_pipe_takes_no_time() {
 }
 
 #[test]
-fn a_bundle_that_finds_no_room_leaves_nothing_behind() {
+fn bundle_on_a_full_disk_leaves_nothing_behind() {
     let steno = with_spine();
     archive_rollout(&steno);
     for out in ["out", "out.tar.zst"] {
@@ -314,7 +314,7 @@ fn a_bundle_that_finds_no_room_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_session_file_is_said_to_be_no_spine() {
+fn session_file_is_not_a_spine() {
     let steno = Steno::new();
     let line = r#"{"timestamp":"2026-01-31T08:15:24.123Z","type":"session_meta","payload":{"id":"t1","cli_version":"0.166.0"}}"#;
     fs::write(steno.dir.path().join("x.jsonl"), format!("{line}\n")).unwrap();

@@ -1,4 +1,4 @@
-//! `steno spine bundle`: what goes in only when it is asked for, what goes in otherwise than it was, and what stays out.
+//! `steno spine bundle`: what is included, what is included on request, what is masked, and what is left out.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn all_of(bundle: &Path) -> String {
 }
 
 #[test]
-fn snapshots_lose_their_values_unless_somebody_wants_them_whole() {
+fn snapshots_are_masked_unless_whole_is_given() {
     let steno = with_spine();
     archive_rollout(&steno);
     let at = |name: &str| steno.dir.path().join(name);
@@ -54,7 +54,7 @@ fn snapshots_lose_their_values_unless_somebody_wants_them_whole() {
 
 /// Values that shells find hard to write down are masked in what they write, to the last byte.
 #[test]
-fn what_a_shell_writes_of_its_exports_has_no_value_left() {
+fn masked_exports_have_no_values() {
     let values = [
         "plain",
         "two words",
@@ -119,7 +119,7 @@ fn forked() -> Steno {
 }
 
 #[test]
-fn the_rollouts_that_a_fork_goes_on_from_are_named_and_go_in_when_asked_for() {
+fn base_rollouts_of_a_fork_are_named_and_included_on_request() {
     let steno = forked();
     let at = |name: &str| steno.dir.path().join(name);
     let bundle =
@@ -154,7 +154,7 @@ fn the_rollouts_that_a_fork_goes_on_from_are_named_and_go_in_when_asked_for() {
 }
 
 #[test]
-fn a_base_that_the_archive_does_not_have_is_named_all_the_same() {
+fn missing_base_is_named() {
     let steno = forked();
     check(&steno.run(&["forget", BASE, "--yes"]), 0, &[]);
     for args in
@@ -206,7 +206,7 @@ fn an_artifact_of_an_unknown_kind_is_left_out_and_listed() {
 }
 
 #[test]
-fn a_name_that_asks_for_another_kind_of_archive_is_refused() {
+fn other_archive_formats_are_refused() {
     let steno = with_spine();
     for name in ["x.tar.gz", "x.tgz", "x.tar", "x.zip", "X.ZIP", "x.zst", "-"] {
         let said = steno.run(&["spine", "bundle", THREAD, "-o", name]);
@@ -216,7 +216,7 @@ fn a_name_that_asks_for_another_kind_of_archive_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_written_is_named_as_it_was_asked_for() {
+fn write_error_names_the_requested_output() {
     let steno = with_spine();
     for name in ["nodir/x.tar.zst", "nodir/x"] {
         let said = steno.run(&["spine", "bundle", THREAD, "-o", name]);
@@ -240,7 +240,7 @@ fn rollouts_in(bundle: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_bundle_has_the_rollout_that_was_imported_by_path_or_named_to_record() {
+fn bundle_has_a_rollout_that_was_imported_or_recorded_by_path() {
     let steno = Steno::new();
     let at = |name: &str| steno.dir.path().join(name);
     fs::create_dir(at("files")).unwrap();
@@ -279,7 +279,7 @@ fn a_bundle_has_the_rollout_that_was_imported_by_path_or_named_to_record() {
 }
 
 #[test]
-fn a_bundle_is_as_old_as_its_newest_record_whenever_it_is_made() {
+fn bundle_time_is_the_time_of_its_newest_record() {
     let steno = forked();
     let at = |name: &str| steno.dir.path().join(name);
     for name in ["one", "other", "one.tar.zst", "other.tar.zst"] {

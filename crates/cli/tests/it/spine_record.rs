@@ -1,4 +1,4 @@
-//! `steno spine record`: sessions of Codex as spines, which hold to every rule, and go on where they were left.
+//! `steno spine record`: sessions of Codex become valid spines that grow with them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn a_session_file_becomes_a_spine_that_grows_with_it() {
 
 /// The files of a thread whose turns were taken back twice: each goes on from the beginning of the one before.
 #[test]
-fn all_files_of_a_thread_in_the_archive_become_its_spine() {
+fn all_stored_files_of_a_thread_become_its_spine() {
     const ID: &str = "0199aaaa-0000-7000-8000-00000000000";
     let steno = Steno::new();
     let dir = steno.dir.path().join(".codex/sessions/2026/05/01");
@@ -67,7 +67,7 @@ fn all_files_of_a_thread_in_the_archive_become_its_spine() {
 }
 
 #[test]
-fn what_is_no_session_of_codex_is_said_to_be_none() {
+fn sources_other_than_codex_are_refused() {
     let steno = Steno::new();
     let dir = steno.dir.path();
     let write = |name: &str, text: &str| {
@@ -97,7 +97,7 @@ fn what_is_no_session_of_codex_is_said_to_be_none() {
 }
 
 #[test]
-fn every_session_below_a_directory_or_in_the_archive_is_recorded() {
+fn every_session_of_a_directory_or_the_store_is_recorded() {
     let steno = Steno::new();
     let dir = steno.dir.path().join(".codex/sessions/2026/05/01");
     fs::create_dir_all(&dir).unwrap();
@@ -132,7 +132,7 @@ fn every_session_below_a_directory_or_in_the_archive_is_recorded() {
 }
 
 #[test]
-fn the_beginning_of_a_thread_that_means_several_or_none_is_told_so() {
+fn ambiguous_or_unknown_thread_is_an_error() {
     let steno = Steno::new();
     let dir = steno.dir.path().join(".codex/sessions/2026/05/01");
     fs::create_dir_all(&dir).unwrap();
@@ -157,7 +157,7 @@ fn the_beginning_of_a_thread_that_means_several_or_none_is_told_so() {
 }
 
 #[test]
-fn a_session_file_that_was_imported_by_its_path_is_recorded_too() {
+fn session_file_imported_by_path_is_recorded_too() {
     let steno = Steno::new();
     let id = "0199aaaa-0000-7000-8000-00000000beef";
     let meta = META.replace("t1", id).replace("\"cwd\"", r#""timestamp":"2026-05-01T10:00:00.000Z","originator":"x","cli_version":"0.166.0","source":"exec","cwd""#);
@@ -194,7 +194,7 @@ fn rollouts(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_real_session_of_codex_becomes_a_spine_that_holds_to_every_rule() {
+fn every_real_session_of_codex_becomes_a_valid_spine() {
     let shared = needs!(shared_dir(), "the sample sessions are absent");
     let mut found = Vec::new();
     for dir in ["captures/codex", "recordings/codex", "versions/codex"] {

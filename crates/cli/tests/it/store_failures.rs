@@ -1,4 +1,5 @@
-//! What befalls a store under a writer: no room, files that vanish. It is told, and what was acknowledged is kept.
+//! Failures of a store during writing: a full disk, deleted files. They are reported, and acknowledged events are
+//! kept.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use steno_testkit::{needs, tool};
 
-use crate::kit::{Live, RUN, Steno, TIME, answer, json, wait_until};
+use crate::kit::{RUN, RunningSteno, Steno, TIME, answer, json, wait_until};
 
 fn event() -> String {
     json!({ "type": "run.started", "timestamp": TIME }).to_string()
@@ -21,7 +22,7 @@ fn line(seq: usize) -> String {
 }
 
 #[test]
-fn an_event_for_which_there_is_no_room_is_refused_and_the_rest_is_whole() {
+fn full_disk_refuses_the_event_and_keeps_the_rest() {
     let prlimit = needs!(tool("prlimit"), "prlimit is not installed");
     // Room for five lines, and for a few bytes of the sixth.
     let room = line(1).len() * 5 + 20;
@@ -31,7 +32,7 @@ fn an_event_for_which_there_is_no_room_is_refused_and_the_rest_is_whole() {
         let mut command = Command::new(&prlimit);
         command.arg(format!("--fsize={room}")).arg(inner.get_program()).args(inner.get_args());
         command.env_clear().env("HOME", steno.dir.path()).env("STENO_HOME", steno.store());
-        let mut live = Live::start(command);
+        let mut live = RunningSteno::start(command);
         for seq in 1..=5 {
             live.send(&event());
             assert_eq!(live.line(), answer(seq, level));
@@ -54,7 +55,7 @@ fn an_event_for_which_there_is_no_room_is_refused_and_the_rest_is_whole() {
 }
 
 #[test]
-fn a_transcript_that_vanishes_under_its_writer_is_told_and_kept() {
+fn deleted_transcript_is_reported_to_its_writer() {
     for how in ["deleted", "replaced"] {
         let steno = Steno::new();
         let mut live = steno.start(&["record", "--run", RUN]);
@@ -81,7 +82,7 @@ fn a_transcript_that_vanishes_under_its_writer_is_told_and_kept() {
 }
 
 #[test]
-fn an_event_is_not_acknowledged_as_written_when_its_file_was_touched() {
+fn event_is_not_acknowledged_after_its_file_was_changed() {
     for how in ["deleted", "replaced", "moved", "cut", "written to"] {
         let steno = Steno::new();
         let mut live = steno.start(&["record", "--run", RUN, "--level", "written"]);
@@ -116,11 +117,11 @@ fn an_event_is_not_acknowledged_as_written_when_its_file_was_touched() {
 }
 
 #[test]
-fn a_run_is_sealed_when_it_has_been_idle() {
+fn idle_run_is_sealed() {
     let steno = Steno::new();
     let mut command = steno.command(&["record", "--run", RUN]);
     command.env("STENO_SEAL_IDLE", "1");
-    let mut live = Live::start(command);
+    let mut live = RunningSteno::start(command);
     for seq in 1..=2 {
         live.send(&event());
         live.line();
@@ -137,7 +138,7 @@ fn a_run_is_sealed_when_it_has_been_idle() {
 }
 
 #[test]
-fn readers_of_a_run_that_is_being_recorded_see_a_good_beginning_of_it() {
+fn readers_of_a_recorded_run_see_a_valid_prefix() {
     let steno = Steno::new();
     let mut live = steno.start(&["record", "--run", RUN]);
     let step = json!({ "name": "x".repeat(2_000), "kind": "k" });

@@ -1,4 +1,4 @@
-//! `steno tree`: what ran is rebuilt from the events, as text and as JSON (R59, R75).
+//! `steno tree`: rebuilds what ran from the events, as text and as JSON (R59, R75).
 
 use serde_json::{Map, Value, json};
 use steno_testkit::dice::Dice;
@@ -78,7 +78,7 @@ fn check(events: &[Value], want: &str) {
 }
 
 #[test]
-fn steps_lie_below_the_step_that_their_path_names() {
+fn steps_are_below_the_step_of_their_path() {
     check(
         &[
             run_started("build"),
@@ -99,7 +99,7 @@ fn steps_lie_below_the_step_that_their_path_names() {
 }
 
 #[test]
-fn a_dot_in_a_name_is_no_level() {
+fn dot_in_a_name_is_not_a_level() {
     check(
         &[
             started("v1\\.2", "command"),
@@ -117,7 +117,7 @@ fn a_dot_in_a_name_is_no_level() {
 }
 
 #[test]
-fn what_has_no_end_is_open_and_what_failed_says_why() {
+fn open_and_failed_steps_are_marked() {
     check(
         &[
             started("a", "agent"),
@@ -135,7 +135,7 @@ fn what_has_no_end_is_open_and_what_failed_says_why() {
 }
 
 #[test]
-fn what_happens_in_a_turn_lies_below_it() {
+fn content_of_a_turn_is_below_it() {
     let fact = |path: &str, payload: Value| event("step.completed", path, payload);
     let approval = json!({ "name": "be1b", "kind": "approval", "tool_call_id": "toolu_01" });
     let subagent = json!({ "name": "general-purpose", "kind": "subagent", "tool_call_id": "toolu_02" });
@@ -168,7 +168,7 @@ fn what_happens_in_a_turn_lies_below_it() {
 }
 
 #[test]
-fn iterations_of_a_loop_are_nodes_of_their_own() {
+fn iterations_of_a_loop_are_nodes() {
     let mut events = vec![started("loop", "for_each")];
     for iteration in 0..3 {
         for event in [
@@ -204,7 +204,7 @@ fn iterations_of_a_loop_are_nodes_of_their_own() {
 }
 
 #[test]
-fn loops_in_loops_and_attempts_are_kept_apart() {
+fn nested_loops_and_attempts_are_separate() {
     let mut events = vec![started("outer", "for_each")];
     for outer in 0..2 {
         let around = json!({ "iteration": outer, "loop": [outer] });
@@ -238,7 +238,7 @@ fn loops_in_loops_and_attempts_are_kept_apart() {
 }
 
 #[test]
-fn what_a_retried_step_did_lies_below_the_attempt_that_did_it() {
+fn content_of_a_retried_step_is_below_its_attempt() {
     let attempt = |number: u64, end: Value| {
         let envelope = json!({ "attempt": number });
         [
@@ -348,7 +348,7 @@ fn family() -> Steno {
 }
 
 #[test]
-fn child_runs_hang_below_the_step_that_called_them() {
+fn child_runs_are_below_the_calling_step() {
     let said = family().run(&["tree", RUN]);
     let want = "run 550e8400… root  completed  7 events\n\
          ├─ before · command\n\
@@ -372,7 +372,7 @@ fn the_tree_of_a_family_as_json() {
 }
 
 #[test]
-fn a_tree_can_begin_at_a_child() {
+fn tree_can_start_at_a_child() {
     let steno = family();
     let whole = shape(&steno.run(&["tree", RUN, "--json"]).json()[0]);
     let child = shape(&steno.run(&["tree", &id(0xC1), "--json"]).json()[0]);
@@ -380,7 +380,7 @@ fn a_tree_can_begin_at_a_child() {
 }
 
 #[test]
-fn runs_join_from_either_side_and_circles_end() {
+fn runs_join_from_either_side_and_cycles_end() {
     // The child does not name its parent: the parent's link is enough.
     let steno = Steno::new();
     let child = id(0xC1);
@@ -401,15 +401,15 @@ fn runs_join_from_either_side_and_circles_end() {
 }
 
 /// A step as it ran, with all that ran inside it.
-struct Ran {
+struct RanStep {
     node: Value,
-    children: Vec<Ran>,
+    children: Vec<RanStep>,
     parallel: bool,
     ended: bool,
 }
 
 /// Makes up steps below `path`, inside loops at these indices.
-fn make_up(dice: &mut Dice, path: &str, around: &[usize], depth: usize) -> Vec<Ran> {
+fn make_up(dice: &mut Dice, path: &str, around: &[usize], depth: usize) -> Vec<RanStep> {
     let mut steps = Vec::new();
     for number in 0..dice.below(4) {
         let name = ["plan", "v1.2", "a b", "é"][number].to_owned();
@@ -442,19 +442,19 @@ fn make_up(dice: &mut Dice, path: &str, around: &[usize], depth: usize) -> Vec<R
             } else if kind != "command" && depth > 0 {
                 children = make_up(dice, &path, around, depth - 1);
             }
-            steps.push(Ran { node, children, parallel: kind == "parallel", ended });
+            steps.push(RanStep { node, children, parallel: kind == "parallel", ended });
         }
     }
     steps
 }
 
-fn shape_that_ran(ran: &Ran) -> Value {
+fn shape_that_ran(ran: &RanStep) -> Value {
     let children: Vec<Value> = ran.children.iter().map(shape_that_ran).collect();
     with(ran.node.clone(), &json!({ "children": children }))
 }
 
 /// The events of a step: its start, what ran inside (branches mixed at random), its end.
-fn events_of(ran: &Ran, dice: &mut Dice) -> Vec<Value> {
+fn events_of(ran: &RanStep, dice: &mut Dice) -> Vec<Value> {
     let node = &ran.node;
     let envelope: Map<String, Value> = ["iteration", "loop", "attempt"]
         .into_iter()
@@ -487,7 +487,7 @@ fn events_of(ran: &Ran, dice: &mut Dice) -> Vec<Value> {
 }
 
 #[test]
-fn the_tree_equals_what_ran() {
+fn generated_runs_give_their_tree() {
     let mut dice = Dice::new(75);
     let mut nodes = 0;
     for round in 0..60 {

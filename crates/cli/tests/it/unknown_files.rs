@@ -1,4 +1,4 @@
-//! Files that nobody we know wrote, that are not there, or of which a part cannot be read: what is said of them.
+//! Files of no agent, missing files, and files that are readable only in part.
 
 use std::os::unix::fs::symlink;
 
@@ -21,7 +21,7 @@ fn check(steno: &Steno, args: &[&str], code: i32, says: &str) {
 const READERS: [&str; 3] = ["events", "tree", "show"];
 
 #[test]
-fn a_file_of_nobody_is_no_damaged_transcript() {
+fn file_of_no_agent_is_not_a_damaged_transcript() {
     let steno = Steno::new();
     let neither = "is neither a transcript nor a file of an agent that we can read";
     let cases: [(&str, &[u8], &str); 7] = [
@@ -47,7 +47,7 @@ fn a_file_of_nobody_is_no_damaged_transcript() {
 }
 
 #[test]
-fn a_transcript_that_begins_with_damage_is_a_damaged_transcript() {
+fn transcript_with_damaged_start_is_a_damaged_transcript() {
     let steno = Steno::new();
     steno.record(&[r#"{"type":"run.started"}"#, r#"{"type":"run.completed"}"#]);
     let good = steno.text(RUN);
@@ -61,7 +61,7 @@ fn a_transcript_that_begins_with_damage_is_a_damaged_transcript() {
 }
 
 #[test]
-fn a_path_with_nothing_to_read_is_told_as_a_path() {
+fn unreadable_path_is_reported_as_a_path() {
     let steno = Steno::new();
     symlink("nowhere", steno.dir.path().join("link")).unwrap();
     places::make_pipe(steno.dir.path().join("pipe"));
@@ -74,7 +74,7 @@ fn a_path_with_nothing_to_read_is_told_as_a_path() {
 }
 
 #[test]
-fn strict_fails_at_what_an_adapter_did_not_understand() {
+fn strict_fails_at_unknown_records() {
     let steno = Steno::new();
     let whole = put(&steno, "whole.jsonl", text(&session()));
     assert_eq!(steno.run(&["events", "--strict", &whole]).code, 0);
@@ -92,7 +92,7 @@ fn strict_fails_at_what_an_adapter_did_not_understand() {
 }
 
 #[test]
-fn a_torn_end_is_said_by_completeness_and_entries() {
+fn completeness_and_entries_report_a_torn_end() {
     let steno = Steno::new();
     let file = put(&steno, "s.jsonl", text(&session()) + "[1]\n{\"type\":\"user\",\"mess");
     let said = steno.run(&["events", "--completeness", &file]);
@@ -110,7 +110,7 @@ fn archive() -> Vec<u8> {
 }
 
 #[test]
-fn an_archive_is_no_session_file_whatever_is_in_it() {
+fn tar_is_not_a_session_file() {
     let steno = Steno::new();
     let packed = zstd::encode_all(archive().as_slice(), 3).unwrap();
     for (name, bytes) in [("x.tar", archive()), ("x.tar.zst", packed)] {
@@ -132,7 +132,7 @@ fn an_archive_is_no_session_file_whatever_is_in_it() {
 }
 
 #[test]
-fn of_a_bundle_only_the_rollout_is_a_session() {
+fn only_the_rollout_of_a_bundle_is_a_session() {
     let steno = crate::spine::with_spine();
     let thread = crate::spine::THREAD;
     let said = steno.run(&["spine", "bundle", thread, "-o", "b"]);

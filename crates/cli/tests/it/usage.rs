@@ -1,4 +1,4 @@
-//! `usage`: what sessions cost, and where the record has less than they did.
+//! `steno usage`: counts tokens, and marks lower bounds.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const CAPTURES: [(&str, &[(u64, bool)]); 7] = [
 ];
 
 #[test]
-fn a_session_is_exact_where_its_responses_are_all_that_it_cost() {
+fn session_with_final_counts_is_exact() {
     let shared = needs!(shared_dir(), "../shared is absent");
     for (capture, want) in CAPTURES {
         let home = shared.join("captures/claude").join(capture).join("home");
@@ -34,7 +34,7 @@ fn a_session_is_exact_where_its_responses_are_all_that_it_cost() {
 }
 
 #[test]
-fn a_file_that_has_lost_something_is_a_lower_bound_and_says_so() {
+fn incomplete_file_is_a_lower_bound() {
     let steno = Steno::new();
     let whole = text(&session());
     put(&steno, "whole.jsonl", &whole);
@@ -69,7 +69,7 @@ fn a_stream_and_its_copies_count_once() {
 }
 
 #[test]
-fn a_group_is_asked_for_once() {
+fn repeated_group_counts_once() {
     let steno = Steno::new();
     put(&steno, "s.jsonl", text(&session()));
     let once = steno.run(&["usage", "s.jsonl", "--by", "day"]).out;
@@ -120,7 +120,7 @@ fn check(steno: &Steno, args: &[&str], responses: u64, words: &str) {
 }
 
 #[test]
-fn a_session_that_its_agent_deleted_is_still_counted() {
+fn deleted_session_is_still_counted() {
     let steno = archived();
     check(&steno, &[], 3, "usage of 2 runs in the store\n");
     fs::remove_file(steno.dir.path().join(home_file(RUN))).unwrap();
@@ -131,7 +131,7 @@ fn a_session_that_its_agent_deleted_is_still_counted() {
 }
 
 #[test]
-fn what_is_not_archived_yet_is_counted_once() {
+fn unarchived_files_are_counted_once() {
     let steno = archived();
     // A response goes on, another one is added, and a new session begins.
     append(&steno, &home_file(RUN), &response(4, RUN, "m2"));
@@ -154,7 +154,7 @@ fn what_is_not_archived_yet_is_counted_once() {
 }
 
 #[test]
-fn what_was_forgotten_or_is_excluded_is_not_counted() {
+fn forgotten_and_excluded_sessions_are_not_counted() {
     let steno = archived();
     assert_eq!(steno.run(&["forget", RUN, "--yes"]).code, 0);
     assert!(steno.dir.path().join(home_file(RUN)).exists());
@@ -192,7 +192,7 @@ fn copies_checkpoints_and_forks_count_once_in_the_store() {
 }
 
 #[test]
-fn without_a_store_the_homes_are_read_and_it_says_so() {
+fn without_a_store_the_homes_are_read() {
     let steno = Steno::new();
     put(&steno, &home_file(RUN), text(&[response(1, RUN, "m1")]));
     check(&steno, &[], 1, "there is no store at");
@@ -203,7 +203,7 @@ fn without_a_store_the_homes_are_read_and_it_says_so() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_makes_a_lower_bound_in_the_store_too() {
+fn unreadable_record_is_a_lower_bound_in_the_store_too() {
     let whole = text(&session());
     let broken = whole.replacen('\n', "\n{\"type\":\n", 1);
     let torn = format!("{whole}{{\"type\":\"assis");
@@ -219,7 +219,7 @@ fn a_record_that_cannot_be_read_makes_a_lower_bound_in_the_store_too() {
 }
 
 #[test]
-fn a_damaged_run_is_named_and_takes_nothing_from_the_others() {
+fn damaged_run_is_named_and_others_are_counted() {
     let steno = archived();
     let path: PathBuf = steno.transcript(OTHER);
     fs::write(&path, fs::read_to_string(&path).unwrap().replace("{\"seq\":1,", "{\"seq\":7,")).unwrap();

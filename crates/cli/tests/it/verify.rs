@@ -1,10 +1,10 @@
-//! `steno verify` and `seal`: what is good is good, what is not is named, and checking changes nothing.
+//! `steno verify` and `steno seal`: valid data passes, damage is named, and checks change nothing.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, Said, Steno, TIME, id};
+use crate::kit::{CommandOutput, RUN, Steno, TIME, id};
 
 fn event(number: usize) -> Value {
     let block = json!({ "type": "text", "fidelity": "router", "text": format!("message {number}") });
@@ -20,7 +20,7 @@ fn store() -> Steno {
 
 /// Verifies and makes sure that nothing was changed by it, not even a time.
 #[track_caller]
-pub fn verify(steno: &Steno, args: &[&str]) -> Said {
+pub fn verify(steno: &Steno, args: &[&str]) -> CommandOutput {
     let before = steno.look();
     let said = steno.run(&[&["verify"], args].concat());
     steno.assert_unchanged(&before, &format!("verify {args:?}"));
@@ -55,7 +55,7 @@ fn rewrite(steno: &Steno, change: impl Fn(&mut Vec<String>)) {
 }
 
 #[test]
-fn a_good_run_is_good() {
+fn valid_run_passes() {
     let steno = store();
     check(&steno, true, "closed");
     let bytes = steno.text(RUN).len();
@@ -67,7 +67,7 @@ fn a_good_run_is_good() {
 }
 
 #[test]
-fn a_resumed_run_grows_past_its_seal_and_its_tail_is_named() {
+fn resumed_run_has_an_unsealed_tail() {
     let steno = store();
     let sealed = steno.text(RUN).len();
     let mut live = steno.start(&["record", "--run", RUN]);
@@ -85,7 +85,7 @@ fn a_resumed_run_grows_past_its_seal_and_its_tail_is_named() {
 }
 
 #[test]
-fn a_torn_tail_is_told_and_is_no_damage() {
+fn torn_tail_is_reported_and_not_damage() {
     let whole_line = "{\"seq\":6,\"run_id\":\"550e8400-e29b-41d4-a716-446655440000\",\"type\":\"run.completed\",\"path\":\"\",\
         \"iteration\":0,\"timestamp\":\"2026-06-08T08:14:42.123Z\",\"payload\":null}";
     for tail in ["{\"seq\":6,\"run_id\"", "\0\0\0\0\0\0\0\0", "x", whole_line] {
@@ -99,7 +99,7 @@ fn a_torn_tail_is_told_and_is_no_damage() {
 }
 
 #[test]
-fn a_torn_seal_is_told_and_is_no_damage() {
+fn torn_seal_is_reported_and_not_damage() {
     let steno = store();
     let path = steno.beside(RUN, "seals.jsonl");
     let seals = fs::read_to_string(&path).unwrap();
@@ -110,7 +110,7 @@ fn a_torn_seal_is_told_and_is_no_damage() {
 }
 
 #[test]
-fn a_changed_file_is_found_with_and_without_its_seals() {
+fn changed_file_is_found_with_and_without_seals() {
     type Change = fn(&mut Vec<String>);
     // Whether the numbers and lines alone show it, or only a seal does.
     let cases: [(&str, bool, Change); 11] = [
@@ -154,7 +154,7 @@ fn every_flipped_bit_of_a_sealed_run_is_found() {
 }
 
 #[test]
-fn damage_is_placed_at_its_byte() {
+fn damage_is_reported_with_its_byte() {
     let steno = store();
     let first_two: usize = steno.text(RUN).split_inclusive('\n').take(2).map(str::len).sum();
     rewrite(&steno, |lines| lines[2] = "garbage\n".to_owned());
@@ -164,7 +164,7 @@ fn damage_is_placed_at_its_byte() {
 }
 
 #[test]
-fn what_a_seal_tells_is_placed_between_it_and_the_one_before() {
+fn damage_found_by_a_seal_is_between_two_seals() {
     let steno = store();
     let first = steno.text(RUN).len();
     steno.recorded(RUN, &[event(6), event(7)]);
@@ -192,7 +192,7 @@ fn cut(steno: &Steno, lines_kept: usize) {
 }
 
 #[test]
-fn a_cut_at_a_line_boundary_shows_only_against_seals_kept_elsewhere() {
+fn cut_at_a_line_end_needs_expected_seals() {
     for kept in [4, 1] {
         let steno = store();
         let sealed = steno.run(&["seal", RUN]);
@@ -214,7 +214,7 @@ fn a_cut_at_a_line_boundary_shows_only_against_seals_kept_elsewhere() {
 }
 
 #[test]
-fn expected_seals_vouch_for_a_prefix_and_a_run_may_have_grown() {
+fn expected_seals_cover_a_prefix_of_a_grown_run() {
     let steno = store();
     let early = steno.run(&["seal", RUN]).out;
     steno.recorded(RUN, &[event(6)]);
@@ -236,7 +236,7 @@ fn expected_seals_vouch_for_a_prefix_and_a_run_may_have_grown() {
 }
 
 #[test]
-fn a_run_that_is_expected_and_gone_is_a_failed_check() {
+fn missing_expected_run_fails_the_check() {
     let steno = store();
     let other = id(3);
     steno.recorded(&other, &[event(1)]);
@@ -254,7 +254,7 @@ fn a_run_that_is_expected_and_gone_is_a_failed_check() {
 }
 
 #[test]
-fn runs_of_which_no_seal_is_expected_are_named() {
+fn runs_without_expected_seal_are_named() {
     let steno = store();
     fs::write(steno.dir.path().join("seals"), steno.run(&["seal", RUN]).out).unwrap();
     let said = verify(&steno, &["--expect", "seals"]);
@@ -304,7 +304,7 @@ fn unknown_types_of_events_and_of_blocks_are_counted() {
 }
 
 #[test]
-fn seals_are_json_also_when_that_is_asked_for() {
+fn seal_accepts_json() {
     let steno = store();
     let plain = steno.run(&["seal", RUN]);
     for args in [&["seal", "--json", RUN][..], &["seal", "--json", "--all"]] {
@@ -315,7 +315,7 @@ fn seals_are_json_also_when_that_is_asked_for() {
 }
 
 #[test]
-fn seals_that_are_none_are_wrong_use() {
+fn invalid_seals_are_wrong_use() {
     let steno = store();
     let good = steno.run(&["seal", RUN]).out;
     let cases = [
@@ -339,7 +339,7 @@ fn seals_that_are_none_are_wrong_use() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_a_1() {
+fn missing_run_exits_with_1() {
     let steno = store();
     let other = id(3);
     for name in [&*other, &other[..8]] {
@@ -354,7 +354,7 @@ fn a_run_that_is_not_there_is_a_1() {
 }
 
 #[test]
-fn one_damaged_run_among_others_is_named_and_the_others_are_checked() {
+fn damaged_run_is_named_and_others_are_checked() {
     let steno = store();
     let others = [id(1), id(2)];
     for run in &others {
@@ -420,7 +420,7 @@ fn sealing_repairs_a_torn_tail_and_keeps_it_aside() {
 }
 
 #[test]
-fn sealing_leaves_damage_and_other_writers_alone() {
+fn sealing_skips_damaged_and_recorded_runs() {
     let steno = store();
     rewrite(&steno, |lines| lines.swap(0, 1));
     let (text, seals) = (steno.text(RUN), fs::read(steno.beside(RUN, "seals.jsonl")).unwrap());
@@ -443,7 +443,7 @@ fn sealing_leaves_damage_and_other_writers_alone() {
 }
 
 #[test]
-fn sealing_nothing_is_a_1() {
+fn sealing_nothing_exits_with_1() {
     let steno = store();
     let said = steno.run(&["seal", &id(3)]);
     assert!(said.code == 1 && said.err.contains("hint: "), "{said:?}");
@@ -456,7 +456,7 @@ fn sealing_nothing_is_a_1() {
 }
 
 #[test]
-fn a_file_without_seals_is_no_expectation() {
+fn empty_seals_file_is_wrong_use() {
     let steno = Steno::new();
     steno.record(&[r#"{"type":"run.started"}"#]);
     let empty = steno.dir.path().join("empty");

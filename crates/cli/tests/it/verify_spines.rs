@@ -1,4 +1,4 @@
-//! `steno verify` and the spines of the store: damage is found and named, what a crash left is told and is none.
+//! `steno verify` and spines: damage is found and named; leftovers of a crash are reported, and are not damage.
 
 use std::fs;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn verify_json(steno: &Steno) -> (i32, Value) {
 }
 
 #[test]
-fn a_good_spine_is_good_also_in_a_store_without_runs() {
+fn valid_spine_passes_without_runs() {
     let steno = with_spine();
     check(&verify(&steno, &[]), 0, &[&format!("ok       spine {THREAD}  3 records, 2 segments"), ", sealed"]);
     let segment =
@@ -36,7 +36,7 @@ fn a_good_spine_is_good_also_in_a_store_without_runs() {
 }
 
 #[test]
-fn a_flipped_byte_of_a_segment_a_meta_file_or_an_artifact_is_found() {
+fn flipped_byte_of_a_spine_is_found() {
     let steno = with_spine();
     let dir = spine_dir(&steno);
     let mut files: Vec<_> = ["segment-000.jsonl", "segment-001.jsonl", "segment-001.meta.json"]
@@ -78,7 +78,7 @@ fn a_flipped_byte_of_a_segment_a_meta_file_or_an_artifact_is_found() {
 }
 
 #[test]
-fn damage_to_a_spine_and_to_a_run_is_told_of_both() {
+fn damage_to_spine_and_run_is_reported_for_both() {
     let steno = with_spine();
     steno.record(&[r#"{"type":"run.started"}"#]);
     let said = steno.run(&["ls", "--json"]);
@@ -94,7 +94,7 @@ fn damage_to_a_spine_and_to_a_run_is_told_of_both() {
 }
 
 #[test]
-fn a_spine_whose_directory_is_a_file_takes_nothing_from_the_others() {
+fn file_in_place_of_a_spine_does_not_affect_others() {
     let steno = with_spine();
     fs::write(steno.store().join("spine/0000"), "not a directory").unwrap();
     let said = verify(&steno, &[]);
@@ -104,7 +104,7 @@ fn a_spine_whose_directory_is_a_file_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn what_a_crash_left_is_told_with_what_mends_it_and_is_no_damage() {
+fn leftovers_of_a_crash_are_reported_with_a_fix() {
     let steno = with_spine();
     let dir = spine_dir(&steno);
     fs::remove_file(dir.join("segment-001.meta.json")).unwrap();
@@ -122,7 +122,7 @@ fn what_a_crash_left_is_told_with_what_mends_it_and_is_no_damage() {
 
 /// Forgetting was cut short: whatever is left counts as gone, and the next one who comes deletes it.
 #[test]
-fn what_is_left_of_a_forgotten_spine_is_no_damage_and_goes() {
+fn rest_of_a_forgotten_spine_is_not_damage() {
     let steno = with_spine();
     let disk = Arc::new(RealDisk::open(&steno.store()).unwrap().unwrap());
     let vault = Vault::open(disk);
@@ -143,7 +143,7 @@ fn what_is_left_of_a_forgotten_spine_is_no_damage_and_goes() {
 }
 
 #[test]
-fn a_spine_that_is_being_written_is_being_recorded() {
+fn spine_being_written_is_recording() {
     let steno = Steno::new();
     let spine = write(&steno);
     let said = verify(&steno, &[]);
@@ -156,7 +156,7 @@ fn a_spine_that_is_being_written_is_being_recorded() {
 }
 
 #[test]
-fn a_connection_that_waits_is_checked_line_by_line() {
+fn waiting_connection_is_checked_line_by_line() {
     let steno = with_spine();
     let id = "0f000000-0000-4000-8000-0000000000aa";
     let path = steno.store().join(format!("connections/{id}.jsonl"));
@@ -193,7 +193,7 @@ fn a_connection_that_waits_is_checked_line_by_line() {
 
 /// A run that is good says nothing of the spine of its thread, and that is said.
 #[test]
-fn a_run_that_is_checked_by_itself_is_said_to_leave_its_spine_unchecked() {
+fn verify_run_says_that_its_spine_is_not_checked() {
     let steno = with_spine();
     steno.recorded(THREAD, &[serde_json::json!({"type": "run.started"})]);
     let said = steno.run(&["verify", THREAD]);
@@ -206,7 +206,7 @@ fn a_run_that_is_checked_by_itself_is_said_to_leave_its_spine_unchecked() {
 
 /// Which of the two files was changed nobody knows, so that both are named.
 #[test]
-fn a_segment_that_differs_from_its_meta_file_is_named_with_it() {
+fn segment_that_differs_from_its_meta_file_is_named() {
     let steno = with_spine();
     let path = spine_dir(&steno).join("segment-000.jsonl");
     let text = fs::read_to_string(&path).unwrap();

@@ -1,17 +1,18 @@
-//! `steno watch`: what agents write while it is there is in the store when it ends.
+//! `steno watch`: everything that agents write while it runs is in the store when it ends.
 
 use std::fs;
 
-use crate::kit::{Live, Steno, wait_until};
+use crate::kit::{RunningSteno, Steno, wait_until};
 
 const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
 /// How many events the session has.
 const EVENTS: u64 = 8;
 
 /// Starts `watch`, and waits until it has recorded what is there, and follows or waits for another who does.
-fn watching(steno: &Steno, name: &str) -> Live {
+fn watching(steno: &Steno, name: &str) -> RunningSteno {
     let talk = steno.dir.path().join(name);
-    let live = Live::start(steno.shell(&format!("exec \"$0\" \"$@\" 2>{name}"), &["watch", "--json"]));
+    let live =
+        RunningSteno::start(steno.shell(&format!("exec \"$0\" \"$@\" 2>{name}"), &["watch", "--json"]));
     wait_until("word of it", || fs::read_to_string(&talk).is_ok_and(|said| said.contains("Ctrl-C")));
     live
 }
@@ -26,7 +27,7 @@ fn write_session(steno: &Steno) {
 
 /// Ends a `watch` as Ctrl-C does; returns how many events it has recorded, and of how many files how many had news.
 #[track_caller]
-fn end(live: Live) -> (u64, u64, u64) {
+fn end(live: RunningSteno) -> (u64, u64, u64) {
     live.signal("INT");
     let said = live.ended();
     assert_eq!(said.code, 0, "{}", said.err);
@@ -51,7 +52,7 @@ fn a_home_that_appears_later_is_recorded() {
 }
 
 #[test]
-fn what_was_written_just_before_the_end_is_recorded() {
+fn last_writes_before_the_end_are_recorded() {
     let steno = Steno::new();
     let live = watching(&steno, "talk");
     write_session(&steno);
@@ -60,7 +61,7 @@ fn what_was_written_just_before_the_end_is_recorded() {
 }
 
 #[test]
-fn what_another_records_is_left_to_it() {
+fn files_of_another_recorder_are_skipped() {
     let steno = Steno::new();
     fs::create_dir_all(steno.dir.path().join(".claude/projects")).unwrap();
     // Neither knows of the session when it begins, and each looks around once more when it ends.
@@ -71,7 +72,7 @@ fn what_another_records_is_left_to_it() {
 }
 
 #[test]
-fn who_watches_beside_another_says_so_and_when_it_takes_over() {
+fn second_watcher_says_when_it_takes_over() {
     let steno = Steno::new();
     fs::create_dir_all(steno.dir.path().join(".claude/projects")).unwrap();
     let said = |name: &str| fs::read_to_string(steno.dir.path().join(name)).unwrap();
@@ -91,7 +92,7 @@ fn who_watches_beside_another_says_so_and_when_it_takes_over() {
 }
 
 #[test]
-fn who_is_stopped_early_says_how_much_is_left_to_the_next_start() {
+fn early_stop_reports_unread_files() {
     const FILES: u64 = 100;
     let steno = Steno::new();
     let project = steno.dir.path().join(".claude/projects/-srv-tokenizer");

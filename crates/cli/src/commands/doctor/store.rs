@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_follower_is_a_finding_and_others_are_not() {
+    fn only_an_older_follower_is_a_finding() {
         let follower = |program_written_at| FollowerProcess { pid: Some(7), program_written_at };
         let finding = older_follower(follower(Some(1_000)), Some(1_001)).unwrap();
         assert!(finding.what.contains("(process 7) is older"), "{}", finding.what);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_cut_to_the_width_and_shows_that_it_goes_on() {
+    fn long_prompt_is_cut_with_an_ellipsis() {
         const BEFORE: usize = 88;
         check(100, None, BEFORE + 100, false);
         check(101, None, BEFORE + 100 + 1, true);

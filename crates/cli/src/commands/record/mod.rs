@@ -300,13 +300,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_needs_no_newline_and_empty_lines_count() {
+    fn last_line_needs_no_newline() {
         assert_eq!(lines(b"a\n\nb"), [Ok(b"a".to_vec()), Ok(Vec::new()), Ok(b"b".to_vec())]);
         assert_eq!(lines(b""), []);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read() {
+    fn too_long_line_is_skipped() {
         let mut input = vec![b'x'; LINE_BYTES_MAX + 10];
         input.extend_from_slice(b"\nshort\n");
         let got = lines(&input);

@@ -1,23 +1,23 @@
-//! What each view says of a session, in numbers.
+//! The answers of each view about a session, as numbers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::kit::{Live, Steno, json};
+use crate::kit::{RunningSteno, Steno, json};
 use crate::serve;
 
 /// What is counted of a session. A view that does not show something leaves it at `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SessionCounts {
     pub calls: u64,
     pub results: u64,
     pub denied: u64,
     pub approvals: u64,
 }
 
-impl Counts {
+impl SessionCounts {
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.results += other.results;
@@ -29,7 +29,7 @@ impl Counts {
 /// What was used: responses, tokens of the prompt that were not cached, read from the cache, written to it, and written by the
 /// model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct UsageAnswer {
     pub responses: u64,
     pub input: u64,
     pub cache_read: u64,
@@ -39,7 +39,7 @@ pub struct Usage {
     pub is_exact: bool,
 }
 
-impl Usage {
+impl UsageAnswer {
     /// Nothing, which is exact.
     pub fn none() -> Self {
         Self { is_exact: true, ..Self::default() }
@@ -80,44 +80,44 @@ impl Usage {
     }
 }
 
-/// What `show` says of a session.
+/// The answer of `show`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
-    pub all: Counts,
-    pub in_turns: Counts,
+pub struct ShowAnswer {
+    pub all: SessionCounts,
+    pub in_turns: SessionCounts,
     /// Changes of files in turns.
     pub changes: u64,
     pub statuses: Vec<String>,
     pub responses: u64,
-    pub usage: Option<Usage>,
+    pub usage: Option<UsageAnswer>,
     pub runs: u64,
     pub events: u64,
     pub state: String,
 }
 
-/// What `tree` says of a session.
+/// The answer of `tree`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Treed {
-    pub all: Counts,
+pub struct TreeAnswer {
+    pub all: SessionCounts,
     pub states: Vec<String>,
     pub events: u64,
     pub started_at: Value,
     pub state: String,
 }
 
-/// What a trajectory says of a session.
+/// The answer of a trajectory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trajectory {
-    pub all: Counts,
-    pub usage: Option<Usage>,
+pub struct TrajectoryAnswer {
+    pub all: SessionCounts,
+    pub usage: Option<UsageAnswer>,
 }
 
-/// All that the views say of a session and those below it, by session.
+/// The answers of all views about a session and those below it, by session.
 #[derive(Debug, Default)]
 pub struct Answers {
-    pub shown: BTreeMap<String, Shown>,
-    pub trees: BTreeMap<String, Treed>,
-    pub trajectories: BTreeMap<String, Trajectory>,
+    pub shown: BTreeMap<String, ShowAnswer>,
+    pub trees: BTreeMap<String, TreeAnswer>,
+    pub trajectories: BTreeMap<String, TrajectoryAnswer>,
     /// How many responses `export atif` says that it has written.
     pub exported_responses: u64,
     /// Whether a session that one of them has begun is not there.
@@ -137,15 +137,16 @@ pub fn list(value: &Value) -> &[Value] {
 }
 
 /// Counts what a conversation has.
-pub fn count_shown(conversation: &Value) -> Shown {
-    let mut shown = Shown::default();
+pub fn count_shown(conversation: &Value) -> ShowAnswer {
+    let mut shown = ShowAnswer::default();
     let in_turns = list(&conversation["turns"]).iter().flat_map(|turn| list(&turn["items"]));
     let places = in_turns
         .map(|item| (true, item))
         .chain(list(&conversation["outside"]).iter().map(|item| (false, item)));
     let mut changes = 0;
     for (is_in_turn, item) in places {
-        let mut found = Counts { approvals: u64::from(item["item"] == "approval"), ..Counts::default() };
+        let mut found =
+            SessionCounts { approvals: u64::from(item["item"] == "approval"), ..SessionCounts::default() };
         let mut class = &Value::Null;
         for block in list(&item["blocks"]) {
             if block["type"] == "tool_use" && block.get("is_dangling").is_some() {
@@ -170,7 +171,7 @@ pub fn count_shown(conversation: &Value) -> Shown {
     assert_eq!(number(&conversation["file_changes"]), changes, "{id}");
     shown.statuses = list(&conversation["turns"]).iter().map(|turn| text(&turn["status"])).collect();
     shown.responses = number(&conversation["responses"]);
-    shown.usage = Some(&conversation["usage"]).filter(|usage| !usage.is_null()).map(Usage::of_row);
+    shown.usage = Some(&conversation["usage"]).filter(|usage| !usage.is_null()).map(UsageAnswer::of_row);
     shown.runs = list(&conversation["runs"]).len() as u64;
     shown.events = list(&conversation["runs"]).iter().map(|run| number(&run["events"])).sum();
     shown.state = text(&conversation["state"]);
@@ -178,7 +179,7 @@ pub fn count_shown(conversation: &Value) -> Shown {
 }
 
 /// Counts what a tree has, for each session in it.
-pub fn count_tree(tree: &Value, counts: &mut BTreeMap<String, Treed>) {
+pub fn count_tree(tree: &Value, counts: &mut BTreeMap<String, TreeAnswer>) {
     let mut waiting = vec![(tree, String::new())];
     while let Some((node, mut session)) = waiting.pop() {
         if node["node"] == "run" {
@@ -203,7 +204,7 @@ pub fn count_tree(tree: &Value, counts: &mut BTreeMap<String, Treed>) {
 }
 
 /// Counts what a trajectory has, for each session in it.
-pub fn count_trajectory(trajectory: &Value, counts: &mut BTreeMap<String, Trajectory>) {
+pub fn count_trajectory(trajectory: &Value, counts: &mut BTreeMap<String, TrajectoryAnswer>) {
     let mut waiting = vec![trajectory];
     while let Some(of) = waiting.pop() {
         let own = counts.entry(text(&of["trajectory_id"])).or_default();
@@ -219,7 +220,7 @@ pub fn count_trajectory(trajectory: &Value, counts: &mut BTreeMap<String, Trajec
             own.all.approvals += u64::from(step["extra"]["kind"] == "approval");
         }
         let metrics = &of["final_metrics"];
-        own.usage = metrics.get("total_completion_tokens").map(|_| Usage::of_metrics(metrics));
+        own.usage = metrics.get("total_completion_tokens").map(|_| UsageAnswer::of_metrics(metrics));
         if let Some(usage) = own.usage {
             let prompt = usage.input + usage.cache_read + usage.cache_write;
             assert_eq!(number(&metrics["total_prompt_tokens"]), prompt, "{metrics}");
@@ -250,7 +251,7 @@ pub fn ask(steno: &Steno, name: &str) -> Answers {
 
 /// A server of a store.
 pub struct Server {
-    live: Live,
+    live: RunningSteno,
     file: PathBuf,
 }
 

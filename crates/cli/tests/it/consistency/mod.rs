@@ -1,5 +1,5 @@
-//! The same question gets the same answer from every view: over all real sessions that are at hand, from the store and from
-//! the agents' files, and in whichever order their sources were imported.
+//! The same question gets the same answer from every view: for all real sessions, from the store and from agents'
+//! files, and in any order of import.
 
 mod answers;
 mod opening;
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use serde_json::Value;
 use steno_testkit::{needs, places, shared_dir, skip};
 
-use self::answers::{Answers, Counts, Server, Shown, Usage, ask, number, text};
+use self::answers::{Answers, Server, SessionCounts, ShowAnswer, UsageAnswer, ask, number, text};
 use crate::kit::Steno;
 
 /// Sessions that begin with responses of another one, which nothing marks as copied: sums over sessions count those in the
@@ -102,13 +102,13 @@ impl Check<'_> {
             self.same(&format!("{id}: state of show and tree"), &shown.state, &tree.state);
             // Without a step there is no trajectory.
             let Some(trajectory) = answers.trajectories.get(id) else {
-                self.same(&format!("{id}: no trajectory"), &shown.all, &Counts::default());
+                self.same(&format!("{id}: no trajectory"), &shown.all, &SessionCounts::default());
                 continue;
             };
             self.same(&format!("{id}: show and atif"), &shown.all, &trajectory.all);
             // Whether that is all, a session with subagents does not know by itself: its agent counts them in.
             let is_alone = answers.shown.len() == 1;
-            let known = |usage: &Usage| Usage { is_exact: usage.is_exact || !is_alone, ..*usage };
+            let known = |usage: &UsageAnswer| UsageAnswer { is_exact: usage.is_exact || !is_alone, ..*usage };
             let (one, other) = (shown.usage.as_ref().map(known), trajectory.usage.as_ref().map(known));
             self.same(&format!("{id}: usage of show and atif"), &one, &other);
         }
@@ -137,13 +137,13 @@ impl Check<'_> {
             let last = self.runs.iter().map(|run| text(&run["last_at"])).max().unwrap_or_default();
             self.same("last time of ls and ls --runs", &text(&row["last_at"]), &last);
         }
-        let mut used = Usage::none();
+        let mut used = UsageAnswer::none();
         answers
             .trajectories
             .values()
             .filter_map(|made| made.usage.as_ref())
             .for_each(|usage| used.add(usage));
-        let mut told = self.usage.get(&id).map_or_else(Usage::none, Usage::of_row);
+        let mut told = self.usage.get(&id).map_or_else(UsageAnswer::none, UsageAnswer::of_row);
         if answers.has_missing {
             // The agent's own count has what its subagents used, and those are not here: only `usage` adds them up.
             (told.is_exact, used.is_exact) = (false, false);
@@ -154,13 +154,13 @@ impl Check<'_> {
     }
 
     /// Compares the receipts of a session's turns with what `show` says, and with those of the API, byte for byte.
-    fn receipts(&mut self, id: &str, shown: &Shown) {
+    fn receipts(&mut self, id: &str, shown: &ShowAnswer) {
         let listed = self.steno.run(&["receipt", "ls", "--thread", id, "--json"]).out;
         let thread = self.server.get(&format!("/v1/threads/{id}"));
         let turns = thread.split_once(",\"turns\":").map(|(_, turns)| turns.to_owned()).unwrap_or_default();
         let want = format!("[{}]}}", listed.lines().collect::<Vec<_>>().join(","));
         self.same(&format!("{id}: turns of receipt ls and the API"), &want, &turns);
-        let (mut counts, mut changes, mut statuses) = (Counts::default(), 0, Vec::new());
+        let (mut counts, mut changes, mut statuses) = (SessionCounts::default(), 0, Vec::new());
         let (mut has_approvals, mut written) = (false, 0);
         let turns: Vec<String> = listed.lines().map(|turn| text(&crate::kit::json(turn)["id"])).collect();
         for (number_of, turn) in turns.iter().enumerate() {
@@ -187,7 +187,7 @@ impl Check<'_> {
         }
         // Where only denials are visible a receipt does not say who was asked.
         let approvals = if has_approvals { shown.in_turns.approvals } else { counts.approvals };
-        let want = Counts { approvals, ..shown.in_turns.clone() };
+        let want = SessionCounts { approvals, ..shown.in_turns.clone() };
         self.same(&format!("{id}: receipts and show"), &counts, &want);
         // What an agent has added up for the whole session is of no turn.
         let used = shown.usage.filter(|usage| written > 0 || usage.is_exact).map_or(0, |usage| usage.output);
@@ -284,7 +284,7 @@ fn every_view_gives_the_same_answer() {
 }
 
 #[test]
-fn every_view_gives_the_same_answer_of_lifelike_sessions() {
+fn every_view_gives_the_same_answer_for_generated_sessions() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let dir = tempfile::tempdir().unwrap();
     if !lifelike(&shared, dir.path()) {

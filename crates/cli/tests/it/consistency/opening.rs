@@ -1,4 +1,4 @@
-//! What lies at a path gives the same answers as the store that it is imported into.
+//! A directory gives the same answers as the store that it is imported into.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! In whichever order the sources of a session come, it is the same in the end, and no source takes a fact away.
+//! The order of the sources does not change a session, and no source removes a fact.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use steno_testkit::dice::Dice;
 use steno_testkit::{needs, places, shared_dir};
 
-use super::answers::{Shown, Usage, count_shown};
+use super::answers::{ShowAnswer, UsageAnswer, count_shown};
 use super::stores::{MemoryStore, by_session};
 use super::{CAPTURES, FILES, each_of, is_long, parts};
 
@@ -53,8 +53,8 @@ impl Step<'_> {
         losses
     }
 
-    fn fewer(&self, known: &Shown, now: &Shown) -> Option<String> {
-        let numbers = |shown: &Shown| {
+    fn fewer(&self, known: &ShowAnswer, now: &ShowAnswer) -> Option<String> {
+        let numbers = |shown: &ShowAnswer| {
             let counts = &shown.all;
             [
                 ("calls", counts.calls),
@@ -74,10 +74,10 @@ impl Step<'_> {
 
 /// Says how usage was lost. A source may show that something is missing, so that what was taken to be all is a lower bound; and
 /// what the agent has added up itself is replaced by what its single responses tell, which is more exact and may be less.
-fn less_used(known: &Shown, now: &Shown) -> Option<String> {
+fn less_used(known: &ShowAnswer, now: &ShowAnswer) -> Option<String> {
     let before = known.usage?;
     let Some(after) = now.usage else { return Some("its usage is gone".to_owned()) };
-    let tokens = |usage: &Usage| [usage.input, usage.cache_read, usage.cache_write, usage.output];
+    let tokens = |usage: &UsageAnswer| [usage.input, usage.cache_read, usage.cache_write, usage.output];
     let is_less = tokens(&before).into_iter().zip(tokens(&after)).any(|(known, now)| now < known);
     let is_replaced = !before.is_exact && (after.is_exact || after.responses > before.responses);
     (is_less && !is_replaced).then(|| format!("its usage {before:?} becomes {after:?}"))
@@ -186,7 +186,7 @@ fn check_all(groups: &[Vec<PathBuf>], orders_min: u64) {
 }
 
 #[test]
-fn sources_give_the_same_session_in_whichever_order_they_come() {
+fn order_of_sources_does_not_change_the_session() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut groups: Vec<Vec<PathBuf>> =
         CAPTURES.iter().flat_map(|place| parts(&shared, place)).map(|part| sources(&part)).collect();
@@ -205,7 +205,7 @@ fn sources_give_the_same_session_in_whichever_order_they_come() {
 
 /// The channels of a session together with checkpoints of its file: too many for every order.
 #[test]
-fn channels_and_checkpoints_give_the_same_session_in_whichever_order_they_come() {
+fn order_of_channels_and_checkpoints_does_not_change_the_session() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let dir = tempfile::tempdir().unwrap();
     let mut captures = vec!["captures/claude/2.1.325/main"];
@@ -243,7 +243,7 @@ pub fn longest_source(dir: &Path) -> PathBuf {
 }
 
 #[test]
-fn checkpoints_of_a_file_are_one_session_in_whichever_order_they_come() {
+fn order_of_checkpoints_does_not_change_the_session() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let dir = tempfile::tempdir().unwrap();
     let captures = CAPTURES.iter().flat_map(|place| parts(&shared, place));

@@ -1,4 +1,4 @@
-//! Stores in memory: what is imported into them, and all that the views make of it, without a process for each question.
+//! Stores in memory: imports and views without a process for each question.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ use steno_views::tree::{RunTree, export_all, join};
 use super::answers::text;
 use crate::kit::json;
 
-/// What fails fails the test.
-struct Strict;
+/// Panics if a file cannot be imported.
+struct PanicOnFailure;
 
-impl ImportProgress for Strict {
+impl ImportProgress for PanicOnFailure {
     fn bytes(&mut self, _path: &Path, _count: u64) {}
 
     fn done(&mut self, _file: &SourceFile, _outcome: ImportOutcome) {}
@@ -51,7 +51,7 @@ impl MemoryStore {
         let mut archive = SourceRecorder::open(journal, SourceRecorderOptions::default()).unwrap();
         let places =
             SourceLocations { given: vec![path.canonicalize().unwrap()], ..SourceLocations::default() };
-        archive.import(&places.list().files, &mut Strict);
+        archive.import(&places.list().files, &mut PanicOnFailure);
         archive.settle().unwrap();
     }
 

@@ -1,4 +1,4 @@
-//! Ways around what is excluded, forgotten or skipped that were found by trying, and what must not be lost by it.
+//! Attempts to bypass exclusion, forgetting and skipping, and what must not be lost by these.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::world::{World, append, write};
 use super::{assert_absent, assert_present, done};
-use crate::app_server::Connected;
-use crate::kit::{Said, Steno, run};
+use crate::app_server::AppServerClient;
+use crate::kit::{CommandOutput, Steno, run};
 
 const A: &str = "0a000001-0000-4000-8000-000000000001";
 const B: &str = "0b000001-0000-4000-8000-000000000001";
@@ -25,7 +25,7 @@ fn claude_path(steno: &Steno, project: &str, id: &str) -> std::path::PathBuf {
     steno.dir.path().join(format!(".claude/projects/{project}/{id}.jsonl"))
 }
 
-fn import_excluding(steno: &Steno, pattern: &str, args: &[&str]) -> Said {
+fn import_excluding(steno: &Steno, pattern: &str, args: &[&str]) -> CommandOutput {
     let mut command = steno.command(args);
     command.env("STENO_EXCLUDE_PROJECTS", pattern);
     run(command, b"")
@@ -59,7 +59,7 @@ fn a_forgotten_session_does_not_come_back_under_another_name() {
 }
 
 #[test]
-fn a_copy_under_another_name_goes_with_its_session() {
+fn copy_under_another_name_is_forgotten_with_its_session() {
     let steno = Steno::new();
     claude(&steno, "-src-p", A, "/src/p", CANARY);
     done(&steno.run(&["import"]));
@@ -71,7 +71,7 @@ fn a_copy_under_another_name_goes_with_its_session() {
 }
 
 #[test]
-fn forgetting_one_project_takes_nothing_from_others() {
+fn forgetting_one_project_keeps_the_others() {
     let steno = Steno::new();
     // Claude keeps both in one directory.
     claude(&steno, "-src-a-b", A, "/src/a-b", OTHER);
@@ -89,7 +89,7 @@ fn forgetting_one_project_takes_nothing_from_others() {
 }
 
 #[test]
-fn a_project_is_forgotten_however_its_directory_is_spelled() {
+fn project_is_forgotten_under_every_spelling_of_its_directory() {
     for spelled in ["/src//p", "/src/./p", "/src/p/."] {
         let steno = Steno::new();
         claude(&steno, "-src-p", A, "/src/p", CANARY);
@@ -116,7 +116,7 @@ fn a_project_is_forgotten_however_its_directory_is_spelled() {
 }
 
 #[test]
-fn two_projects_in_one_directory_of_claude_are_told_apart() {
+fn two_projects_in_one_claude_directory_are_separate() {
     let steno = Steno::new();
     claude(&steno, "-src-secret-plans", A, "/src/secret-plans", OTHER);
     claude(&steno, "-src-secret-plans", B, "/src/secret/plans", CANARY);
@@ -126,7 +126,7 @@ fn two_projects_in_one_directory_of_claude_are_told_apart() {
 }
 
 #[test]
-fn files_that_do_not_say_their_project_are_left_alone_while_projects_are_excluded() {
+fn files_of_unknown_projects_are_skipped_while_projects_are_excluded() {
     let steno = Steno::new();
     let exec = format!(
         "{{\"type\":\"thread.started\",\"thread_id\":\"{A}\"}}\n{{\"type\":\"x\",\"t\":\"{CANARY}\"}}\n"
@@ -141,7 +141,7 @@ fn files_that_do_not_say_their_project_are_left_alone_while_projects_are_exclude
 }
 
 #[test]
-fn a_description_that_is_no_plain_path_does_not_hide_where_a_session_began() {
+fn project_comes_from_the_session_not_its_description() {
     for cwd in [">-\n  /src/secret", "", "null", "\"\\x2fsrc\"", "/src/public"] {
         let steno = Steno::new();
         let session = steno.dir.path().join(format!(".copilot/session-state/{A}"));
@@ -155,7 +155,7 @@ fn a_description_that_is_no_plain_path_does_not_hide_where_a_session_began() {
 }
 
 #[test]
-fn messages_that_name_an_excluded_thread_or_path_in_any_field_are_left_out() {
+fn messages_with_excluded_threads_or_paths_are_left_out() {
     let steno = Steno::new();
     let server = format!(
         r#"while IFS= read -r line; do case "$line" in
@@ -164,7 +164,7 @@ fn messages_that_name_an_excluded_thread_or_path_in_any_field_are_left_out() {
     );
     let mut command = steno.command(&["app-server", "--", "sh", "-c", &server]);
     command.env("STENO_EXCLUDE_PROJECTS", "/src/secret");
-    let mut connected = Connected::of(command);
+    let mut connected = AppServerClient::of(command);
     for line in [
         r#"{"method":"newConversation","id":1,"params":{"cwd":"/src/secret"}}"#.to_owned(),
         format!(
@@ -182,7 +182,7 @@ fn messages_that_name_an_excluded_thread_or_path_in_any_field_are_left_out() {
 }
 
 #[test]
-fn a_pause_that_skips_is_not_lost_over_the_next_one_and_takes_nothing_that_came_later() {
+fn skipping_pause_survives_the_next_pause() {
     let steno = Steno::new();
     claude(&steno, "-src-p", "0d000001-0000-4000-8000-000000000001", "/src/p", "first");
     done(&steno.run(&["import"]));
@@ -213,7 +213,7 @@ fn a_pause_that_skips_is_not_lost_over_the_next_one_and_takes_nothing_that_came_
 }
 
 #[test]
-fn a_file_that_was_put_in_place_with_an_old_time_is_skipped_too() {
+fn file_moved_in_with_an_old_time_is_skipped_too() {
     let steno = Steno::new();
     done(&steno.run(&["pause", "--skip"]));
     claude(&steno, "-src-p", A, "/src/p", CANARY);
@@ -225,7 +225,7 @@ fn a_file_that_was_put_in_place_with_an_old_time_is_skipped_too() {
 }
 
 #[test]
-fn a_run_that_a_killed_forget_has_left_goes_with_the_next_one_who_archives() {
+fn next_import_deletes_what_a_killed_forget_left() {
     let steno = Steno::new();
     claude(&steno, "-src-p", A, "/src/p", CANARY);
     done(&steno.run(&["import"]));

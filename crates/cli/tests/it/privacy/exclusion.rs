@@ -1,10 +1,10 @@
-//! `exclude_projects`, by every way in.
+//! `exclude_projects`, through every command that records.
 
 use std::fs;
 
 use super::world::{World, append, write};
 use super::{PUBLIC, SECRET, assert_absent, assert_present, assert_whole, copy_dir, done, is_present};
-use crate::app_server::Connected;
+use crate::app_server::AppServerClient;
 use crate::kit::{Steno, wait_until};
 
 fn worlds(steno: &Steno, pattern: &str) -> (World, World) {
@@ -19,7 +19,7 @@ fn worlds(steno: &Steno, pattern: &str) -> (World, World) {
 }
 
 #[test]
-fn an_excluded_project_is_in_no_byte_of_the_store_however_it_is_named() {
+fn excluded_project_is_not_stored_under_any_name() {
     let dir = format!("/src/{SECRET}-project");
     for pattern in
         [dir.clone(), format!("{dir}/"), format!("/src/{}*", &SECRET[..5]), "/src/zq7s*/".to_owned()]
@@ -43,7 +43,7 @@ fn an_excluded_project_is_in_no_byte_of_the_store_however_it_is_named() {
 }
 
 #[test]
-fn a_project_below_an_excluded_one_is_excluded_and_one_with_a_longer_name_is_not() {
+fn exclusion_covers_subdirectories_but_not_longer_names() {
     let steno = Steno::new();
     let mut below = World::new(&steno, SECRET, 0x5e);
     below.dir = format!("/src/up/{SECRET}");
@@ -60,7 +60,7 @@ fn a_project_below_an_excluded_one_is_excluded_and_one_with_a_longer_name_is_not
 }
 
 #[test]
-fn an_excluded_project_stays_out_by_every_way_in() {
+fn excluded_project_stays_out_of_every_command() {
     let steno = Steno::new();
     let (secret, _) = worlds(&steno, &format!("/src/{SECRET}-project"));
     // A copy of all homes, a single file elsewhere, and the session's file as a spine.
@@ -86,7 +86,7 @@ fn an_excluded_project_stays_out_by_every_way_in() {
 }
 
 #[test]
-fn an_excluded_project_stays_out_of_what_is_followed() {
+fn excluded_project_stays_out_while_following() {
     let steno = Steno::new();
     let (secret, public) = worlds(&steno, &format!("/src/{SECRET}-project"));
     let mut live = steno.start(&["watch"]);
@@ -117,11 +117,11 @@ done
 "#;
 
 #[test]
-fn an_excluded_project_stays_out_of_connections_and_every_byte_is_handed_on() {
+fn excluded_project_stays_out_of_connections() {
     let steno = Steno::new();
     let (secret, _) = worlds(&steno, &format!("/src/{SECRET}-project"));
     let script = SERVER.replace("$THREAD", &secret.codex).replace("$DIR", &secret.dir);
-    let mut connected = Connected::begin(&steno, &["sh", "-c", &script]);
+    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", &script]);
     let mut heard = String::new();
     for (said, answers) in [
         (r#"{"method":"initialize","id":1,"params":{}}"#.to_owned(), 1),

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::world::{World, append};
 use super::{PUBLIC, SECRET, assert_absent, assert_whole, copy_dir, done};
-use crate::app_server::Connected;
+use crate::app_server::AppServerClient;
 use crate::kit::{Steno, wait_until};
 
 /// A session to be forgotten, another one in the same project, and one of another project.
@@ -56,7 +56,7 @@ fn try_again(steno: &Steno, secret: &World) {
         r#"while IFS= read -r line; do printf '{{"id":1,"result":{{"thread":{{"id":"{}","turns":["{SECRET} told again"]}}}}}}\n'; done"#,
         secret.codex
     );
-    let mut connected = Connected::begin(steno, &["sh", "-c", &server]);
+    let mut connected = AppServerClient::begin(steno, &["sh", "-c", &server]);
     connected
         .say(&format!(r#"{{"method":"thread/resume","id":1,"params":{{"threadId":"{}"}}}}"#, secret.codex));
     assert!(connected.hear().contains("told again"));
@@ -84,7 +84,7 @@ fn check(forget: impl FnOnce(&Steno, &World)) {
 }
 
 #[test]
-fn a_session_that_was_forgotten_is_in_no_byte_and_does_not_come_back() {
+fn forgotten_session_is_not_stored_and_does_not_come_back() {
     check(|steno, secret| {
         for session in [&secret.claude, &secret.codex, &secret.gemini[..8].to_owned(), &secret.copilot] {
             done(&steno.run(&["forget", session, "--yes"]));
@@ -95,12 +95,12 @@ fn a_session_that_was_forgotten_is_in_no_byte_and_does_not_come_back() {
 }
 
 #[test]
-fn a_project_that_was_forgotten_is_in_no_byte_and_does_not_come_back() {
+fn forgotten_project_is_not_stored_and_does_not_come_back() {
     check(|steno, secret| done(&steno.run(&["forget", "--project", &secret.dir, "--yes"])));
 }
 
 #[test]
-fn what_was_forgotten_by_age_is_in_no_byte_and_does_not_come_back() {
+fn sessions_forgotten_by_age_do_not_come_back() {
     let steno = Steno::new();
     let public = World::new(&steno, PUBLIC, 0xab);
     public.write();
@@ -121,7 +121,7 @@ fn what_was_forgotten_by_age_is_in_no_byte_and_does_not_come_back() {
 }
 
 #[test]
-fn another_session_of_the_project_stays_when_one_is_forgotten() {
+fn other_sessions_of_the_project_are_kept() {
     let steno = Steno::new();
     let (secret, _) = filled(&steno);
     let mut other = secret.beside(0x77, "zq7other");
@@ -152,7 +152,7 @@ fn assert_absent_text(steno: &Steno, text: &str) {
 }
 
 #[test]
-fn what_is_forgotten_while_somebody_follows_is_in_no_byte_when_the_command_returns() {
+fn forget_is_complete_while_another_process_follows() {
     let steno = Steno::new();
     let public = World::new(&steno, PUBLIC, 0xab);
     public.write();
@@ -178,7 +178,7 @@ fn what_is_forgotten_while_somebody_follows_is_in_no_byte_when_the_command_retur
 }
 
 #[test]
-fn tombstones_of_a_former_version_lose_their_names() {
+fn tombstones_of_older_versions_lose_their_names() {
     let steno = Steno::new();
     filled(&steno);
     let line = |object: &str| {
@@ -208,7 +208,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn what_was_recorded_of_a_forgotten_session_without_a_file_goes_too() {
+fn forget_deletes_recordings_without_a_file_too() {
     let steno = Steno::new();
     let (secret, _) = filled(&steno);
     let started = |more: serde_json::Value| {

@@ -1,5 +1,5 @@
-//! What is kept out of the archive, and what is deleted from it, is in no byte of the store: tried with a canary in every
-//! place that an agent writes to, and looked for by a reader of the formats that is not ours.
+//! Excluded and forgotten data is in no byte of the store: tested with a canary in every place that an agent writes
+//! to, and an independent reader of the formats.
 
 mod attacks;
 mod exclusion;
@@ -10,14 +10,14 @@ pub mod world;
 
 use std::path::Path;
 
-use crate::kit::{Said, Steno};
+use crate::kit::{CommandOutput, Steno};
 use scan::places_of;
 
 const SECRET: &str = "zq7secret";
 const PUBLIC: &str = "zq7public";
 
 #[track_caller]
-fn done(said: &Said) {
+fn done(said: &CommandOutput) {
     assert_eq!(said.code, 0, "{said:?}");
 }
 

@@ -1,4 +1,4 @@
-//! `steno pause`: nothing gets in, and with `--skip` what was written meanwhile never does.
+//! `steno pause`: nothing is recorded, and with `--skip` it never is.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::world::{World, append};
 use super::{PUBLIC, SECRET, assert_absent, assert_present, done};
-use crate::app_server::{Connected, SAID, SERVER};
+use crate::app_server::{AppServerClient, SAID, SERVER};
 use crate::kit::{RUN, Steno, id, json, wait_until};
 use crate::serve::send;
 
@@ -25,7 +25,7 @@ fn try_all(steno: &Steno, secret: &World) {
     let said = steno.run_with(&["record", "--run", RUN], b"{\"type\":\"run.started\",\"payload\":null}\n");
     assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:?}");
     steno.assert_unchanged(&before, "while recording is paused");
-    let mut connected = Connected::begin(steno, &["sh", "-c", SERVER]);
+    let mut connected = AppServerClient::begin(steno, &["sh", "-c", SERVER]);
     let mut heard = String::new();
     for line in SAID {
         connected.say(&line.replace("Hello.", "zq7secret said"));
@@ -38,7 +38,7 @@ fn try_all(steno: &Steno, secret: &World) {
 }
 
 #[test]
-fn a_pause_stops_every_way_in_and_files_are_archived_afterwards() {
+fn pause_stops_every_command_and_files_are_archived_afterwards() {
     let steno = Steno::new();
     World::new(&steno, PUBLIC, 0xab).write();
     done(&steno.run(&["import"]));
@@ -56,7 +56,7 @@ fn a_pause_stops_every_way_in_and_files_are_archived_afterwards() {
 }
 
 #[test]
-fn recording_over_http_is_refused_while_it_is_paused() {
+fn recording_over_http_is_refused_during_a_pause() {
     let steno = Steno::new();
     let mut live = steno.start(&["serve", "--port", "0", "--json"]);
     let file = PathBuf::from(json(&live.line())["token_file"].as_str().unwrap());
@@ -84,7 +84,7 @@ fn recording_over_http_is_refused_while_it_is_paused() {
 }
 
 #[test]
-fn what_was_written_during_a_pause_that_skips_never_gets_in() {
+fn writes_during_a_skipping_pause_are_never_archived() {
     let steno = Steno::new();
     let public = World::new(&steno, PUBLIC, 0xab);
     public.write();
@@ -113,7 +113,7 @@ fn what_was_written_during_a_pause_that_skips_never_gets_in() {
 
 /// Files have their times from a clock that is a few milliseconds behind.
 #[test]
-fn a_file_that_is_written_as_soon_as_a_pause_began_is_skipped() {
+fn writes_right_after_a_pause_began_are_skipped() {
     let steno = Steno::new();
     done(&steno.run(&["pause", "--skip"]));
     let begun = fs::metadata(steno.store().join("paused")).unwrap().modified().unwrap();
@@ -127,7 +127,7 @@ fn a_file_that_is_written_as_soon_as_a_pause_began_is_skipped() {
 }
 
 #[test]
-fn a_pause_that_skips_holds_for_whoever_follows_and_also_when_it_ends_by_itself() {
+fn skipping_pause_holds_for_followers_and_timeouts() {
     let steno = Steno::new();
     World::new(&steno, PUBLIC, 0xab).write();
     let mut live = steno.start(&["watch"]);

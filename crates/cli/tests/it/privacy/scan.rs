@@ -1,5 +1,5 @@
-//! Looks for a text in every byte of a store, as docs/format/vault.md describes it: packs are unpacked, frame by frame,
-//! also those that nothing names any more.
+//! Searches every byte of a store for a text, as docs/format/vault.md describes it: packs are unpacked frame by
+//! frame, including frames without a reference.
 
 use std::collections::HashMap;
 use std::fs;

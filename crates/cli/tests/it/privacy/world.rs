@@ -1,4 +1,4 @@
-//! Homes of all agents as they write them, for one project: a canary stands wherever an agent writes.
+//! Homes of all agents for one project, with a canary in every place that an agent writes to.
 
 use std::fs;
 use std::path::{Path, PathBuf};

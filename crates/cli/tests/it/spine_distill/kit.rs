@@ -1,5 +1,5 @@
-//! A repository and sessions in it, written by hand in the words of Codex; and a task built without Docker, by the steps of
-//! its Dockerfile.
+//! A repository and sessions in it, written by hand in the format of Codex, and a task built without Docker from the
+//! steps of its Dockerfile.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Said, Steno};
+use crate::kit::{CommandOutput, Steno};
 
 /// A repository with one commit: a program, and a test of it that does not pass.
 pub struct Repo {
@@ -186,7 +186,7 @@ pub fn mended() -> Value {
 }
 
 #[track_caller]
-pub fn distilled(steno: &Steno, args: &[&str]) -> Said {
+pub fn distilled(steno: &Steno, args: &[&str]) -> CommandOutput {
     let said = steno.run(&[&["spine", "distill"], args].concat());
     assert_eq!(said.code, 0, "{said:?}");
     said

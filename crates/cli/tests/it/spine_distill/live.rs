@@ -1,4 +1,4 @@
-//! Tasks from a connection: what was changed there is known from the repository itself, whoever changed it.
+//! Tasks from a connection: changes are read from the repository, whatever program made them.
 
 use std::fs;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn kinds(task: &Path) -> (Value, Value) {
 }
 
 #[test]
-fn what_a_command_changed_is_known_by_how_the_working_tree_differs() {
+fn changes_by_commands_come_from_the_working_tree() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -115,7 +115,7 @@ fn what_a_command_changed_is_known_by_how_the_working_tree_differs() {
 }
 
 #[test]
-fn a_look_that_may_have_come_too_late_is_no_beginning() {
+fn late_snapshot_is_not_a_start() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -151,7 +151,7 @@ fn without_a_verification_the_working_tree_itself_is_checked() {
 }
 
 #[test]
-fn a_turn_that_hangs_on_an_approval_is_refused() {
+fn turn_that_depends_on_an_approval_is_refused() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);

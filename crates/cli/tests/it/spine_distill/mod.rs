@@ -1,8 +1,8 @@
-//! `steno spine distill`: tasks that work, made from what was recorded and from nothing else.
+//! `steno spine distill`: makes working tasks from the record alone.
 
-mod doubtful;
 mod kit;
 mod live;
+mod refusals;
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn refused(steno: &Steno, args: &[&str], want: &str) {
 }
 
 #[test]
-fn the_best_command_that_was_seen_to_succeed_checks_a_task_and_the_choice_is_recorded() {
+fn best_successful_command_checks_a_task() {
     needs!(tool("git"), "git is absent");
     needs!(tool("python3"), "python3 is absent");
     let steno = Steno::new();
@@ -82,7 +82,7 @@ fn the_best_command_that_was_seen_to_succeed_checks_a_task_and_the_choice_is_rec
 }
 
 #[test]
-fn a_task_works_without_docker_and_is_always_the_same() {
+fn task_is_reproducible_and_works_without_docker() {
     needs!(tool("git"), "git is absent");
     needs!(tool("python3"), "python3 is absent");
     let steno = Steno::new();
@@ -172,7 +172,7 @@ fn without_a_verification_the_changes_themselves_are_checked() {
 }
 
 #[test]
-fn what_the_record_does_not_have_is_refused_with_the_reason() {
+fn missing_facts_are_refused_with_the_reason() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -305,7 +305,7 @@ fn doubtful_windows_are_refused_or_labelled() {
 }
 
 #[test]
-fn secrets_in_the_address_of_a_repository_are_not_handed_on() {
+fn repository_address_loses_its_secrets() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -326,7 +326,7 @@ fn secrets_in_the_address_of_a_repository_are_not_handed_on() {
 }
 
 #[test]
-fn tests_that_the_session_wrote_are_put_in_place_before_a_task_is_checked() {
+fn tests_written_by_the_session_are_installed_before_the_check() {
     needs!(tool("git"), "git is absent");
     needs!(tool("python3"), "python3 is absent");
     let steno = Steno::new();
@@ -378,7 +378,7 @@ fn tests_that_the_session_wrote_are_put_in_place_before_a_task_is_checked() {
 }
 
 #[test]
-fn a_task_that_does_not_work_here_is_refused_by_whoever_tries_it() {
+fn try_refuses_a_task_that_does_not_work() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -417,7 +417,7 @@ fn a_task_that_does_not_work_here_is_refused_by_whoever_tries_it() {
 }
 
 #[test]
-fn several_windows_become_tasks_beside_each_other_and_the_rest_is_told() {
+fn several_windows_become_tasks_and_the_rest_is_reported() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -468,7 +468,7 @@ fn several_windows_become_tasks_beside_each_other_and_the_rest_is_told() {
 }
 
 #[test]
-fn wrong_use_is_told() {
+fn distill_refuses_wrong_use() {
     let steno = Steno::new();
     for (args, want) in [
         (&["b", "-o", "x"][..], "--turns"),

@@ -1,4 +1,4 @@
-//! Sessions that seem to be tasks and are none, or not the ones that they seem to be.
+//! Windows that cannot become a task, or not the task that they seem to be.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn kinds(steno: &Steno, repo: &Repo, session: &Session, name: &str) -> (String, 
 }
 
 #[test]
-fn a_command_counts_only_if_it_saw_the_last_change_and_says_something() {
+fn check_command_must_run_after_the_last_change() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -67,7 +67,7 @@ fn a_command_counts_only_if_it_saw_the_last_change_and_says_something() {
 }
 
 #[test]
-fn what_a_command_changed_behind_a_patch_is_not_known_and_nothing_checks_it() {
+fn changes_by_commands_after_a_patch_are_not_checked() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -83,7 +83,7 @@ fn what_a_command_changed_behind_a_patch_is_not_known_and_nothing_checks_it() {
 
 /// A check of changes that are there from the beginning would pass for whoever does nothing.
 #[test]
-fn changes_that_are_there_from_the_beginning_check_nothing() {
+fn changes_present_at_the_start_check_nothing() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -109,7 +109,7 @@ fn changes_that_are_there_from_the_beginning_check_nothing() {
 }
 
 #[test]
-fn many_changes_before_are_one_step_and_line_ends_stay_as_they_were() {
+fn earlier_changes_are_one_step_with_their_line_ends() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -139,7 +139,7 @@ fn many_changes_before_are_one_step_and_line_ends_stay_as_they_were() {
 
 /// Whatever a record says, it becomes data and never a command.
 #[test]
-fn a_shell_is_one_that_we_know_or_its_command_is_none() {
+fn unknown_shell_gives_no_command() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -163,7 +163,7 @@ fn a_shell_is_one_that_we_know_or_its_command_is_none() {
 }
 
 #[test]
-fn turns_that_were_taken_back_are_told_and_stay_out_of_what_came_before() {
+fn rolled_back_turns_are_reported_and_left_out() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -187,7 +187,7 @@ fn turns_that_were_taken_back_are_told_and_stay_out_of_what_came_before() {
 }
 
 #[test]
-fn a_session_that_went_on_at_another_commit_does_not_begin_with_the_first() {
+fn session_resumed_at_another_commit_starts_there() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
@@ -209,7 +209,7 @@ fn a_session_that_went_on_at_another_commit_does_not_begin_with_the_first() {
 
 /// Trees that git does not make by itself, but reads.
 #[test]
-fn odd_trees_are_refused() {
+fn unusual_git_trees_are_refused() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
