@@ -71,15 +71,14 @@ pub struct WatchArgs {
     override_usage = "steno forget [OPTIONS] <RUN>\n       steno forget [OPTIONS] --project <PROJECT>\n       steno forget [OPTIONS] --older-than <TIME>"
 )]
 pub struct ForgetArgs {
-    /// A session (its UUID, four or more characters of its beginning or end, or `last`, or the agent's own name for
-    /// it), or a file: deletes its session with its subagents, and connections that had no other session. Or a thread
-    /// that has a trace spine or was recorded on a connection only
+    /// A session (its UUID, four or more characters of its beginning or end, `last`, or the agent's own name for it),
+    /// one of its files, or a thread. Its subagents are deleted too, and connections that recorded nothing else
     #[arg(required_unless_present_any = ["project", "older_than"])]
     pub run: Option<String>,
     /// All sessions of a project: its directory, or the agent's own name for it; `*` matches any text
     #[arg(long, value_name = "PROJECT", conflicts_with = "run", allow_hyphen_values = true)]
     pub project: Option<String>,
-    /// All sessions that were last written to before this time, like `90d`
+    /// All sessions that were not written to for this long, like `90d`
     #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with_all = ["run", "project"])]
     pub older_than: Option<jiff::SignedDuration>,
     /// Do not ask for confirmation
@@ -172,11 +171,11 @@ pub fn parse_time(text: &str) -> Result<jiff::SignedDuration, String> {
 
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// A session (its UUID, four or more characters of its beginning or end, or `last`, or the agent's own name for
-    /// it), or the path of one of its files
+    /// A session (its UUID, four or more characters of its beginning or end, `last`, or the agent's own name for it),
+    /// or the path of one of its files
     pub run: String,
     /// Write below this directory instead of the original place. Files keep their path below the agent's home, or
-    /// else their name. Where two names are the same, files keep their whole path
+    /// else their name; if two files would get the same name, they keep their whole path
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Restore this generation of the session's own file instead of the last one

@@ -29,8 +29,8 @@ pub enum ExportCommand {
 
 #[derive(Args, Debug)]
 pub struct AtifArgs {
-    /// A session (its UUID, four or more characters of its beginning or end, or `last`, or the agent's own name for
-    /// it), a transcript file, or an agent's file or directory
+    /// A session (its UUID, four or more characters of its beginning or end, `last`, or the agent's own name for it),
+    /// a transcript file, or an agent's file or directory
     #[arg(value_name = "RUN", required_unless_present = "all")]
     pub runs: Vec<String>,
     /// Export every session of the store

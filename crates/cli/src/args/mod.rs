@@ -100,10 +100,10 @@ pub enum Command {
     Up(UpArgs),
     /// Archive agents' files, once
     ///
-    /// Keeps every byte of the files, and turns their records into events of runs. Files that have not changed since
-    /// the last time are skipped. Files that another `steno` is recording are skipped too: if that `steno` follows
-    /// them, nothing is lost and the exit code is 0. If no `steno` follows them and nothing else was archived, the
-    /// exit code is 1.
+    /// Keeps every byte of the files, and turns their records into events of runs. Files that have not changed since they
+    /// were last archived are skipped. Files that another `steno` is recording are skipped too: if that `steno` follows
+    /// them, nothing is lost and the exit code is 0. If no `steno` follows them and nothing else was archived, the exit
+    /// code is 1.
     Import(ImportArgs),
     /// Archive agents' files, then follow them
     ///

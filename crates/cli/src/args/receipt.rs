@@ -25,7 +25,7 @@ pub enum ReceiptCommand {
     /// With these lines and a receipt with `integrity`, anyone can check both without the store: see `receipt verify
     /// --lines`.
     Lines(ReceiptTurnArgs),
-    /// Build a receipt again, and show the first difference
+    /// Verify a receipt: build it again, and show the first difference
     ///
     /// The receipt is checked against the store, or without a store against a transcript file, a directory of
     /// records, or only the lines that it is made from. The output says what this proves and what it does not. Exit
@@ -36,7 +36,7 @@ pub enum ReceiptCommand {
 /// Names a turn of a session.
 #[derive(Args, Debug)]
 pub struct ReceiptTurnArgs {
-    /// The session: its UUID, four or more characters of its beginning or end, or `last`, or a transcript file; with
+    /// The session: its UUID, four or more characters of its beginning or end, `last`, or a transcript file; with
     /// `--records`, the id of a thread
     #[arg(long, value_name = "THREAD")]
     pub thread: String,

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::agents_files::{put, session, text};
 use crate::kit::{RUN, Steno, run};
 
-/// A long session whose end cannot be decompressed: whoever gets there warns of it.
+/// A long session whose end cannot be decompressed: reading up to there gives a warning.
 fn long_session_with_a_cut_end(steno: &Steno) -> String {
     let mut bytes = zstd::encode_all(text(&session()).repeat(2_500).as_bytes(), 1).unwrap();
     bytes.truncate(bytes.len() - 5);
@@ -64,7 +64,7 @@ fn long_lines_are_not_copied_repeatedly() {
     lines[3]["message"]["content"][0]["content"] =
         json!("All \"work\" and no play.\n".repeat(LINE_BYTES / 24));
     let file = put(&steno, "s.jsonl", text(&lines));
-    // What the adapter itself takes is about five lines for events, and for entries two more.
+    // The adapter itself needs about five lines for events, and two more for entries.
     for (args, lines_max) in [(&["events", &file][..], 7), (&["entries", &file], 12)] {
         let script = format!("ulimit -v {} && exec \"$0\" \"$@\" > /dev/null", lines_max * LINE_BYTES / 1000);
         let said = run(steno.shell(&script, args), b"");

@@ -28,7 +28,7 @@ fn said(number: u32, block: &Value, output_tokens: u64) -> Value {
     )
 }
 
-/// A prompt, a response that stands on two lines, and a call's result.
+/// A prompt, a response on two lines, and the result of a call.
 pub fn session() -> Vec<Value> {
     vec![
         line(1, json!({"type": "user", "message": {"role": "user", "content": "Build it."}})),
@@ -301,7 +301,7 @@ fn usage_marks_lower_bounds() {
     assert!(steno.run(&["usage", &file]).out.contains("≥ 123"));
 }
 
-/// A session that starts a subagent, whose file lies beside it.
+/// A session that starts a subagent, with the subagent's file next to it.
 pub fn session_with_subagent(steno: &Steno) {
     let mut main = session();
     main[3]["toolUseResult"] = json!({"agentId": "a1", "status": "completed"});
@@ -383,7 +383,7 @@ fn error_of_a_failed_call_is_shown_once() {
     assert!(said.out.ends_with("Bash failed: Exit code 2⏎no rule\n"), "{said:?}");
 }
 
-/// Files of which one cannot be read, whoever asks.
+/// Files, one of which cannot be read even by root.
 fn with_an_unreadable_file(steno: &Steno) {
     put(steno, "d/a.jsonl.zst", b"\x28\xb5\x2f\xfd\xff and no such compression");
     put(steno, "d/s.jsonl", text(&session()));
@@ -430,7 +430,7 @@ fn usage_with_an_unreadable_file_is_a_lower_bound() {
 fn cut_compressed_file_is_read_up_to_the_cut() {
     let steno = Steno::new();
     let mut lines_of = session();
-    // What cannot be made smaller, so that there are many blocks of it.
+    // Incompressible text, so that there are many blocks.
     let mut dice = steno_testkit::dice::Dice::new(5);
     let noise: String =
         (0..600_000).map(|_| char::from_digit(u32::try_from(dice.below(36)).unwrap(), 36).unwrap()).collect();

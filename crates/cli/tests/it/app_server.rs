@@ -108,7 +108,7 @@ fn both_sides_get_every_byte_and_a_run_and_a_spine_are_recorded() {
     assert_eq!(steno.run(&["verify"]).code, 0);
 }
 
-/// What the ends of all runs say.
+/// The last events of all runs.
 fn completions(steno: &Steno) -> Vec<Value> {
     let mut ends = Vec::new();
     for entry in fs::read_dir(steno.store().join("transcripts")).unwrap() {
@@ -169,7 +169,7 @@ fn killed_recorder_loses_nothing_it_wrote() {
     assert!(records.iter().zip(1..).all(|(record, seq)| record["seq"] == seq));
     assert!(steno.run(&["ls"]).out.contains("codex"));
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-    // Nothing is said twice, and nobody knows how the server ended.
+    // No message is repeated, and the end of the server is not known.
     steno.run(&["import"]);
     assert_eq!(spine(&steno, "th1").len(), records.len());
     assert!(completions(&steno).is_empty());
@@ -207,7 +207,7 @@ while :; do
 done
 "#;
 
-/// What was written of a connection is in its spines afterwards, each message once and in order, wherever it was killed.
+/// After a kill at any point, the spines have every written message once and in order.
 #[test]
 fn kills_at_any_moment_lose_and_repeat_nothing() {
     let kills: u64 = std::env::var("STENO_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
@@ -220,7 +220,7 @@ fn kills_at_any_moment_lose_and_repeat_nothing() {
             let entries = fs::read_dir(steno.store().join("connections")).into_iter().flatten();
             entries.flatten().next().map(|entry| fs::read(entry.path()).unwrap()).unwrap_or_default()
         };
-        // Somewhere in the first thousands of messages, and somebody has to read them.
+        // Kills within the first thousands of messages; the client has to read them.
         let AppServerClient { mut child, mut answers } = connected;
         let reading = std::thread::spawn(move || std::io::copy(&mut answers, &mut std::io::sink()));
         wait_until("so much was written", || spool().len() as u64 >= round * 3571 % 100_000);
@@ -249,7 +249,7 @@ fn kills_at_any_moment_lose_and_repeat_nothing() {
     assert!(messages as u64 > kills * 10, "{messages} messages, {torn} torn ends");
 }
 
-/// A store that takes nothing more costs the record, which is told, and nobody else anything.
+/// A full store costs only the record, which is reported.
 #[test]
 fn unrecorded_messages_are_forwarded_and_counted() {
     let steno = Steno::new();
@@ -271,7 +271,7 @@ fn unrecorded_messages_are_forwarded_and_counted() {
     assert!(output.status.code() == Some(0) && told, "{talk}");
 }
 
-/// Where there can be no record at all, client and server notice nothing, and whoever looks is told twice.
+/// Without any record, client and server work as usual, and two warnings are printed.
 #[test]
 fn read_only_store_does_not_stop_the_server() {
     let steno = Steno::new();
@@ -293,12 +293,12 @@ fn read_only_store_does_not_stop_the_server() {
     let (before, after) = talk.split_once("NOTHING IS RECORDED").unwrap();
     assert!(!before.contains("RECORDED") && after.contains("file/store"), "{talk}");
     assert!(after.contains("NOTHING WAS RECORDED of this connection"), "{talk}");
-    // A server that cannot be started is a failure all the same.
+    // A server that cannot be started is still a failure.
     let said = steno.run(&["--store", "file/store", "app-server", "--", "/nothing/there"]);
     assert_eq!(said.code, 3, "{said:?}");
 }
 
-/// What git says at the first turn lies beside the spine, and is what it was.
+/// The repository state of the first turn is recorded with the spine.
 #[test]
 fn repository_state_is_recorded_with_the_session() {
     steno_testkit::needs!(steno_testkit::tool("git"), "git is not installed");

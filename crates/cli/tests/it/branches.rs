@@ -63,7 +63,7 @@ fn branches_are_listed_with_event_length_time_and_words() {
     let row = json!({"session_id": id(1), "run": id(2), "seq": 3, "events": 2,
         "last_at": "2026-06-08T08:06:00Z", "words": "Use Rust."});
     assert_eq!((rows.len(), &rows[0]), (2, &row));
-    // What is listed can be asked for.
+    // Listed branches can be shown.
     assert!(steno.run(&["events", &format!("{}:3", id(2))]).out.contains("Use Rust."));
 }
 

@@ -24,7 +24,7 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Writes a session with a subagent's file, bookkeeping and a line that is no JSON.
+/// Writes a session with a subagent's file, bookkeeping and a line that is not JSON.
 fn write_session(steno: &Steno) {
     let project = steno.dir.path().join(".claude/projects/-srv-shop");
     let main = format!(
@@ -176,7 +176,7 @@ fn connection_is_logged_by_flag_or_setting() {
     let entries = of_event(&records, "transcript.entry");
     let numbers: Vec<u64> = entries.iter().map(|entry| entry["sequence_number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
-    // Seven messages, what is no message, and the answer to it; in both rounds.
+    // Seven messages, a line that is not a message, and its answer; in both rounds.
     assert!(numbers.len() >= 18, "{numbers:?}");
     assert!(
         entries
@@ -187,7 +187,7 @@ fn connection_is_logged_by_flag_or_setting() {
     assert!(prompts.len() == 2 && prompts[0]["detail"]["notification"]["threadId"] == "th1", "{prompts:?}");
     let count = |event: &str| of_event(&records, event).len();
     assert_eq!((count("transcript.start"), count("transcript.stop"), count("transcript.error")), (2, 2, 2));
-    // The archive gives the same entries, from both connections.
+    // The store gives the same entries, from both connections.
     let runs = steno.run(&["ls", "--runs", "--json"]).json();
     let run = runs[0]["run_id"].as_str().unwrap();
     let archived = records_of(&steno.run(&["entries", run]));
@@ -265,7 +265,7 @@ fn every_sample_has_numbers_and_one_start_and_stop_per_session() {
     let mut args = vec!["entries"];
     args.extend(dirs.iter().map(String::as_str));
     let said = steno.run(&args);
-    // Files that are no sessions lie beside them.
+    // Other files are next to the sessions.
     let records: Vec<Value> = said.out.lines().map(json).collect();
     let (sessions, entries) = check_collection(&records);
     assert!(sessions > 40 && entries > 4000, "{sessions} sessions, {entries} entries: {}", said.err);

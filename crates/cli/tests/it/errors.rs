@@ -89,7 +89,7 @@ fn invalid_run_id_is_wrong_use() {
         for args in commands(id) {
             // A reader takes the path of a transcript too, and a directory is neither that nor a run.
             if args[0] == "record" || !steno.dir.path().join(id).exists() {
-                // What looks like a path is told as a file that is not there.
+                // A text that looks like a path is reported as a missing file.
                 let is_path =
                     id.contains(['/', '.']) && ["events", "tree", "show", "verify"].contains(&args[0]);
                 let said = check(&steno, &args, if is_path { 3 } else { 2 }, "`");
@@ -323,7 +323,7 @@ fn invalid_format_file_exits_with_3() {
     }
 }
 
-/// Runs a copy of the binary as somebody who owns nothing here; root would be allowed everything.
+/// Runs a copy of the binary as a user who owns nothing here; root is allowed everything.
 fn run_as_nobody(steno: &Steno, setpriv: &Path, store: &Path) -> CommandOutput {
     let copy = steno.dir.path().join("steno");
     // By another process: a file that this one has open to write, if only in a fork of another test, cannot be run.

@@ -26,7 +26,7 @@ fn started(channel: &str) -> Value {
     event("run.started", "", &json!({"name": "codex", "kind": "session", "source": source}))
 }
 
-/// A session with a file of its own, and a connection that has the approval of its call.
+/// A session with its own file, and a connection that has the approval of its call.
 fn session() -> Steno {
     let steno = Steno::new();
     let path = "turn-0001";
@@ -93,7 +93,7 @@ fn event_numbers_are_printed_with_their_run() {
             let said = steno.run(&["events", event, "--json"]);
             assert_eq!((said.code, said.json().len()), (0, 1), "{command:?} names {event}");
         }
-        // The approval is the connection's, whatever number the session's own file has there.
+        // The approval belongs to the connection, not to the event of the same number in the session's own file.
         let is_asked = found.contains(&format!("{}:5", id(2)));
         assert!(is_asked || command[0] == "export", "{command:?}: {found:?}");
         assert!(found.iter().any(|event| event.starts_with(&id(1))), "{command:?}: {found:?}");

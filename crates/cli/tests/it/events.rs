@@ -203,7 +203,7 @@ fn run_is_named_by_id_or_prefix() {
 fn run_shorter_than_its_seal_is_shown_with_a_warning() {
     let steno = store();
     let all = steno.text(RUN);
-    // Cut in front of the last line, `run.completed`: `follow` is told to end by the line before it.
+    // Cut before the last line, `run.completed`: the line before it ends `follow`.
     let kept: String = all.split_inclusive('\n').take(9).collect();
     std::fs::write(steno.transcript(RUN), kept.replace("step.call_workflow.completed", "run.completed"))
         .unwrap();

@@ -91,13 +91,13 @@ fn manifest_has_clock_time_and_file_time() {
         assert!(before.as_str() <= time, "{before} {time}");
     }
     assert_eq!(lines[0]["source"]["version"], 2);
-    // Who asks for the generations is told the same.
+    // The list of generations has the same times.
     let listed = steno.run(&["restore", RUN, "--list", "--json"]).json();
     assert_eq!(listed[0]["generations"][1]["modified"], "2002-01-01T00:00:00.000Z");
     assert!(listed[0]["generations"][0]["since"].as_str().unwrap() >= before.as_str());
 }
 
-/// A store with a compressed session of Codex and its spine, and the session's bytes as the archive gives them back.
+/// A store with a compressed session of Codex and its spine, and the restored bytes of the session.
 fn with_packed_rollout() -> (Steno, Vec<u8>) {
     let steno = Steno::new();
     let name = format!("rollout-2026-05-01T10-00-00-{THREAD}.jsonl.zst");
@@ -116,7 +116,7 @@ fn spine_records(steno: &Steno) -> Vec<Value> {
     fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What `verify` says of positions: what is wrong, and all in all.
+/// The lines of `verify` about positions: the findings and the summary.
 #[track_caller]
 fn positions(steno: &Steno, args: &[&str]) -> (i32, Vec<Value>, Value) {
     let said = steno.run(&[&["verify", "--json"], args].concat());
@@ -228,7 +228,7 @@ fn verify_finds_wrong_evidence() {
         }
         fs::write(steno.transcript(THREAD), &transcript).unwrap();
         fs::write(steno.beside(THREAD, "seals.jsonl"), &seals).unwrap();
-        // Which generation of the file a spine was made from is not said, and may not be in the vault yet.
+        // A spine does not name the generation of its file, which may not be in the vault yet.
         if ["no such generation", "behind the end"].contains(what) {
             continue;
         }

@@ -110,7 +110,7 @@ fn files_and_the_store_give_the_same_bytes() {
     assert_eq!(bytes(&format!("files/{file}")), bytes(&format!("stored/{file}")));
     assert_eq!(bytes(&format!("files/{file}")), bytes("lines.jsonl"));
     assert_eq!(bytes(&format!("files/{PNG_PATH}")), bytes(&format!("stored/{PNG_PATH}")));
-    // By the file that the archive has it from, when that is gone.
+    // By the path of the archived file, after it is deleted.
     std::fs::remove_dir_all(steno.dir.path().join("p")).unwrap();
     fine(&steno.run(&["export", "atif", &format!("p/{RUN}.jsonl"), "-o", "gone.json"]));
     assert_eq!(bytes("gone.json"), bytes("lines.jsonl"));
@@ -239,7 +239,7 @@ fn all_exports_every_run_once() {
     begin(&child, &[]);
     begin(RUN, &[&child]);
     begin(&other, &[&child]);
-    // Two that name each other are below nobody, unless one of them is.
+    // Two runs that name each other are roots, unless one of them is below another.
     begin(&one, &[&two]);
     begin(&two, &[&one]);
     fine(&steno.run(&["export", "atif", "--all", "-o", "dir"]));
@@ -297,7 +297,7 @@ fn trajectories(dir: &Path) -> Vec<Value> {
     found
 }
 
-/// What trajectories hold, by the names of `expected.json`.
+/// The content of trajectories, by the names of `expected.json`.
 fn counted(trajectories: &[Value]) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
     let mut add = |name, number: usize| *counts.entry(name).or_insert(0) += number as u64;
@@ -324,14 +324,14 @@ fn captured_sessions_match_counts_made_by_hand() {
         files += 1;
         let steno = Steno::new();
         let path = shared.join("captures").join(file);
-        // Alone: what stands beside it is counted by itself.
+        // Alone: files next to it are counted by themselves.
         let copy = put(&steno, path.file_name().unwrap().to_str().unwrap(), std::fs::read(&path).unwrap());
         fine(&steno.run(&["export", "atif", &copy, "-o", "out"]));
         let counts = counted(&trajectories(&steno.dir.path().join("out")));
         let runs = expected["runs"].as_object().unwrap();
         for (name, found) in counts {
             let want: u64 = runs.values().map(|run| run[name].as_u64().unwrap_or(0)).sum();
-            // The prototype told no responses apart on this channel; these are those that the model sent.
+            // The prototype did not separate responses on this channel; these are the ones that the model sent.
             let is_untold = name == "responses" && want == 0;
             let want = if is_untold { emitted(expected) } else { want };
             assert_eq!(found, want, "{name} of {file}");
@@ -374,7 +374,7 @@ fn every_sample_exports_valid_with_the_tokens_of_usage() {
                 let steps = one["steps"].as_array().unwrap().iter();
                 steps.map(|step| step["metrics"][name].as_u64().unwrap_or(0)).sum()
             };
-            // What is exact is the sum of the steps, unless the channel tells only the total.
+            // Exact counts are the sum of the steps, unless the channel has only the total.
             let notes = one["notes"].as_str().unwrap_or_default();
             let totals = &one["final_metrics"];
             if totals["extra"]["exact"] == true && !notes.contains("The totals are the agent's own") {

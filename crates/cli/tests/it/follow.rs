@@ -24,7 +24,7 @@ fn send(recorder: &mut RunningSteno, lines: &[String]) {
     assert_eq!(recorder.lines(lines.len()).matches("\"seq\":").count(), lines.len());
 }
 
-/// Ends the run, and compares what each follower has said, from the first word to the last, with the file.
+/// Ends the run, and compares the whole output of each follower with the file.
 #[track_caller]
 fn finish(steno: &Steno, mut recorder: RunningSteno, followers: Vec<(&str, RunningSteno)>) {
     send(&mut recorder, &[COMPLETED.to_owned()]);
@@ -119,7 +119,7 @@ fn follow_continues_for_an_open_run_without_writer() {
     let mut follower = steno.start(&["follow", RUN, "--raw"]);
     follower.lines(3);
     assert_eq!(first.finish().code, 0);
-    // Nothing is invented: the run has no end, so somebody may take it up again.
+    // The run has no end, so it may be continued: no end is invented.
     let mut second = recorder(&steno);
     send(&mut second, &messages(3));
     follower.lines(3);
@@ -184,7 +184,7 @@ fn follow_from_beyond_the_end_of_a_completed_run_ends() {
     let mut recorder = recorder(&steno);
     send(&mut recorder, &messages(2));
     finish(&steno, recorder, Vec::new());
-    // Help: "Ends when the run has completed and nobody records it any more."
+    // Help: "Stops when the run is completed and no process records it any more."
     let said = steno.run(&["follow", RUN, "--raw", "--from", "4"]);
     assert_eq!(said.out, "");
 }

@@ -56,7 +56,7 @@ fn forget_shows_and_deletes_the_spine_of_a_session() {
         &["forgot 1 file, 1 run and 1 spine", "the agent still has one of these files (", "names it"],
     );
     assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
-    // As with `import`, it comes back only when somebody asks.
+    // As with `import`, it comes back only on request.
     let path = file.to_str().unwrap();
     check(&steno.run(&["spine", "record", path]), 1, &["was forgotten", "steno spine record --again"]);
     assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
@@ -66,7 +66,7 @@ fn forget_shows_and_deletes_the_spine_of_a_session() {
     check(&steno.run(&["forget", THREAD, "--yes"]), 0, &["forgot 0 files, 0 runs and 1 spine"]);
     assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
     check(&steno.run(&["spine", "record", path]), 1, &["was forgotten"]);
-    // What the archive has again can be recorded from there.
+    // What the store has again can be recorded from there.
     check(&steno.run(&["import", "--again", path]), 0, &[]);
     check(&steno.run(&["spine", "record", THREAD]), 0, &["2 new records"]);
     check(&steno.run(&["verify"]), 0, &[]);
@@ -157,7 +157,7 @@ fn forget_deletes_spines_of_a_connection_if_nothing_else_is_in_them() {
     assert_eq!(spines(&steno), ["th1"]);
     check(&steno.run(&["forget", paths[1], "--yes"]), 0, &["forgot 1 file, 1 run and 1 spine"]);
     assert_eq!((files_with(&steno, "Hello."), spines(&steno)), (Vec::new(), Vec::new()));
-    // Who goes on with the thread does not bring it back.
+    // Continuing the thread does not bring it back.
     connect(&steno);
     assert!(!spines(&steno).contains(&"th1".to_owned()));
     assert_eq!(files_with(&steno, "Hello."), [""; 0]);

@@ -12,7 +12,7 @@ use crate::app_server::{AppServerClient, spine};
 use crate::kit::{RUN, RunningSteno, Steno, TIME, json as parsed, wait_until};
 use crate::serve::send;
 
-/// A small file system of its own, gone when the test ends.
+/// A small mounted file system for one test.
 struct MountedDisk(PathBuf);
 
 impl MountedDisk {

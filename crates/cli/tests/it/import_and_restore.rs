@@ -14,7 +14,7 @@ fn line(number: u32, text: &str) -> String {
     ) + "\n"
 }
 
-/// Where the session's file lies in the home directory.
+/// The path of the session's file in the home directory.
 fn session_file(steno: &Steno) -> PathBuf {
     steno.dir.path().join(format!(".claude/projects/-srv-shop/{SESSION}.jsonl"))
 }
@@ -81,7 +81,7 @@ fn import_takes_paths_and_reports_missing_ones() {
     let said = steno.run(&["import", "nowhere"]);
     assert_eq!(said.code, 3);
     assert!(said.err.contains("nowhere` cannot be read"), "{}", said.err);
-    // One that is not there takes nothing from the others, and is told.
+    // A missing path is reported, and the others are imported.
     append(&file, &line(2, "two"));
     assert_eq!(steno.run(&["import", "nowhere", "backup"]).code, 3);
     assert_eq!(prompts(&steno, SESSION), ["one", "two"]);
@@ -187,7 +187,7 @@ fn watch_follows_a_session_its_subagents_and_its_end() {
         let beside = file.with_file_name(format!("{other}.jsonl"));
         write(&beside, line(3, "three").replace(SESSION, other).trim_end());
         wait_until("a session that came later, without its newline", || prompts(&steno, other) == ["three"]);
-        // What comes at the last moment is archived before the end.
+        // The last writes are archived before the end.
         append(&file, &line(4, "four"));
         let said = interrupt(live);
         done(&said);
@@ -231,7 +231,7 @@ fn samples_and_own_sessions_have_separate_stores() {
         assert!(said.code == 2 && said.err.contains("contains the sample sessions"), "{args:?}: {said:?}");
         assert!(said.err.contains("hint: "), "{args:?}: {said:?}");
     }
-    // What the samples used is not mixed with what own sessions used.
+    // Usage of the samples and of own sessions is separate.
     let used = steno.run(&["usage", "--demo"]);
     assert!(used.code == 0 && used.err.contains("in the store\n"), "{used:?}");
     // A build directory is deleted by a clean build.
@@ -273,7 +273,7 @@ fn doctor_reports_problems_and_fixes() {
     let steno = Steno::new();
     write(&session_file(&steno), &line(1, "one"));
     let said = steno.run(&["doctor"]);
-    // Advice is no problem.
+    // Advice is not a problem.
     assert_eq!(said.code, 0);
     for part in ["1 session", "deletes sessions after 30 days", "steno up --once", "steno service install"] {
         assert!(said.out.contains(part), "{part}: {}", said.out);
@@ -344,7 +344,7 @@ fn entries_are_logged_and_numbers_continue_after_a_restart() {
     assert_eq!(numbered, [(1, "one".to_owned()), (2, "one".to_owned()), (3, "one".to_owned())]);
 }
 
-/// Tells whether a text stands anywhere in the store, compressed chunks aside.
+/// Tells whether a text occurs in the store, except in compressed chunks.
 fn store_has(steno: &Steno, text: &str) -> bool {
     steno.look().values().any(|seen| seen.bytes.windows(text.len()).any(|window| window == text.as_bytes()))
 }
@@ -440,7 +440,7 @@ fn verify_names_sessions_affected_by_damaged_evidence() {
     assert_eq!(steno.run(&["restore", SESSION, "--to", "damaged"]).code, 1);
     assert!(!steno.dir.path().join("damaged").exists());
     done(&steno.run(&["restore", other, "--to", "elsewhere"]));
-    // The agent's file is good: it is kept anew, whole, and so is what comes.
+    // The agent's file is undamaged: it is archived again completely, and so are later writes.
     append(&file, &line(3, "more"));
     done(&steno.run(&["import"]));
     append(&file, &line(4, "and more"));

@@ -12,10 +12,10 @@ use crate::kit::{RUN, Steno};
 const LENGTHS: [(usize, usize); 6] =
     [(100, 8), (1_000, 8), (10_000, 8), (200_000, 8), (2_000_000, 8), (8_000_000, 6)];
 
-/// After so many kills without a torn line the fault is taken to be missing.
+/// After this many kills without a torn line, the fault is considered missing.
 const LIVES_MAX: usize = 150;
 
-/// What happened over all lives.
+/// Counts over all processes.
 #[derive(Debug, Default)]
 struct KillCounts {
     killed_at_work: usize,
@@ -43,7 +43,7 @@ fn live(steno: &Steno, first: usize, len: usize, dice: &mut Dice, counts: &mut K
     std::thread::scope(|scope| {
         let acknowledged = &acknowledged;
         scope.spawn(move || {
-            // An answer that the kill has torn is no acknowledgement.
+            // A torn answer is not an acknowledgement.
             for line in answers.lines().map_while(Result::ok).filter(|line| line.ends_with('}')) {
                 assert!(line.starts_with("{\"seq\":"), "{line}");
                 acknowledged.fetch_add(1, Ordering::SeqCst);
@@ -54,7 +54,7 @@ fn live(steno: &Steno, first: usize, len: usize, dice: &mut Dice, counts: &mut K
             let send = |stdin: &mut std::process::ChildStdin, number| {
                 writeln!(stdin, r#"{{"type":"message.user","payload":{}}}"#, payload(number, len))
             };
-            // Sending ends when nobody reads any more.
+            // Sending ends when the process is gone.
             while send(&mut stdin, number).is_ok() {
                 number += 1;
             }

@@ -194,7 +194,7 @@ impl RunningSteno {
         assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
     }
 
-    /// Closes the input and waits for the end; returns all that was said from the beginning.
+    /// Closes stdin and waits for the end; returns the whole output.
     #[track_caller]
     pub fn finish(mut self) -> CommandOutput {
         self.stdin = None;
@@ -263,7 +263,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What `record` answers to an event that it has accepted.
+/// The answer of `record` to an accepted event.
 pub fn answer(seq: u64, level: &str) -> String {
     format!("{{\"seq\":{seq},\"level\":\"{level}\"}}\n")
 }

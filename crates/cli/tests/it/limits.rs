@@ -13,7 +13,7 @@ const SIDECHAINS: usize = 40;
 
 /// `steno`, with no more than some files open.
 fn limited(steno: &Steno, open_max: u32, args: &[&str]) -> Command {
-    // First, as the shell has a file open of its own while it does that.
+    // First, because the shell itself opens a file for this.
     let script =
         format!("exec 2>>talk; ulimit -Sn {open_max} && ulimit -Hn {open_max} && exec \"$0\" \"$@\"");
     steno.shell(&script, args)
@@ -23,7 +23,7 @@ fn talk(steno: &Steno) -> String {
     fs::read_to_string(steno.dir.path().join("talk")).unwrap_or_default()
 }
 
-/// A prompt; what it goes on with makes it one of a subagent.
+/// A prompt; the rest of the line makes it one of a subagent.
 fn prompt(session: usize, number: usize, subagent: &str) -> String {
     format!(
         r#"{{"type":"user","uuid":"8d1f0c53-52a4-4b0e-{session:04}-{number:012}",{subagent}"sessionId":"{}","version":"1.0.50","timestamp":"2026-06-08T08:14:42.000Z","message":{{"role":"user","content":"prompt"}}}}"#,

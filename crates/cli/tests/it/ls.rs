@@ -34,7 +34,7 @@ fn promised(run: &Value) -> Value {
     keys.into_iter().map(|key| (key.to_owned(), run[key].clone())).collect()
 }
 
-/// What `ls --json` promises of a run that has nothing special about it.
+/// The fields of `ls --json` for an ordinary run.
 fn plain(run: &str, state: &str) -> Value {
     json!({ "run_id": run, "parent_run_id": null, "session_run_id": null, "provider": null, "started_at": TIME,
         "state": state })
@@ -64,7 +64,7 @@ fn check_with(steno: &Steno, more: &[&str], want: &[Value]) {
     let mut shown: Vec<String> = said.out.lines().map(words).collect();
     shown.sort();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    // What is damaged stands out.
+    // Damage is in capitals.
     let shown_state = |run: &Value| text(&run["state"]).replace("damaged", "DAMAGED");
     let want: Vec<String> =
         want.iter().map(|run| format!("{} {}", text(&run["run_id"]), shown_state(run))).collect();
@@ -325,7 +325,7 @@ fn store_without_runs_exits_with_1() {
     assert_eq!(steno.run(&["ls"]).code, 1, "a store whose runs are gone");
 }
 
-/// Nothing reads the records of these agents yet, and a copy of a session has no events of its own.
+/// No adapter reads the records of these agents yet, and a copy of a session has no own events.
 #[test]
 fn sessions_without_events_are_counted_on_stderr() {
     let steno = Steno::new();
@@ -357,7 +357,7 @@ fn sessions_without_events_are_counted_on_stderr() {
         assert_eq!((said.code, said.out.lines().count()), (0, 1), "{args:?}: {}", said.out);
         assert!(said.out.contains(session) && said.err.starts_with(counted), "{args:?}: {}", said.err);
     }
-    // What the note names is what shows them and gives them back.
+    // The commands in the message work.
     let listed = steno.run(&["du", "--by", "session", "--all"]).out;
     for name in [copilot, "shop/0a1b2c3d"] {
         assert!(listed.contains(name), "{name}: {listed}");

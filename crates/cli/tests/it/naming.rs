@@ -252,7 +252,7 @@ fn forget_and_restore_take_the_names_of_show() {
             assert_eq!(said.out.matches(".jsonl").count(), 1, "{args:?}: {said:?}");
         }
     }
-    // What means several is listed as `show` lists it.
+    // An ambiguous name is listed as by `show`.
     let shown = steno.run(&["show", "0199"]);
     for args in [&["restore", "0199", "--list"][..], &["forget", "0199", "--dry-run"]] {
         let said = steno.run(args);

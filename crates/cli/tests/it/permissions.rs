@@ -34,7 +34,7 @@ fn shell(script: &str) {
     assert!(status.success(), "{script}");
 }
 
-/// What `doctor` finds, and the commands that mend it.
+/// The findings of `doctor`, and the commands that fix them.
 #[track_caller]
 fn findings(command: Command) -> Vec<(String, Option<String>)> {
     let said = run(command, b"");

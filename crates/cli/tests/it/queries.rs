@@ -120,7 +120,7 @@ fn documented_queries_give_right_answers() {
     let program = needs!(tool("jq"), "jq is not installed");
     let steno = Steno::new();
     let (events, file) = (events(), steno.transcript(RUN));
-    // Two writers after each other: the second goes on where the first has ended.
+    // Two writers, one after the other: the second continues after the first.
     steno.recorded(RUN, &events[..7]);
     steno.recorded(RUN, &events[7..]);
 

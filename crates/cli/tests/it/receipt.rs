@@ -159,7 +159,7 @@ fn receipts_are_verified_against_every_source() {
     assert_eq!(said.err, format!("error: {why}\n"), "whoever looks at a screen sees it too");
 }
 
-/// The store, and around it all that somebody may take for a receipt or a session.
+/// The store, and files that could be mistaken for a receipt or a session.
 fn store_with_strange_files() -> Steno {
     let steno = store();
     let plain = export(&steno, "turn-0001", &[]).out;
@@ -262,7 +262,7 @@ fn invalid_receipt_or_source_is_refused_with_a_hint() {
     assert!(said.code == 1 && said.err.contains("check it without this store"), "{said:?}");
 }
 
-/// That a receipt is wrong, and that nobody could find out, are two things.
+/// A wrong receipt and a receipt that cannot be checked are different results.
 #[test]
 fn unchecked_receipt_is_not_reported_as_wrong() {
     let steno = store();
@@ -313,7 +313,7 @@ fn a_receipt_and_its_lines_have_a_limit() {
     }
 }
 
-/// R93: whoever exports opens nothing to write, makes no file, and talks to nobody.
+/// R93: an export opens no file for writing, creates no file, and uses no network.
 #[test]
 fn export_writes_nothing_under_strace() {
     needs!(tool("strace"), "strace shows what is opened");
@@ -379,7 +379,7 @@ fn cost(steno: &Steno, args: &[&str]) -> u64 {
     times.iter().sum::<u64>().max(20)
 }
 
-/// Writes a transcript by hand: so many turns, each at the path that it is given.
+/// Writes a transcript by hand with `n` turns, each at the given path.
 fn long_session(steno: &Steno, turns: usize, path: impl Fn(usize) -> String) -> String {
     let mut lines = Vec::new();
     let mut event = |kind: &str, path: &str, payload: Value| {

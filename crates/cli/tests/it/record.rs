@@ -207,7 +207,7 @@ fn a_line_longer_than_the_limit_is_refused() {
     check_refused(format!(r#"{{"type":"run.started","payload":null,"x":"{text}"}}"#).as_bytes());
 }
 
-/// What the line is with its number in front counts, and that is not there yet when the line is sent.
+/// The limit counts the line with its number, which the sender does not know yet.
 #[test]
 fn line_too_long_with_its_number_is_refused() {
     let around = r#"{"type":"run.started","payload":{"name":"","kind":"x"}}"#.len();

@@ -88,7 +88,7 @@ fn age(steno: &Steno) -> BTreeMap<String, String> {
     transcripts(steno)
 }
 
-/// A store with so many runs of an older adapter; returns the runs as they would be, and as they are.
+/// A store with `n` runs of an older adapter; returns the new and the old transcripts.
 fn with_old_runs(steno: &Steno, count: u8) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
     for number in 1..=count {
         write_session(steno, &id(number));
@@ -179,7 +179,7 @@ fn old_seals_and_receipts_hold_against_kept_transcripts() {
     let said = steno.run(&[&["receipt", "export", "--integrity"], &turn[..]].concat());
     let again = steno.run_with(&["receipt", "verify", "-"], said.out.as_bytes());
     assert!(again.out.contains("the run in the store"), "{again:?}");
-    // What was kept and changed is told.
+    // Changes of kept transcripts are reported.
     let kept = steno.beside(&run, "jsonl.superseded-1");
     fs::write(&kept, fs::read_to_string(&kept).unwrap().replace(CANARY, "zq9changed")).unwrap();
     assert_eq!(steno.run(&["verify", "--expect", seals]).code, 1);
@@ -215,7 +215,7 @@ fn old_receipts_of_several_runs_hold_against_kept_transcripts() {
     assert!(named.len() == 2 && named.iter().all(|run| run["adapter"] == "claude/0"), "{named:?}");
     let receipt = receipt.to_str().unwrap();
     done(&steno.run(&["receipt", "verify", receipt]));
-    // One run after the other is derived anew,
+    // One run after the other is derived again,
     for (number, run) in ["", runs[0].as_str(), runs[1].as_str()].iter().enumerate() {
         if number > 0 {
             done(&steno.run(&["rederive", run]));
@@ -234,7 +234,7 @@ fn old_receipts_of_several_runs_hold_against_kept_transcripts() {
     let files = runs.each_ref().map(|run| steno.beside(run, "jsonl.superseded-1").display().to_string());
     let files = ["--transcript", &files[0], "--transcript", &files[1]];
     done(&steno.run(&[&["receipt", "verify", receipt], &files[..]].concat()));
-    // Whoever gives all files that there are gives those too.
+    // If all files are given, these are included.
     let new = runs.each_ref().map(|run| steno.transcript(run).display().to_string());
     for more in [["--transcript", &new[0]], ["--transcript", &new[1]]] {
         done(&steno.run(&[&["receipt", "verify", receipt], &files[..], &more[..]].concat()));
@@ -244,7 +244,7 @@ fn old_receipts_of_several_runs_hold_against_kept_transcripts() {
     let script = places::workspace_root().join("docs/receipts/verify_receipt.py");
     let said = Command::new("python3").arg(script).arg(receipt).args(files).output().unwrap();
     assert!(said.status.success(), "{said:?}");
-    // What was kept and changed does not hold.
+    // A changed kept transcript does not hold.
     let kept = steno.beside(&runs[1], "jsonl.superseded-1");
     fs::write(&kept, fs::read_to_string(&kept).unwrap().replace(CANARY, "zq9changed")).unwrap();
     assert_eq!(steno.run(&["receipt", "verify", receipt]).code, 1);
@@ -319,7 +319,7 @@ fn recorded_run_is_skipped_and_follow_ends_on_rederive() {
     assert!(text.starts_with(&new[&id(1)]) && text.lines().last().unwrap().contains("mine"), "{text}");
 }
 
-/// Imports a session, with an event of somebody else in its run; returns its transcript.
+/// Imports a session, with an event of another writer in its run; returns its transcript.
 fn with_session(steno: &Steno) -> String {
     write_session(steno, &id(1));
     done(&steno.run(&["import"]));
@@ -331,7 +331,7 @@ fn mine() -> Value {
     serde_json::json!({"type": "step.completed", "payload": {"name": "mine", "kind": "system"}})
 }
 
-/// What `steno verify --json` says of a run.
+/// The line of `steno verify --json` about a run.
 fn verified(steno: &Steno, run: &str) -> (i32, Value) {
     let said = steno.run(&["verify", "--json"]);
     let of_run = said.json().into_iter().find(|line| line["run_id"] == run);
@@ -357,7 +357,7 @@ fn damaged_run_is_derived_again_only_by_name() {
             steno.run(&["verify"]).out.contains(&format!("`steno rederive {}` derives", id(1))),
             "{about}"
         );
-        // Whoever did not name it leaves it as it is.
+        // Without its name, it is not changed.
         steno.run(&["rederive"]);
         steno.run(&["import"]);
         assert_eq!(steno.text(&id(1)), bad, "{about}");
@@ -373,7 +373,7 @@ fn damaged_run_is_derived_again_only_by_name() {
         assert_eq!(superseded(&steno)[&id(1)], bad, "{about}");
         let (code, found) = verified(&steno, &id(1));
         assert_eq!((code, &found["ok"]), (0, &Value::Bool(true)), "{about}: {found}");
-        // It goes on, and once is enough.
+        // It continues, and once is enough.
         done(&steno.run(&["import"]));
         let said = steno.run(&["rederive", &id(1)]);
         assert_eq!(said.out, "nothing to derive again\n", "{about}");

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::kit::{RunningSteno, Steno, id, wait_until};
 
-/// Asks a server for something, as whoever can read its file does.
+/// Sends a request to a server, with the token from its file.
 pub fn ask(file: &Path, path: &str) -> String {
     request(file, &format!("GET {path}"), "")
 }

@@ -84,7 +84,7 @@ fn unit_words(line: &str) -> Vec<String> {
             '"' => quoted = !quoted,
             ' ' if !quoted => words.push(std::mem::take(&mut word)),
             '\\' => word.push(letters.next().map(|next| if next == 'n' { '\n' } else { next }).unwrap()),
-            // Both stand doubled for themselves.
+            // Both are doubled to escape them.
             '%' | '$' => {
                 letters.next_if_eq(&letter);
                 word.push(letter);
@@ -96,7 +96,7 @@ fn unit_words(line: &str) -> Vec<String> {
     words
 }
 
-/// What a unit runs, and with which variables.
+/// The command and the variables of a unit.
 struct Unit {
     command: Vec<String>,
     variables: BTreeMap<String, String>,

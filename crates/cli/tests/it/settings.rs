@@ -27,7 +27,7 @@ fn said(steno: &Steno, given: SettingSources, args: &[&str]) -> CommandOutput {
     run(command, b"")
 }
 
-/// Returns key, value and origin of each setting, as JSON and as text says them alike; `~` stands for the home.
+/// Returns key, value and origin of each setting, which JSON and text show alike; `~` is the home.
 #[track_caller]
 fn settings(steno: &Steno, given: SettingSources) -> Vec<(String, String, String)> {
     let home = steno.dir.path().join("home");
@@ -383,7 +383,7 @@ fn coloured_tree_has_the_same_text() {
     assert!(!json.contains('\u{1b}'), "{json}");
 }
 
-/// Everything that asks for no colour; a pipe is no terminal, so that `auto` does as well.
+/// All ways to ask for no colour; a pipe is not a terminal, so `auto` is one of them.
 const NEVER: [ColorRequest; 5] = [
     (&[], &[]),
     (&[], &["--color", "never"]),

@@ -96,7 +96,7 @@ fn unshowable_arguments_are_errors() {
     assert!(said.code == 3 && said.out.contains("Build it."), "{said:?}");
 }
 
-/// Who has said it first is told of what an agent's fork has copied.
+/// The copied part of a fork names the run that it was copied from.
 #[test]
 fn copied_part_of_a_fork_names_its_run() {
     let steno = Steno::new();

@@ -60,13 +60,13 @@ pub fn spine_dir(steno: &Steno) -> PathBuf {
     steno.store().join("spine").join(THREAD)
 }
 
-/// Puts a rollout of the thread into the archive, compressed as Codex leaves old ones.
+/// Archives a rollout of the thread, compressed as Codex leaves old ones.
 pub fn archive_rollout(steno: &Steno) -> PathBuf {
     let dir = steno.dir.path().join(".codex/sessions/2026/01/31");
     fs::create_dir_all(&dir).unwrap();
     let path = dir.join(format!("rollout-2026-01-31T08-15-24-{THREAD}.jsonl.zst"));
     fs::write(&path, zstd::encode_all(ROLLOUT.as_bytes(), 3).unwrap()).unwrap();
-    // A thread that went back to an earlier state goes on in another file.
+    // A thread that was rolled back continues in another file.
     let again = format!("rollout-2026-01-31T09-15-24-{THREAD}_0199aaaa-0000-7000-8000-000000000002.jsonl");
     fs::write(dir.join(again), ROLLOUT).unwrap();
     let said = steno.run(&["import"]);

@@ -37,7 +37,7 @@ fn snapshots_are_masked_unless_whole_is_given() {
     assert_eq!(about(&at("masked"))["left_out"], Value::Null);
     let said = steno.run(&["spine", "validate", "masked"]);
     check(&said, 0, &["valid", "info     bundle.changed", "the values of exported variables are masked"]);
-    // With a value in its place it is no longer what the bundle says.
+    // With a value inserted, it differs from what the bundle says.
     fs::write(at("masked").join(file), "declare -x KEY=\"sk-\"\n").unwrap();
     check(&steno.run(&["spine", "validate", "masked"]), 1, &["artifact.sha256", "`bundle.json` says"]);
     check(&bundle("whole", &["--with-snapshot=whole"]), 0, &["bundled"]);
@@ -246,7 +246,7 @@ fn bundle_has_a_rollout_that_was_imported_or_recorded_by_path() {
     fs::create_dir(at("files")).unwrap();
     fs::write(at("files/first of all.jsonl"), rollout(THREAD, None)).unwrap();
     fs::write(at("files/named.jsonl"), rollout(BASE, None)).unwrap();
-    // A stream of the same thread is no rollout.
+    // A stream of the same thread is not a rollout.
     let stream = format!("{{\"type\":\"thread.started\",\"thread_id\":\"{THREAD}\"}}\n");
     fs::write(at("files/stream.jsonl"), stream).unwrap();
     check(&steno.run(&["import", "files/first of all.jsonl", "files/stream.jsonl"]), 0, &["codex"]);
@@ -265,7 +265,7 @@ fn bundle_has_a_rollout_that_was_imported_or_recorded_by_path() {
         let said = steno.run(&["spine", "validate", name]);
         assert_eq!((said.code, said.out.lines().count()), (0, 1), "{said:?}");
     }
-    // What lies there by now is of another thread, or nothing of Codex's.
+    // The file there now belongs to another thread, or not to Codex.
     for text in [rollout(FORK, None), "root:x:0:0\n".to_owned()] {
         fs::write(at("files/named.jsonl"), text).unwrap();
         check(

@@ -26,7 +26,7 @@ fn a_session_file_becomes_a_spine_that_grows_with_it() {
     assert!(said.code == 0 && said.out.contains("5 records"), "{said:?}");
 }
 
-/// The files of a thread whose turns were taken back twice: each goes on from the beginning of the one before.
+/// The files of a thread that was rolled back twice: each continues the beginning of the one before.
 #[test]
 fn all_stored_files_of_a_thread_become_its_spine() {
     const ID: &str = "0199aaaa-0000-7000-8000-00000000000";
@@ -125,7 +125,7 @@ fn every_session_of_a_directory_or_the_store_is_recorded() {
     let said = steno.run(&["spine", "record", "--all"]);
     assert_eq!((said.code, said.out.as_str()), (0, want.as_str()), "{said:?}");
     assert_eq!(steno.run(&["spine", "record"]).code, 2);
-    // What was forgotten is left alone, and is no failure of the directory.
+    // Forgotten sessions are skipped, and are not failures of the directory.
     assert_eq!(steno.run(&["forget", &id(1), "--yes"]).code, 0);
     let said = steno.run(&["spine", "record", ".codex"]);
     assert!(said.code == 0 && said.err.contains("was forgotten") && said.out.contains(&id(2)), "{said:?}");
@@ -166,7 +166,7 @@ fn session_file_imported_by_path_is_recorded_too() {
     fs::write(steno.dir.path().join("stream.jsonl"), format!("{exec}\n{{\"type\":\"turn.started\"}}\n"))
         .unwrap();
     assert_eq!(steno.run(&["import", "kept.jsonl", "stream.jsonl"]).code, 0);
-    // The stream is no thread's own file.
+    // The stream is not the own file of a thread.
     let want = format!("recorded  {id}  2 new records\n");
     for args in [&["spine", "record", "--all"][..], &["spine", "record", "beef"]] {
         let said = steno.run(args);

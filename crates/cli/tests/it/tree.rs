@@ -53,7 +53,7 @@ fn run_completed(name: &str) -> Value {
     event("run.completed", "", json!({ "name": name, "kind": "workflow" }))
 }
 
-/// What a tree says of its nodes, without numbers and times: for a step its identity and end, for a run its name.
+/// The nodes of a tree without numbers and times: identity and end of a step, name of a run.
 fn shape(node: &Value) -> Value {
     let keys: &[&str] = match node["node"].as_str() {
         Some("step") => &["path", "name", "kind", "iteration", "loop", "attempt", "state", "error"],

@@ -82,7 +82,7 @@ fn strict_fails_at_unknown_records() {
     for (name, rest) in [("unknown.jsonl", dream.as_str()), ("unreadable.jsonl", "[1]\n")] {
         let file = put(&steno, name, text(&session()) + rest);
         let said = steno.run(&["events", "--strict", &file]);
-        // What comes before is shown.
+        // Earlier events are shown.
         assert_eq!((said.code, said.out.lines().count()), (1, 8), "{said:?}");
         assert!(said.err.contains("error: event ") && said.err.contains(":8: "), "{said:?}");
         assert_eq!(steno.run(&["events", &file]).code, 0);
@@ -103,7 +103,7 @@ fn completeness_and_entries_report_a_torn_end() {
     }
 }
 
-/// A tar archive with a session file in it, as the beginning of a header has it.
+/// The beginning of a tar with a session file in it.
 fn archive() -> Vec<u8> {
     let line = r#"{"timestamp":"2026-01-31T08:15:24.123Z","type":"session_meta","payload":{"id":"0199aaaa-0000-7000-8000-000000000001","cwd":"/p","originator":"codex_exec","cli_version":"0.166.0","source":"exec"}}"#;
     format!("{:\0<257}ustar\0{:\0<249}{line}\n", "bundle/rollout/x.jsonl", "").into_bytes()

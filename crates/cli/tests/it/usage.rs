@@ -107,7 +107,7 @@ fn append(steno: &Steno, name: &str, record: &Value) {
     fs::write(&path, format!("{before}{record}\n")).unwrap();
 }
 
-/// Checks how many responses there are, and what is said about where they are from.
+/// Checks the number of responses and the message about their sources.
 #[track_caller]
 fn check(steno: &Steno, args: &[&str], responses: u64, words: &str) {
     let args: Vec<&str> = ["usage", "--by", "provider", "--json"].iter().chain(args).copied().collect();
@@ -133,7 +133,7 @@ fn deleted_session_is_still_counted() {
 #[test]
 fn unarchived_files_are_counted_once() {
     let steno = archived();
-    // A response goes on, another one is added, and a new session begins.
+    // A response continues, another one is added, and a new session begins.
     append(&steno, &home_file(RUN), &response(4, RUN, "m2"));
     append(&steno, &home_file(RUN), &response(5, RUN, "m4"));
     put(&steno, &home_file("770e8400-e29b-41d4-a716-446655440000"), text(&[response(6, OTHER, "m5")]));
@@ -175,7 +175,7 @@ fn copies_checkpoints_and_forks_count_once_in_the_store() {
     let whole = [response(1, RUN, "m1"), response(2, RUN, "m2")];
     put(&steno, "backup/copy.jsonl", text(&whole));
     put(&steno, "backup/checkpoint.jsonl", text(&whole[..1]));
-    // A fork repeats the responses of its origin under its own name, and goes on.
+    // A fork repeats the responses of its origin under its own name, and continues.
     let fork = "990e8400-e29b-41d4-a716-446655440000";
     let forked: Vec<Value> = [(1, "m1"), (2, "m2"), (9, "m9")]
         .map(|(number, id)| {

@@ -226,7 +226,7 @@ fn expected_seals_cover_a_prefix_of_a_grown_run() {
         let said = verify(&steno, &["--expect", "seals"]);
         assert_eq!(said.code, 0, "{text}: {said:?}");
     }
-    // Changed inside what the early seal covers, and sealed anew: the store agrees with itself.
+    // Changed before the early seal, and sealed again: the store is consistent in itself.
     rewrite(&steno, |lines| lines[0] = lines[0].replace("message 1", "message 9"));
     fs::remove_file(steno.beside(RUN, "seals.jsonl")).unwrap();
     assert_eq!(steno.run(&["seal", RUN]).code, 0);

@@ -29,7 +29,7 @@ fn valid_spine_passes_without_runs() {
         "records": 3, "bytes": segment(0) + segment(1), "unsealed_bytes": 0, "torn_bytes": 0, "errors": 0, "warnings": 0,
         "error": null, "rule": null, "file": null, "offset": null });
     assert_eq!(verify_json(&steno), (0, want));
-    // Whoever asks for a run gets that run.
+    // With a run, only that run is checked.
     steno.record(&[r#"{"type":"run.started"}"#]);
     assert!(!verify(&steno, &[RUN]).out.contains("spine"));
     assert_eq!(verify(&steno, &[]).out.lines().count(), 2);
@@ -120,7 +120,7 @@ fn leftovers_of_a_crash_are_reported_with_a_fix() {
     check(&verify(&steno, &[]), 0, &[", sealed"]);
 }
 
-/// Forgetting was cut short: whatever is left counts as gone, and the next one who comes deletes it.
+/// An interrupted deletion: the rest counts as deleted, and the next command deletes it.
 #[test]
 fn rest_of_a_forgotten_spine_is_not_damage() {
     let steno = with_spine();
@@ -191,7 +191,7 @@ fn waiting_connection_is_checked_line_by_line() {
     }
 }
 
-/// A run that is good says nothing of the spine of its thread, and that is said.
+/// A check of a run does not cover the spine of its thread, and says so.
 #[test]
 fn verify_run_says_that_its_spine_is_not_checked() {
     let steno = with_spine();
@@ -204,7 +204,7 @@ fn verify_run_says_that_its_spine_is_not_checked() {
     assert_eq!(steno.run(&["verify"]).err, "");
 }
 
-/// Which of the two files was changed nobody knows, so that both are named.
+/// It is not known which of the two files was changed, so both are named.
 #[test]
 fn segment_that_differs_from_its_meta_file_is_named() {
     let steno = with_spine();

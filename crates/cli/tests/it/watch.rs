@@ -25,7 +25,7 @@ fn write_session(steno: &Steno) {
     fs::copy(sample, project.join(format!("{SESSION}.jsonl"))).unwrap();
 }
 
-/// Ends a `watch` as Ctrl-C does; returns how many events it has recorded, and of how many files how many had news.
+/// Ends a `watch` with SIGINT; returns the number of recorded events, and of changed files.
 #[track_caller]
 fn end(live: RunningSteno) -> (u64, u64, u64) {
     live.signal("INT");

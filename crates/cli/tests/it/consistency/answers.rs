@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::kit::{RunningSteno, Steno, json};
 use crate::serve;
 
-/// What is counted of a session. A view that does not show something leaves it at `None`.
+/// Counts of a session. A view that does not show something leaves it at `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
     pub calls: u64,

@@ -100,7 +100,7 @@ impl Check<'_> {
             self.same(&format!("{id}: turns of show and tree"), &states, &tree.states);
             self.same(&format!("{id}: events of show and tree"), &shown.events, &tree.events);
             self.same(&format!("{id}: state of show and tree"), &shown.state, &tree.state);
-            // Without a step there is no trajectory.
+            // A session without steps has no trajectory.
             let Some(trajectory) = answers.trajectories.get(id) else {
                 self.same(&format!("{id}: no trajectory"), &shown.all, &SessionCounts::default());
                 continue;
@@ -189,7 +189,7 @@ impl Check<'_> {
         let approvals = if has_approvals { shown.in_turns.approvals } else { counts.approvals };
         let want = SessionCounts { approvals, ..shown.in_turns.clone() };
         self.same(&format!("{id}: receipts and show"), &counts, &want);
-        // What an agent has added up for the whole session is of no turn.
+        // Totals of an agent for the whole session belong to no turn.
         let used = shown.usage.filter(|usage| written > 0 || usage.is_exact).map_or(0, |usage| usage.output);
         self.same(&format!("{id}: tokens of receipts and show"), &written, &used);
         self.same(&format!("{id}: changes of receipts and show"), &changes, &shown.changes);

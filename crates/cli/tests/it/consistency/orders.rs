@@ -28,7 +28,7 @@ pub fn sources(dir: &Path) -> Vec<PathBuf> {
     places::files_below(dir).into_iter().filter(is_source).map(|name| dir.join(name)).collect()
 }
 
-/// What one import has changed.
+/// The changes of one import.
 struct Step<'a> {
     before: &'a BTreeMap<String, Value>,
     after: &'a BTreeMap<String, Value>,
@@ -83,7 +83,7 @@ fn less_used(known: &ShowAnswer, now: &ShowAnswer) -> Option<String> {
     (is_less && !is_replaced).then(|| format!("its usage {before:?} becomes {after:?}"))
 }
 
-/// Returns orders of so many things: all of them up to four, else fifty.
+/// Returns permutations of `n` things: all of them up to four, otherwise fifty.
 fn orders(count: usize) -> Vec<Vec<usize>> {
     if count > SOURCES_FOR_ALL {
         let mut dice = Dice::new(count as u64);

@@ -68,7 +68,7 @@ impl MemoryStore {
         Library::new(Some(Store::open(Arc::new(self.0.clone())).unwrap()))
     }
 
-    /// Returns the ids of the sessions that stand below no other.
+    /// Returns the ids of the sessions that are not below another.
     pub fn sessions(&self) -> Vec<RunId> {
         self.library().sessions().unwrap().iter().map(|look| look.session.id).collect()
     }

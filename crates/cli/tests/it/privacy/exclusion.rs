@@ -32,7 +32,7 @@ fn excluded_project_is_not_stored_under_any_name() {
         assert_absent(&steno, SECRET, &pattern);
         assert_whole(&steno, PUBLIC);
         done(&steno.run(&["verify"]));
-        // What is kept of a shared file is said to be not all of it.
+        // A shared file that is stored in part is marked as such.
         let history = public.home.join(".claude/history.jsonl").display().to_string();
         let said = steno.run(&["restore", &history, "--to", "given-back"]);
         done(&said);
@@ -104,7 +104,7 @@ fn excluded_project_stays_out_while_following() {
     assert_absent(&steno, SECRET, "followed");
 }
 
-/// A server that begins a thread where it is told to, and answers turns with what was said.
+/// A server that starts threads in a given directory, and answers turns with their text.
 const SERVER: &str = r#"
 while IFS= read -r line; do
   case "$line" in

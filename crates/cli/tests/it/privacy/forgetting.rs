@@ -33,7 +33,7 @@ fn try_again(steno: &Steno, secret: &World) {
     fs::copy(secret.codex_file(), here.join("loose/two.jsonl")).unwrap();
     fs::copy(here.join(".claude/history.jsonl"), here.join("loose/history.jsonl")).unwrap();
     steno.run(&["import", "loose"]);
-    // The file is rewritten, grows, and is moved while somebody follows.
+    // The file is rewritten, grows, and is moved while a process follows.
     let mut live = steno.start(&["watch"]);
     live.line();
     let file = secret.claude_file();
@@ -51,7 +51,7 @@ fn try_again(steno: &Steno, secret: &World) {
     wait_until("what follows", || steno.transcript(&mark.claude).is_file());
     live.signal("INT");
     done(&live.ended());
-    // Somebody goes on with the thread over a connection, and is told all of it.
+    // The thread continues over a connection, which repeats all of it.
     let server = format!(
         r#"while IFS= read -r line; do printf '{{"id":1,"result":{{"thread":{{"id":"{}","turns":["{SECRET} told again"]}}}}}}\n'; done"#,
         secret.codex
@@ -89,7 +89,7 @@ fn forgotten_session_is_not_stored_and_does_not_come_back() {
         for session in [&secret.claude, &secret.codex, &secret.gemini[..8].to_owned(), &secret.copilot] {
             done(&steno.run(&["forget", session, "--yes"]));
         }
-        // What belongs to the project and to no session: its notes, and what Gemini calls it.
+        // Files of the project that belong to no session: its notes, and Gemini's name of it.
         done(&steno.run(&["forget", "--project", &secret.dir, "--yes"]));
     });
 }
@@ -130,7 +130,7 @@ fn other_sessions_of_the_project_are_kept() {
     done(&steno.run(&["import"]));
     done(&steno.run(&["forget", &secret.claude, "--yes"]));
     assert_whole(&steno, "zq7other");
-    // What Claude wrote of the one is gone, wherever it stood.
+    // Everything that Claude wrote about it is deleted.
     for place in
         [" prompt", "-command", " title", " subagent", " tool result", " todo", " task", " plan", " typed"]
     {

@@ -40,7 +40,7 @@ fn assert_present(steno: &Steno, text: &str) {
     assert!(is_present(steno, text), "`{text}` is not in the store");
 }
 
-/// What agents write, by place.
+/// The files of agents, by place.
 const PLACES: [&str; 19] = [
     " prompt",
     "-command",

@@ -51,7 +51,7 @@ fn pause_stops_every_command_and_files_are_archived_afterwards() {
     done(&steno.run(&["resume"]));
     done(&steno.run(&["import"]));
     assert_present(&steno, "zq7secret prompt");
-    // What went over a connection is not in any file, and says so.
+    // Messages of a connection are in no file, and the command says so.
     assert_present(&steno, "\"reason\":\"paused\"");
 }
 
@@ -92,7 +92,7 @@ fn writes_during_a_skipping_pause_are_never_archived() {
     done(&steno.run(&["pause", "--skip"]));
     let secret = World::new(&steno, SECRET, 0x5e);
     secret.write();
-    // A session that was there before goes on.
+    // A session from before the pause continues.
     append(&public.claude_file(), "{\"type\":\"custom-title\",\"customTitle\":\"zq7secret title\"}\n");
     append(&public.codex_file(), "{\"type\":\"event_msg\",\"payload\":{\"message\":\"zq7secret codex\"}}\n");
     try_all(&steno, &secret);

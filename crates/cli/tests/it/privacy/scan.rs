@@ -20,7 +20,7 @@ struct Frame {
     stored: Vec<u8>,
 }
 
-/// Returns where a text stands in a store: names of files, their bytes, and the chunks of packs.
+/// Returns where a text occurs in a store: names of files, their bytes, and the chunks of packs.
 pub fn places_of(store: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut frames = HashMap::new();

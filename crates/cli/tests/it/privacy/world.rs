@@ -8,9 +8,9 @@ use crate::kit::Steno;
 /// One project with a session of each agent in it.
 pub struct World {
     pub home: PathBuf,
-    /// What stands in everything that is of the project.
+    /// The canary in every file of the project.
     pub canary: String,
-    /// Where the project lies.
+    /// The directory of the project.
     pub dir: String,
     pub claude: String,
     pub codex: String,

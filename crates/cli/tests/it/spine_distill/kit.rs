@@ -210,7 +210,7 @@ pub fn tree(dir: &Path) -> Vec<(String, u32, Vec<u8>)> {
     found
 }
 
-/// Makes the directory that a task's Dockerfile would make, step by step. What the image itself would bring is this machine's.
+/// Builds the directory of a task's Dockerfile, step by step. The content of the image is that of this machine.
 pub fn built(task: &Path, into: &Path) {
     fs::create_dir(into).unwrap();
     let text = fs::read_to_string(task.join("environment/Dockerfile")).unwrap();

@@ -73,7 +73,7 @@ fn connected(steno: &Steno, server: &str) {
     assert!(said.out.contains("thread/status/changed"), "{said:?}");
 }
 
-/// What every look at the repository has shown, those with nothing new among them.
+/// The content of every snapshot of the repository, including those without changes.
 fn looks(steno: &Steno) -> Vec<String> {
     let dir = steno.store().join("spine").join(THREAD);
     let lines = fs::read_to_string(dir.join("segment-000.jsonl")).unwrap();
@@ -119,7 +119,7 @@ fn late_snapshot_is_not_a_start() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
-    // As Codex does it: a short command has run when it is told that it begins. The look shows what it has done.
+    // As in Codex, a short command has run before its start is reported. The snapshot shows its changes.
     let items = [command("c1", "./mend", &repo), command("c2", "./check.sh", &repo)].concat();
     let early = "sed 's/a - b/a + b/' calc.py > new && mv new calc.py";
     connected(&steno, &server_with(&repo, &steno, early, &items, ":"));
@@ -139,7 +139,7 @@ fn without_a_verification_the_working_tree_itself_is_checked() {
     let repo = Repo::new(&steno);
     let items = command("c1", "./mend", &repo);
     let mut items = items.to_vec();
-    // It is no verification when it has changed something itself.
+    // A command that changes something is not a verification.
     items[1]["params"]["item"]["command"] = "/bin/bash -lc \"touch a && ./mend\"".into();
     items[0]["params"]["item"]["command"] = "/bin/bash -lc \"touch a && ./mend\"".into();
     connected(&steno, &server(&repo, &steno, &items, "sed 's/a - b/a + b/' calc.py > new && mv new calc.py"));

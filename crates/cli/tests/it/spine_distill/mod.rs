@@ -110,7 +110,7 @@ fn task_is_reproducible_and_works_without_docker() {
     };
     let first = distill(&archive, "1", "first");
     works(&first, &path("first-dir"));
-    // What it was taken from is not changed, and neither is what somebody does there a part of the task.
+    // The source repository is not changed, and later changes there are not part of the task.
     assert_eq!(git(&repo.dir, &["status", "--short"]), "");
     fs::write(repo.dir.join("calc.py"), "changed").unwrap();
     assert_eq!(tree(&first), tree(&distill(&directory, "1", "again")));
@@ -222,7 +222,7 @@ fn missing_facts_are_refused_with_the_reason() {
     refused(&steno, &[&bundle, "--turns", "3"], "the session has 2 turns");
     refused(&steno, &[&bundle, "--seq", "1..2"], "no turn lies between these records");
     refused(&steno, &[&bundle, "--seq", "1..9999"], "the spine has ");
-    // What no option can allow comes first, and then all that one could.
+    // Concerns that no option allows come first, then the others.
     let mut doubtful = Session::new(&repo);
     doubtful
         .asks("Look.")
@@ -336,7 +336,7 @@ fn tests_written_by_the_session_are_installed_before_the_check() {
     let then = json!({"tests/test_calc.py": {"type": "update", "unified_diff": "@@ -1 +1,2 @@\n import calc\n+assert calc.add(1, 2) == 3\n"}});
     session.asks("Mend it.").changes(&first).changes(&then).changes(&mended());
     session.runs("python3 tests/test_calc.py", 0).ends();
-    // Where the file lies decides what it imports.
+    // The directory of the file decides what it imports.
     session.asks("Once more.").changes(
         &json!({"test_more.py": {"type": "add", "content": TEST}, "more.py": {"type": "add", "content": ""}}),
     );

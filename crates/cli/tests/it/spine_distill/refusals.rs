@@ -81,7 +81,7 @@ fn changes_by_commands_after_a_patch_are_not_checked() {
     );
 }
 
-/// A check of changes that are there from the beginning would pass for whoever does nothing.
+/// A check of changes that exist at the start would pass without any work.
 #[test]
 fn changes_present_at_the_start_check_nothing() {
     needs!(tool("git"), "git is absent");
