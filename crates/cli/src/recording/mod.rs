@@ -135,8 +135,10 @@ const MACOS_OPEN_FILES_MAX: u64 = 10_240;
 pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raise = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum }).is_ok();
-    let is_enough = limit.current == limit.maximum || raise(limit.maximum);
-    if !is_enough && !(limit.current < Some(MACOS_OPEN_FILES_MAX) && raise(Some(MACOS_OPEN_FILES_MAX))) {
+    let is_raised = limit.current == limit.maximum
+        || raise(limit.maximum)
+        || limit.current < Some(MACOS_OPEN_FILES_MAX) && raise(Some(MACOS_OPEN_FILES_MAX));
+    if !is_raised {
         tracing::debug!("cannot raise the limit of open files");
     }
 }

@@ -86,7 +86,7 @@ fn help_is_as_accepted() {
         let args: Vec<&str> = name.split_whitespace().chain(["--help"]).collect();
         (help_name(name), printed(&steno, &args, b""))
     });
-    check(snapshots.collect());
+    check(&snapshots.collect::<Vec<_>>());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn text_is_as_accepted() {
         let input = if command == "record" { EVENTS.as_bytes() } else { b"" };
         snapshots.push((name, printed(&steno, &args, input)));
     }
-    check(snapshots);
+    check(&snapshots);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn printed(steno: &Steno, args: &[&str], input: &[u8]) -> String {
 
 /// Compares texts with their snapshots. All of them are compared before the test fails.
 #[track_caller]
-fn check(snapshots: Vec<(String, String)>) {
+fn check(snapshots: &[(String, String)]) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
