@@ -240,7 +240,7 @@ fn samples_and_own_sessions_have_separate_stores() {
     let store = build.join("store").to_str().unwrap().to_owned();
     for args in [&["--store", &store, "up", "--once"][..], &["--store", &store, "service", "install"]] {
         let said = steno.run(args);
-        assert!(said.code == 2 && said.err.contains("lies in the build directory"), "{args:?}: {said:?}");
+        assert!(said.code == 2 && said.err.contains("is in the build directory"), "{args:?}: {said:?}");
     }
     assert_eq!(steno.run(&["ls", "--demo"]).out.lines().count(), 2);
 }

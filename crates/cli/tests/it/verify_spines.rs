@@ -131,13 +131,13 @@ fn rest_of_a_forgotten_spine_is_not_damage() {
         .forget_all(ForgetRequest { spines: &spines, ..ForgetRequest::default() }, Reason::Session, TIME)
         .unwrap();
     fs::remove_file(spine_dir(&steno).join("segment-000.jsonl")).unwrap();
-    check(&verify(&steno, &[]), 0, &["forgotten; what is left of it goes"]);
+    check(&verify(&steno, &[]), 0, &["forgotten; the next `steno forget`"]);
     let (code, told) = verify_json(&steno);
     assert_eq!(
         (code, told),
         (0, json!({ "kind": "spine", "thread_id": THREAD, "ok": true, "state": "forgotten" }))
     );
-    check(&steno.run(&["forget", THREAD, "--yes"]), 0, &["was forgotten before, and is gone now"]);
+    check(&steno.run(&["forget", THREAD, "--yes"]), 0, &["deleted the rest of the forgotten spine"]);
     assert!(!spine_dir(&steno).exists());
     check(&verify(&steno, &[]), 1, &["nothing to verify"]);
 }
