@@ -15,9 +15,10 @@ use super::items::{
 use super::prompt::{self, UserMessage};
 use super::session::Session;
 use super::shapes::{are_states, are_texts, is_odd_end, is_odd_item, is_odd_usage};
+use super::turn_ids::TurnChange;
 use super::twins::{Shown, Side, Words};
 use super::waits::Ended;
-use super::wire::{Item, Payload, RareLine};
+use super::wire::{Item, Payload, RawLine};
 use crate::adapter::RecordOutcome;
 use crate::emit::Emit;
 use crate::shapes::{is_list, is_text, words};
@@ -100,14 +101,18 @@ pub(super) const FACTS: [&str; 18] = [
 pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let kind = event.kind.text().unwrap_or_default();
     let mut is_odd = false;
-    match &*kind {
-        // A child's turn in the file of its parent thread, like that of a review.
-        "task_started" | "turn_started" if is_childs(session, event) => return RecordOutcome::Bookkeeping,
-        "task_started" | "turn_started" => {
+    match session.turn_ids.read(event, session.thread.as_deref()) {
+        TurnChange::Begins => {
             session.announce_turn(event.turn_id.string(), emit);
             is_odd = !is_text(event.turn_id);
         }
-        "task_complete" | "turn_complete" | "turn_aborted" => turn_ended(session, &kind, event, emit),
+        TurnChange::BeginsInChild => return RecordOutcome::Bookkeeping,
+        TurnChange::BeginsUnannounced => session.begin_unannounced(event.turn_id.string(), emit),
+        TurnChange::Ends => turn_ended(session, &kind, event, emit),
+        TurnChange::None => {}
+    }
+    match &*kind {
+        "task_started" | "turn_started" | "task_complete" | "turn_complete" | "turn_aborted" => {}
         "user_message" => is_odd = user_message(session, event, emit),
         "token_count" => {
             let Some(info) = event.info.filter(|info| info.get() != "null") else {
@@ -141,11 +146,6 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
 
 fn shown(words: Words, text: Option<JsonString>) -> Shown {
     Shown { words, id: None, text: text.unwrap_or_else(|| "".into()) }
-}
-
-fn is_childs(session: &Session, event: &Payload<'_>) -> bool {
-    let parent = event.attribution.and_then(|from| from.parent_turn_id.text());
-    parent.is_some_and(|parent| session.has_turn(&parent))
 }
 
 fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) {
@@ -194,7 +194,6 @@ fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>)
 fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let item = event.item.and_then(object::<Item<'_>>).unwrap_or_default();
     let spelled = type_of(&item);
-    session.name_turn(event.thread_id.text().as_deref(), event.turn_id.string(), emit);
     let is_odd = match kind_of(&spelled) {
         Kind::UserMessage => {
             let message = item.content.map(prompt::sent).unwrap_or_default();
@@ -296,7 +295,7 @@ fn fact(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<
         session.begin_child(&thread, None, emit);
     }
     let record = emit.record();
-    let told = parse::<RareLine<'_>>(record.as_str()).ok().and_then(|line| line.payload.json());
+    let told = parse::<RawLine<'_>>(record.as_str()).ok().and_then(|line| line.payload.json());
     session.fact(kind, told, emit);
 }
 

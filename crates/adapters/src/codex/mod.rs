@@ -25,6 +25,7 @@ mod session;
 mod shapes;
 pub mod spine;
 mod thread;
+mod turn_ids;
 mod twins;
 mod usage;
 mod waits;

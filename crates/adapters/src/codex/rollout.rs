@@ -15,7 +15,7 @@ use super::responses::response_item;
 use super::session::{Session, thread_run};
 use super::usage::{Start, Totals};
 use super::wire::{
-    Compacted, Line, RareLine, Retained, SessionMeta, SourceField, TokenUsageRecord, TurnContext,
+    Compacted, HistoryBase, Line, RawLine, Retained, SessionMeta, SourceField, TokenUsageRecord, TurnContext,
 };
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
 use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
@@ -120,7 +120,7 @@ impl Rollout {
 
     fn session_meta(&mut self, text: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         // Up to 0.3x the header was the line itself.
-        let payload = parse::<RareLine<'_>>(text).ok().and_then(|line| line.payload);
+        let payload = parse::<RawLine<'_>>(text).ok().and_then(|line| line.payload);
         let meta: SessionMeta<'_> = parse(payload.map_or(text, RawValue::get)).unwrap_or_default();
         if self.session.is_none() {
             self.open(&meta, emit);
@@ -312,7 +312,7 @@ fn output_of<'a>(line: &Line<'a>) -> Option<Cow<'a, str>> {
 
 /// Reads a line of a kind that few are of, a second time and for its own shape.
 fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> RecordOutcome {
-    let Some(payload) = parse::<RareLine<'_>>(text).ok().and_then(|line| line.payload) else {
+    let Some(payload) = parse::<RawLine<'_>>(text).ok().and_then(|line| line.payload) else {
         // Up to 0.3x a line was the response item itself.
         return response_item(session, &parse(text).unwrap_or_default(), emit);
     };
@@ -398,7 +398,7 @@ fn parent_of(meta: &SessionMeta<'_>) -> Option<String> {
 
 /// Returns which run a fork goes on from, and up to which of its records.
 fn forked_from(meta: &SessionMeta<'_>) -> Option<RawJson> {
-    let base = meta.history_base.unwrap_or_default();
+    let base: HistoryBase<'_> = meta.history_base.and_then(object).unwrap_or_default();
     let thread = meta.forked_from_id.text().or_else(|| base.thread_id.text())?;
     let ordinal = meta.forked_from_ordinal.json().or_else(|| base.end_ordinal.json());
     Some(RawJson::object(|object| {

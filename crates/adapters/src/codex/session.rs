@@ -9,6 +9,7 @@ use super::PROVIDER;
 use super::agents::{Child, Children, End};
 use super::calls::Heard;
 use super::prompt::UserMessage;
+use super::turn_ids::TurnIds;
 use super::twins::{Shown, Side, Twins, Words};
 use super::usage::{Growth, Named, Start, Totals, fields};
 use super::waits::{Awaited, Wait};
@@ -30,8 +31,7 @@ pub(super) struct Session {
     waiting: Option<TurnAnnounced>,
     /// The thread that the file is of, if it says so.
     pub(super) thread: Option<String>,
-    /// The ids of its turns so far.
-    turn_ids: HashSet<String>,
+    pub(super) turn_ids: TurnIds,
     /// Whether turns are recorded as such; before 0.107 they begin with a prompt.
     pub(super) has_turn_records: bool,
     /// The settings that were told last.
@@ -65,7 +65,7 @@ impl Session {
             run,
             waiting: None,
             thread: None,
-            turn_ids: HashSet::new(),
+            turn_ids: TurnIds::default(),
             has_turn_records: false,
             settings: None,
             model: None,
@@ -123,7 +123,6 @@ impl Session {
     /// Notes that a turn has begun. It is written with its settings, or with the first thing that happens in it.
     pub(super) fn announce_turn(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
         self.has_turn_records = true;
-        self.turn_ids.extend(id.as_ref().map(|id| id.to_text().into_owned()));
         let is_written = self.tie_up(emit) | self.open_turn(emit);
         self.twins.end_prompts();
         let mut wait = Wait::new(self.copied_from, emit);
@@ -135,21 +134,13 @@ impl Session {
         emit.entry(&self.run, EntryType::Unknown, None);
     }
 
-    /// Tells whether a turn is one of the file's own.
-    pub(super) fn has_turn(&self, id: &str) -> bool {
-        self.turn_ids.contains(id)
-    }
-
-    /// Begins a turn that nothing has announced, as that of a review, with the first record of this thread that names it.
-    pub(super) fn name_turn(&mut self, thread: Option<&str>, id: Option<JsonString>, emit: &mut Emit<'_>) {
-        let is_own = thread.is_some() && thread == self.thread.as_deref();
-        let Some(id) = id.filter(|id| is_own && !self.turn_ids.contains(&*id.to_text())) else { return };
+    /// Begins a turn that nothing has announced.
+    pub(super) fn begin_unannounced(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
         self.has_turn_records = true;
-        self.turn_ids.insert(id.to_text().into_owned());
         self.tie_up(emit);
         self.open_turn(emit);
         self.twins.end_prompts();
-        emit.begin_turn(&mut self.run, Some(&id), None);
+        emit.begin_turn(&mut self.run, id.as_ref(), None);
     }
 
     /// Writes the beginning of a turn that was announced, if there is one; tells whether it stands at the record at

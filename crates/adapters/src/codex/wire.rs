@@ -17,8 +17,13 @@ wire! {
 }
 
 wire! {
-    /// A line whose payload is of another shape.
-    pub(super) struct RareLine { payload: "payload", }
+    /// A line whose payload is read apart, or kept as it is.
+    pub(super) struct RawLine {
+        timestamp: "timestamp",
+        ordinal: "ordinal",
+        kind: "type",
+        payload: "payload",
+    }
 }
 
 wire! {
@@ -33,7 +38,7 @@ wire! {
         parent_thread_id: "parent_thread_id",
         forked_from_id: "forked_from_id",
         forked_from_ordinal: "forked_from_ordinal_exclusive",
-        history_base: "history_base" => HistoryBase,
+        history_base: "history_base",
         history_start_ordinal: "subagent_history_start_ordinal",
         agent_nickname: "agent_nickname",
         agent_role: "agent_role",
@@ -46,7 +51,11 @@ wire! {
 
 wire! {
     /// Where a fork's history lies.
-    pub(super) struct HistoryBase { thread_id: "thread_id", end_ordinal: "end_ordinal_exclusive", }
+    pub(super) struct HistoryBase {
+        thread_id: "thread_id",
+        end_ordinal: "end_ordinal_exclusive",
+        end_byte_offset: "end_byte_offset",
+    }
 }
 
 wire! {
@@ -145,7 +154,7 @@ wire! {
 
 wire! {
     /// What Codex notes of a message's parts.
-    pub(super) struct Passthrough { kinds: "content_item_kinds", }
+    pub(super) struct Passthrough { kinds: "content_item_kinds", turn_id: "turn_id", }
 }
 
 wire! {
@@ -203,7 +212,12 @@ wire! {
 
 wire! {
     /// What a compaction left.
-    pub(super) struct Compacted { message: "message", window_id: "window_id", response_id: "compaction_response_id", }
+    pub(super) struct Compacted {
+        message: "message",
+        window_id: "window_id",
+        response_id: "compaction_response_id",
+        replacement_history: "replacement_history",
+    }
 }
 
 wire! {

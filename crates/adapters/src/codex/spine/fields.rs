@@ -17,10 +17,6 @@ impl<'a> PayloadFields<'a> {
         self.0.as_ref()?.last(name)
     }
 
-    pub(super) fn string(&self, name: &str) -> Option<JsonString> {
-        self.raw(name).and_then(JsonString::from_raw)
-    }
-
     pub(super) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.raw(name).and_then(text_of)
     }

@@ -6,10 +6,11 @@ use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, RawJson};
 use steno_model::{Position, SpineSource, SpineType, ThreadId, Timestamp};
 
-use super::fields::PayloadFields;
 use super::payload::{self, Boundary, raw};
 use super::turns::{Turn, Turns};
 use super::{History, SpineMade};
+use crate::codex::wire::{Compacted, HistoryBase, Payload, RawLine, Retained, SessionMeta};
+use crate::wire::{RawField as _, object, parse};
 
 /// The items that only a compaction by the provider leaves.
 const REMOTE_ITEMS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
@@ -33,7 +34,7 @@ pub struct RolloutFold {
     history: History,
     base: Option<Base>,
     /// Lines with a smaller ordinal were copied from another thread.
-    own_from: u64,
+    own_from: i64,
     /// Whose lines those are.
     copied_from: Option<String>,
     time: Option<Timestamp>,
@@ -81,53 +82,51 @@ impl RolloutFold {
     /// Takes a line in, without its newline, and returns what it becomes: one record, and those that follow from it.
     pub fn line(&mut self, offset: u64, line: &[u8]) -> Vec<SpineMade> {
         self.at = (offset, line.len() as u64);
-        match from_utf8(line).ok().filter(|text| text.trim_start().starts_with('{')) {
-            Some(text) if serde_json::from_str::<&RawValue>(text).is_ok() => self.read(text),
-            _ => self.unreadable(line),
+        match from_utf8(line).ok().and_then(|text| Some((text, parse::<RawLine<'_>>(text).ok()?))) {
+            Some((text, line)) => self.read(text, &line),
+            None => self.unreadable(line),
         }
         std::mem::take(&mut self.made)
     }
 
-    fn read(&mut self, text: &str) {
-        let fields = PayloadFields::parse(text);
-        if let Some(time) = fields.text("timestamp").and_then(|text| Timestamp::parse(&text).ok()) {
+    fn read(&mut self, text: &str, line: &RawLine<'_>) {
+        if let Some(time) = line.timestamp.text().and_then(|text| Timestamp::parse(&text).ok()) {
             self.time = Some(time);
         }
-        let kind = fields.text("type").unwrap_or_default();
-        match (fields.json_text("payload"), &*kind) {
+        let kind = line.kind.text().unwrap_or_default();
+        match (line.payload.map(RawValue::get), &*kind) {
             (Some(payload), "session_meta") => self.session_meta(payload),
             // Files of the first versions have no envelope: a head, and then bare items.
             (None, "") if self.thread.is_none() => self.session_meta(text),
             (None, "") => self.event(&Turn::default(), &payload::wrapped("record_type", &raw(text))),
             (None, _) => self.response_item(text),
-            (Some(payload), kind) => self.envelope(kind, payload, fields.json_text("ordinal")),
+            (Some(payload), kind) => self.envelope(kind, payload, line.ordinal.number()),
         }
     }
 
-    fn envelope(&mut self, kind: &str, payload: &str, ordinal: Option<&str>) {
-        let ordinal = ordinal.and_then(|text| text.parse::<u64>().ok());
+    fn envelope(&mut self, kind: &str, payload: &str, ordinal: Option<i64>) {
         if self.copied_from.is_some() && ordinal.is_some_and(|ordinal| ordinal < self.own_from) {
             return self.copied(kind, payload);
         }
-        let fields = PayloadFields::parse(payload);
+        let fields: Payload<'_> = parse(payload).unwrap_or_default();
         match kind {
             "turn_context" => {
-                let turn = self.turns.of(fields.text("turn_id").as_deref());
+                let turn = self.turns.of(fields.turn_id.text().as_deref());
                 self.make(SpineType::TurnContext, payload::turn_context(&turn, &raw(payload)));
             }
             "event_msg" => self.event_msg(&fields, payload),
             "response_item" => self.response_item(payload),
-            "compacted" => self.compacted(&fields, payload),
+            "compacted" => self.compacted(payload),
             other => {
-                let turn = self.turns.of(fields.text("turn_id").as_deref());
+                let turn = self.turns.of(fields.turn_id.text().as_deref());
                 self.event(&turn, &payload::wrapped(other, &raw(payload)));
             }
         }
     }
 
     fn session_meta(&mut self, meta: &str) {
-        let fields = PayloadFields::parse(meta);
-        let id = fields.text("id").unwrap_or_default();
+        let fields: SessionMeta<'_> = parse(meta).unwrap_or_default();
+        let id = fields.id.text().unwrap_or_default();
         if self.thread.as_ref().is_some_and(|thread| thread.as_str() != id) {
             // What another thread says of itself, copied into this one.
             let msg = payload::wrapped("session_meta", &raw(meta));
@@ -138,29 +137,28 @@ impl RolloutFold {
         if is_first {
             self.begin(&fields);
         }
-        let base = fields.json("history_base").filter(|base| !base.is_null());
+        let base = fields.history_base.json();
         let path = self.path.as_deref();
         let origin = payload::Origin { source: SpineSource::Rollout, base: base.as_ref(), path };
         let payload = payload::session_meta(meta, origin);
         self.make(SpineType::SessionMeta, payload);
-        if let Some(git) = fields.json("git").filter(|git| !git.is_null()) {
-            let cwd = fields.string("cwd");
+        if let Some(git) = fields.git.json() {
+            let cwd = fields.cwd.string();
             self.make(SpineType::ArtifactRef, payload::git_info(cwd.as_ref(), &git));
         }
     }
 
     /// Finds out where the thread's own lines and its history begin.
-    fn begin(&mut self, meta: &PayloadFields<'_>) {
-        let base = meta.object("history_base");
-        if let Some(thread) = base.text("thread_id") {
-            let bytes = base.json_text("end_byte_offset").and_then(|text| text.parse().ok());
+    fn begin(&mut self, meta: &SessionMeta<'_>) {
+        let base: HistoryBase<'_> = meta.history_base.and_then(object).unwrap_or_default();
+        if let Some(thread) = base.thread_id.text() {
+            let bytes = base.end_byte_offset.number().and_then(|bytes| u64::try_from(bytes).ok());
             self.history.lacks(format!("it goes on from thread {thread}, which was not read"));
             self.base = Some(Base { thread: thread.into_owned(), bytes });
         }
-        let own_from = meta.json_text("subagent_history_start_ordinal").and_then(|text| text.parse().ok());
-        if let Some(own_from) = own_from {
+        if let Some(own_from) = meta.history_start_ordinal.number() {
             self.own_from = own_from;
-            let parent = meta.text("forked_from_id").or_else(|| meta.text("parent_thread_id"));
+            let parent = meta.forked_from_id.text().or_else(|| meta.parent_thread_id.text());
             self.copied_from = Some(parent.map(std::borrow::Cow::into_owned).unwrap_or_default());
         }
     }
@@ -175,21 +173,22 @@ impl RolloutFold {
             "event_msg" => raw(payload),
             other => payload::wrapped(other, &raw(payload)),
         };
-        let turn = PayloadFields::parse(payload).text("turn_id").map(std::borrow::Cow::into_owned);
+        let turn = parse::<Payload<'_>>(payload).ok().and_then(|fields| fields.turn_id.text());
+        let turn = turn.map(std::borrow::Cow::into_owned);
         let turn = Turn { id: turn.unwrap_or_default(), is_inferred: false };
         let payload = payload::event(&turn, &msg, self.copied_from.as_deref());
         self.make(SpineType::Event, payload);
     }
 
-    fn event_msg(&mut self, fields: &PayloadFields<'_>, payload: &str) {
+    fn event_msg(&mut self, fields: &Payload<'_>, payload: &str) {
         let before = self.turns.current();
         let thread = self.thread.as_ref().map_or("", ThreadId::as_str).to_owned();
         let turn = self.turns.event(fields, &thread);
         if self.turns.current() != before && self.turns.current() == turn {
             self.history.begin_turn();
         }
-        if fields.text("type").is_some_and(|kind| kind == "thread_rolled_back") {
-            let turns = fields.json_text("num_turns").and_then(|text| text.parse().ok());
+        if fields.kind.is("thread_rolled_back") {
+            let turns = fields.num_turns.number().and_then(|turns| usize::try_from(turns).ok());
             self.history.roll_back(turns.unwrap_or(0));
         }
         self.event(&turn, &raw(payload));
@@ -197,29 +196,32 @@ impl RolloutFold {
 
     fn response_item(&mut self, item: &str) {
         push(&mut self.history, item);
-        let fields = PayloadFields::parse(item);
-        let named = fields.object("internal_chat_message_metadata_passthrough").text("turn_id");
+        let fields: Payload<'_> = parse(item).unwrap_or_default();
+        let named = fields.passthrough.and_then(|passthrough| passthrough.turn_id.text());
         let turn = self.turns.of(named.as_deref());
         self.event(&turn, &payload::response_item(&raw(item)));
     }
 
-    fn compacted(&mut self, fields: &PayloadFields<'_>, payload: &str) {
+    fn compacted(&mut self, payload: &str) {
         let turn = self.turns.current();
-        let has_history = fields.json_text("replacement_history").is_some_and(|text| text.starts_with('['));
+        let fields: Compacted<'_> = parse(payload).unwrap_or_default();
+        let history = fields.replacement_history;
+        let has_history = history.is_some_and(|history| history.get().starts_with('['));
         let said = if has_history { without(payload, "replacement_history") } else { raw(payload) };
         self.event(&turn, &payload::wrapped("compacted", &said));
         if !has_history {
             // What came after is not known, and a boundary has to have both.
             return;
         }
-        let items = fields.items("replacement_history");
+        let items: Vec<&RawValue> =
+            history.and_then(|history| serde_json::from_str(history.get()).ok()).unwrap_or_default();
         let is_remote = items.iter().any(|item| {
-            let kind = PayloadFields::parse(item.get()).text("type");
+            let kind = object::<Retained<'_>>(item).and_then(|item| item.kind.text());
             kind.is_some_and(|kind| REMOTE_ITEMS.contains(&&*kind))
         });
         let before = self.history.clone();
         self.history.replace(&items);
-        let summary = fields.string("message").filter(|message| !message.is_empty());
+        let summary = fields.message.string().filter(|message| !message.is_empty());
         let boundary = Boundary { turn: &turn, is_remote, summary, before: &before, after: &self.history };
         let payload = boundary.payload();
         self.make(SpineType::CompactionBoundary, payload);

@@ -3,15 +3,17 @@
 //! The turn that has begun last and not ended, never that of the last `turn_context`: in a turn that compacts, that comes
 //! behind what it is about. A record that names its turn is believed.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
-use super::fields::PayloadFields;
+use crate::codex::turn_ids::{TurnChange, TurnIds};
+use crate::codex::wire::Payload;
+use crate::wire::RawField as _;
 
 /// The turns of one file.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     current: Option<String>,
-    known: HashSet<String>,
+    ids: TurnIds,
     /// How many had to be given a name, as the file has none.
     named: u32,
 }
@@ -29,50 +31,25 @@ impl Turns {
     /// Returns the turn that goes on.
     pub(super) fn current(&self) -> Turn {
         let id = self.current.clone().unwrap_or_default();
-        let is_inferred = !id.is_empty() && !self.known.contains(&id);
+        let is_inferred = !id.is_empty() && !self.ids.contains(&id);
         Turn { id, is_inferred }
     }
 
     /// Takes an event in, and returns its turn.
-    pub(super) fn event(&mut self, event: &PayloadFields<'_>, thread: &str) -> Turn {
-        let kind = event.text("type").unwrap_or_default();
-        let named = event.text("turn_id").map(std::borrow::Cow::into_owned);
-        let Some(named) = named else {
-            if kind == "user_message" && self.known.is_empty() {
+    pub(super) fn event(&mut self, event: &Payload<'_>, thread: &str) -> Turn {
+        let Some(named) = event.turn_id.text().map(Cow::into_owned) else {
+            if event.kind.is("user_message") && self.ids.is_empty() {
                 self.named += 1;
                 self.current = Some(format!("turn-{:04}", self.named));
             }
             return self.current();
         };
-        match &*kind {
-            "task_started" | "turn_started" => {
-                // A turn of a child, told in its parent's file.
-                let parent = event.object("turn_attribution").text("parent_turn_id");
-                let is_childs = parent.is_some_and(|parent| self.known.contains(&*parent));
-                if !is_childs {
-                    self.begin(&named);
-                }
-            }
-            "task_complete" | "turn_complete" | "turn_aborted"
-                if self.current.as_deref() == Some(named.as_str()) =>
-            {
-                self.current = None;
-            }
-            // A review's turn has no beginning of its own.
-            "item_completed" => {
-                let is_ours = event.text("thread_id").is_none_or(|named| named == thread);
-                if is_ours && !self.known.contains(&named) {
-                    self.begin(&named);
-                }
-            }
-            _ => {}
+        match self.ids.read(event, Some(thread)) {
+            TurnChange::Begins | TurnChange::BeginsUnannounced => self.current = Some(named.clone()),
+            TurnChange::Ends if self.current.as_deref() == Some(named.as_str()) => self.current = None,
+            TurnChange::Ends | TurnChange::BeginsInChild | TurnChange::None => {}
         }
         Turn { id: named, is_inferred: false }
-    }
-
-    fn begin(&mut self, id: &str) {
-        self.known.insert(id.to_owned());
-        self.current = Some(id.to_owned());
     }
 
     /// Returns the turn of a record that may name it.
@@ -86,7 +63,7 @@ mod tests {
     use super::*;
 
     fn event(turns: &mut Turns, text: &str) -> String {
-        turns.event(&PayloadFields::parse(text), "t").id
+        turns.event(&crate::wire::parse::<Payload<'_>>(text).unwrap(), "t").id
     }
 
     #[test]
