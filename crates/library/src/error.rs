@@ -14,60 +14,60 @@ pub enum Error {
     /// There is no store to look in.
     #[error("there is no store")]
     NoStore,
-    /// A text that can name nothing.
-    #[error("`{text}` is no {want}")]
+    /// A text that cannot name anything.
+    #[error("`{text}` is not a {want}")]
     InvalidName {
         /// The text.
         text: String,
-        /// What it was to name.
+        /// What it should name.
         want: TargetKind,
     },
-    /// A text that could name something, and does not.
+    /// A text without a match.
     #[error("no {want} begins or ends with `{text}`")]
     NotFound {
         /// The text.
         text: String,
-        /// What it was to name.
+        /// What it should name.
         want: TargetKind,
     },
-    /// There are not as many sessions.
-    #[error("there is no `{text}`: the store has {sessions} sessions")]
+    /// There are fewer sessions.
+    #[error("`{text}` does not exist: the store has {sessions} sessions")]
     LastOutOfRange {
         /// The text.
         text: String,
         /// How many there are.
         sessions: usize,
     },
-    /// A text that names several.
+    /// A text with several matches.
     #[error("`{text}` names {} {want}s", candidates.len())]
     Ambiguous {
         /// The text.
         text: String,
-        /// What it was to name.
+        /// What it should name.
         want: TargetKind,
-        /// All that it names.
+        /// All matches.
         candidates: Vec<Candidate>,
     },
-    /// A path at which there is nothing that could be read.
+    /// A path that cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     NoFile {
         /// The path.
         path: PathBuf,
-        /// Where it leads, if it is a link.
+        /// Its target, if it is a link.
         link: Option<PathBuf>,
         /// What the system says.
         source: io::Error,
     },
-    /// A path of something that is no file and no directory.
+    /// A path that is neither a file nor a directory.
     #[error("`{}` is not a regular file", path.display())]
     NotRegular {
         /// The path.
         path: PathBuf,
     },
-    /// A session that the archive has as files, without events.
-    #[error("the archive has session `{session}` as files, without events")]
+    /// A session that is stored as files without events.
+    #[error("session `{session}` is stored as files without events")]
     WithoutEvents {
-        /// The session, as its agent calls it.
+        /// The session, as its agent names it.
         session: String,
     },
     /// What the journal says.

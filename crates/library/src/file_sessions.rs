@@ -1,5 +1,4 @@
-//! Sessions that the archive has as files, without events: no adapter reads their agents' records. They are named like others,
-//! by what their agent calls them.
+//! Sessions that are stored as files without events, because no adapter reads them. They are named by their agent's ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +9,10 @@ use crate::ids::parse_id;
 use crate::sources::session_id;
 use crate::{Candidate, Error, IdIndex, Library, ShortestPart, TargetKind};
 
-/// A session that the archive has as files, without events.
+/// A session that is stored as files without events.
 #[derive(Clone, Debug)]
 struct FileSession<'a> {
-    /// What its agent calls it, with the project perhaps: `shop/0a1b2c3d`.
+    /// Its name by the agent, perhaps with the project: `shop/0a1b2c3d`.
     name: &'a str,
     /// The same without the project.
     id: &'a str,
@@ -22,7 +21,7 @@ struct FileSession<'a> {
 }
 
 impl FileSession<'_> {
-    /// Returns how it is listed among sessions that a text names; `part` is that of its id.
+    /// Returns its entry in a list of matches; `part` is a part of its id.
     fn candidate(&self, part: ShortestPart) -> Candidate {
         let since = self.manifest.generations.first().map(|generation| &generation.since);
         let time = since.and_then(|since| since.modified.as_ref().or(since.time.as_ref()));
@@ -43,7 +42,7 @@ impl FileSession<'_> {
 }
 
 impl Library {
-    /// Returns the sessions that the archive has as files, without events, each once.
+    /// Returns the sessions that are stored as files without events, each once.
     fn file_sessions(&self) -> Result<Vec<FileSession<'_>>, Error> {
         let of_runs: BTreeSet<SourceId> = self.heads()?.iter().filter_map(|head| head.source).collect();
         let (mut sessions, mut with_runs) = (BTreeMap::new(), BTreeSet::new());
@@ -57,7 +56,7 @@ impl Library {
             }
             sessions.entry(name).or_insert(FileSession { name, id, manifest });
         }
-        // What lies apart from the project has the session's id alone.
+        // Files outside of the project have only the session's id.
         let in_projects: BTreeSet<&str> =
             sessions.values().filter(|one| one.name != one.id).map(|one| one.id).collect();
         sessions.retain(|name, one| {
@@ -71,7 +70,7 @@ impl Library {
         Ok(!self.relations()?.runs_of(run).is_empty())
     }
 
-    /// Finds the sessions without events that a text names, whole or in part, as they are listed.
+    /// Finds the sessions without events that match a text.
     pub(crate) fn file_sessions_named(&self, text: &str) -> Result<Vec<Candidate>, Error> {
         let sessions = self.file_sessions()?;
         let index =
@@ -81,7 +80,7 @@ impl Library {
             found = index.parts(text);
         }
         if found.is_empty() && parse_id(text).is_ok() {
-            // Gemini's files have the beginning of the id in their names.
+            // Names of Gemini's files contain the beginning of the id.
             let is_gemini =
                 |number: usize| sessions[number].manifest.info.provider.as_deref() == Some("gemini");
             let begins = |(id, number): &(String, usize)| is_gemini(*number) && text.starts_with(id.as_str());
@@ -92,7 +91,7 @@ impl Library {
         Ok(found.into_iter().map(candidate).collect())
     }
 
-    /// Says that a text names a session without events, or several; nothing where it names none.
+    /// Returns an error if a text names one or more sessions without events.
     pub(crate) fn without_events(&self, text: &str) -> Result<Option<Error>, Error> {
         let mut found = self.file_sessions_named(text)?;
         Ok(match found.len() {
@@ -104,7 +103,7 @@ impl Library {
         })
     }
 
-    /// Fails if a part of an id names a session without events beside another one.
+    /// Fails if a part of an id also names a session without events.
     pub(crate) fn check_alone(&self, text: &str, session: RunId) -> Result<(), Error> {
         if parse_id(text).is_ok() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the first event of a run says of it.
+//! The head of a run, from its first event.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use steno_views::summary::provider_of;
 
 use crate::Error;
 
-/// What the first event of a run says of it. Of a run without events, or a damaged one, nothing is known but its id.
+/// The head of a run, from its first event. A run without events, or a damaged one, has only its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunHead {
     /// The run.
     pub run: RunId,
-    /// The run that began it.
+    /// The run that started it.
     pub parent: Option<RunId>,
-    /// The session that it records from outside.
+    /// The session that it shows, if that has another id.
     pub session: Option<RunId>,
     /// The source in the vault that it was made from.
     pub source: Option<SourceId>,
-    /// Whose agent it was.
+    /// The provider of the agent.
     pub provider: Option<String>,
     /// On which channel it was recorded: `disk` for an agent's own file.
     pub channel: Option<String>,
@@ -54,7 +54,7 @@ impl RunHead {
         }
     }
 
-    /// Returns what is known of a run that cannot be read.
+    /// Returns the head of a run that cannot be read.
     #[must_use]
     pub fn unknown(run: RunId) -> Self {
         Self {
@@ -75,11 +75,11 @@ impl RunHead {
         Self::of_first(run, first_event_if(store, run, |_| true), Self::of)
     }
 
-    /// Reads of a run only which runs it names. Most name none, and a glance at the line shows that.
+    /// Reads only the runs that a run names. Most name none, which a byte search shows quickly.
     pub(crate) fn read_links(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
         let may_name_runs = |line: &[u8]| {
             let has = |text: &str| memchr::memmem::find(line, text.as_bytes()).is_some();
-            // A name may be spelled with escapes.
+            // The field name may contain escapes.
             has("_run_id") || has("\\u")
         };
         Self::of_first(run, first_event_if(store, run, may_name_runs), Self::links_of)
@@ -101,7 +101,7 @@ impl RunHead {
                 None => Self::unknown(run),
             })),
             Err(JournalError::NoSuchRun { .. }) => Ok(None),
-            // `steno verify` names it.
+            // `steno verify` reports it.
             Err(
                 JournalError::Damaged { .. } | JournalError::Shrunk { .. } | JournalError::NotRegular { .. },
             ) => Ok(Some(Self::unknown(run))),
@@ -109,7 +109,7 @@ impl RunHead {
         }
     }
 
-    /// Tells whether it is an agent's own session file, and not what was seen of a session elsewhere.
+    /// Tells whether it is an agent's own session file, and not another channel.
     #[must_use]
     pub fn is_own_file(&self) -> bool {
         self.session.is_none() && self.channel.as_deref() == Some("disk")

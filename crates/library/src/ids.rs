@@ -1,8 +1,8 @@
-//! Ids as people type them: whole, or a part that no other id begins or ends with.
+//! Ids as people type them: complete, or a unique beginning or end.
 
 use steno_model::RunId;
 
-/// How much of an id is the least to know it by.
+/// The least number of characters of a part of an id.
 pub const PART_LEN_MIN: usize = 4;
 
 /// Reads a whole UUID, with or without its hyphens.
@@ -28,17 +28,17 @@ pub fn is_part_of_uuid(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// The part of an id that is enough to name it, in bytes of the id as it is printed.
+/// The shortest unique part of an id, in bytes of the printed id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShortestPart {
-    /// So many from the front.
+    /// The first bytes.
     Beginning(usize),
-    /// So many from the back.
+    /// The last bytes.
     End(usize),
 }
 
 impl ShortestPart {
-    /// Splits an id into what stands before the part, the part, and what stands behind it.
+    /// Splits an id into the text before the part, the part, and the text after it.
     #[must_use]
     pub fn split(self, id: &str) -> (&str, &str, &str) {
         match self {
@@ -54,7 +54,7 @@ impl ShortestPart {
     }
 }
 
-/// Ids and what each of them means: several may mean the same.
+/// Ids and their meanings; several ids may have the same meaning.
 #[derive(Clone, Debug)]
 pub struct IdIndex<T> {
     ids: Vec<(String, T)>,
@@ -65,7 +65,7 @@ pub struct IdIndex<T> {
 }
 
 impl<T: PartialEq> IdIndex<T> {
-    /// Takes ids and what they mean.
+    /// Indexes ids with their meanings.
     pub fn new(ids: impl IntoIterator<Item = (String, T)>) -> Self {
         let ids: Vec<(String, T)> = ids.into_iter().collect();
         let mut forward = Vec::with_capacity(2 * ids.len());
@@ -118,7 +118,7 @@ impl<T: PartialEq> IdIndex<T> {
         self.sorted(beginning_with(&self.forward, &text).collect())
     }
 
-    /// Returns the shortest part of an id that names nothing else: of its beginning, unless the end is shorter.
+    /// Returns the shortest unique part of an id: its beginning, unless the end is shorter.
     #[must_use]
     pub fn shortest(&self, id: &str, meaning: &T) -> ShortestPart {
         let is_enough = |part: &str| {

@@ -1,9 +1,9 @@
-//! The read side, wired together: what a store has, and what a text means that somebody typed.
+//! The read side: the catalog of a store, and the names that users type.
 //!
-//! A [`Library`] is the catalog of a store: runs, sessions, threads and sources, each read once and not before it is asked
-//! for. [`Library::resolve`] is the one place where names are read, and [`Library::open`] the one way to read what they name:
-//! sessions of the store, transcripts and agents' own files, merged. [`AgentFile`] and [`Files`] read these files where they lie:
-//! found, recognised by content, and run through their adapter.
+//! A [`Library`] is the catalog of a store: runs, sessions, threads and sources, each read once and on demand.
+//! [`Library::resolve`] resolves names, and [`Library::open`] reads what they name: sessions of the store, transcripts and agents'
+//! own files, merged. [`AgentFile`] and [`Files`] find agents' files, recognize them by content, and run them through their
+//! adapter.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,9 +30,9 @@
 //!
 //! # Promises
 //! - Nothing is written.
-//! - A whole id of a run is found without a look at the others.
-//! - A text that names several things is an error with all of them, and never a guess.
-//! - What is damaged is listed as such, and takes nothing from the rest.
+//! - A whole run id is found without reading other runs.
+//! - A text that names several things is an error that lists all of them.
+//! - A damaged run is listed as damaged, and does not affect the others.
 
 mod error;
 mod file_sessions;

@@ -1,4 +1,4 @@
-//! The catalog of a store: its runs, sessions, threads and sources, each read once and not before it is asked for.
+//! The catalog of a store: its runs, sessions, threads and sources, each read once and on demand.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use steno_views::{Lines, visible};
 use crate::run_overview::RunOverview;
 use crate::{Error, IdIndex, Relations, RunHead, SessionOverview};
 
-/// A store to read, with what was read of it so far. Every answer of one library is of one time.
+/// A store, with a cache of what was read. All answers of one library are consistent.
 pub struct Library {
     pub(crate) store: Option<Store>,
     vault: OnceCell<Arc<Vault>>,
@@ -25,7 +25,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Takes a store; without one there is nothing in it, and paths can be named all the same.
+    /// Creates a library; without a store it is empty, and only paths can be resolved.
     #[must_use]
     pub fn new(store: Option<Store>) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Library {
         Ok(self.store.as_ref().map_or(Ok(false), |store| store.has(run))?)
     }
 
-    /// Returns what the first event of every run says, in the order of their ids.
+    /// Returns the heads of all runs, in the order of their ids.
     ///
     /// # Errors
     /// What the system says.
@@ -79,7 +79,7 @@ impl Library {
         Ok(self.heads.get_or_init(|| heads))
     }
 
-    /// Returns what the first event of a run says; the others are not read for it. `None` when the store does not have it.
+    /// Returns the head of a run, without reading others. `None` if the store does not have it.
     ///
     /// # Errors
     /// What the system says.
@@ -104,7 +104,7 @@ impl Library {
         Ok(runs)
     }
 
-    /// Returns what a quick look at a run shows; the others are not read for it. `None` when the store does not have it.
+    /// Returns the overview of a run, without reading others. `None` if the store does not have it.
     ///
     /// # Errors
     /// What the system says.
@@ -116,7 +116,7 @@ impl Library {
         }
     }
 
-    /// Returns what a quick look at every run shows.
+    /// Returns the overviews of all runs.
     ///
     /// # Errors
     /// What the system says.
@@ -132,7 +132,7 @@ impl Library {
         Ok(self.overviews.get_or_init(|| overviews))
     }
 
-    /// Reads something of every run, several at a time.
+    /// Reads a part of every run, on several worker threads.
     fn each_run<T: Send>(
         &self,
         read: impl Fn(&Store, RunId) -> Result<Option<T>, Error> + Sync,
@@ -157,7 +157,7 @@ impl Library {
         Ok(parts?.into_iter().flatten().collect())
     }
 
-    /// Returns how the runs belong together.
+    /// Returns the relations of all runs.
     ///
     /// # Errors
     /// What the system says.
@@ -173,7 +173,7 @@ impl Library {
         Ok(self.relations.get_or_init(|| relations))
     }
 
-    /// Returns the sessions that stand below no other, the one with the latest start first.
+    /// Returns the top-level sessions, the one with the latest start first.
     ///
     /// # Errors
     /// What the system says.
@@ -182,12 +182,12 @@ impl Library {
         let sessions = self.relations()?.sessions().into_iter();
         let mut sessions: Vec<SessionOverview> =
             sessions.map(|session| SessionOverview::of(session, overviews)).collect();
-        // Times are only a help for eyes here, never an order of events.
+        // Times only sort the list, never events.
         sessions.sort_by_cached_key(|session| std::cmp::Reverse(session.started_instant()));
         Ok(sessions)
     }
 
-    /// Returns the ids of all runs, sessions and threads, with the session that each means.
+    /// Returns the ids of all runs, sessions and threads, with their sessions.
     ///
     /// # Errors
     /// What the system says.
@@ -212,7 +212,7 @@ impl Library {
         Ok(self.store.as_ref().map_or(Ok(Vec::new()), Store::spines)?)
     }
 
-    /// Returns the manifests of all sources. One that is damaged is told, and takes nothing from the others.
+    /// Returns the manifests of all sources. A damaged one is logged and skipped.
     ///
     /// # Errors
     /// What the system says.
@@ -233,7 +233,7 @@ impl Library {
         Ok(self.manifests.get_or_init(|| manifests))
     }
 
-    /// Returns what a run is about: the first words that were said to the agent, if they stand at its beginning.
+    /// Returns the title of a run: the first line of the first prompt, if it is near the start.
     #[must_use]
     pub fn title(&self, run: RunId) -> Option<String> {
         const EVENTS_MAX: usize = 12;
@@ -246,14 +246,14 @@ impl Library {
             };
             message.blocks.iter().find_map(|block| {
                 let BlockContent::Text(Some(text)) = &block.content else { return None };
-                // A system prompt has a label, and nobody said it.
+                // A block with a label is a system prompt.
                 block.extra.get("label").is_none().then(|| title_of(&text.to_text())).flatten()
             })
         })
     }
 }
 
-/// Returns the first line of a text that says something.
+/// Returns the first non-empty line of a text.
 fn title_of(text: &str) -> Option<String> {
     const CHARS_MAX: usize = 200;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;

@@ -1,5 +1,5 @@
-//! The one way to read sessions: of the store, of a transcript file, of agents' own files. Family by family, each session
-//! merged from all its runs.
+//! Reads sessions of the store, of a transcript file, or of agents' own files: family by family, each session merged from
+//! all its runs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -14,31 +14,31 @@ use steno_session::{Content, FamilyLinks, Session, SessionBuilder, parents_of};
 use crate::files::FileGroup;
 use crate::{Error, FileError, Files, Library, Tally, Target, warn_about_broken_seals};
 
-/// How much of a transcript is read at once to find whom it links.
+/// The buffer size for finding links in a transcript.
 const LINKS_BUFFER_BYTES: usize = 256 * 1024;
 
-/// Sessions that belong together: those that stand below no other, with all that stand below them.
+/// Top-level sessions, with all sessions below them.
 pub struct Family {
-    /// The sessions that stand below no other here.
+    /// The top-level sessions.
     pub roots: Vec<RunId>,
     /// All of them, each merged from its runs.
     pub sessions: BTreeMap<RunId, Session>,
-    /// What became of the agents' files that it was read from.
+    /// The results of reading the agents' files.
     pub tally: Tally,
 }
 
-/// Families, each read when it is asked for: no more than one of them is in memory.
+/// An iterator over families that keeps only one in memory.
 pub struct Families<'a> {
     library: &'a Library,
     content: Content,
     is_abandoned: fn() -> bool,
     jobs: VecDeque<Job>,
-    /// Below whom every session stands, when all of the store are wanted: each is in one family.
+    /// The parent of every session, when the whole store is read, so that each session is in one family.
     parents: Option<BTreeMap<RunId, RunId>>,
     is_of_files: bool,
 }
 
-/// What one family is read from.
+/// The input of one family.
 enum Job {
     Session(RunId),
     Transcript(PathBuf),
@@ -46,8 +46,8 @@ enum Job {
 }
 
 impl Library {
-    /// Opens what [`Library::resolve`] has named: a session of the store, a transcript file, an agent's file, or all files of
-    /// agents below a directory. A session's own file of Claude Code brings its subagents, which lie in a directory beside it.
+    /// Opens a target of [`Library::resolve`]: a session of the store, a transcript file, an agent's file, or all agents' files
+    /// below a directory. A session file of Claude Code includes its subagents, which are in a directory next to it.
     ///
     /// # Errors
     /// When there is nothing at a path that can be read.
@@ -67,7 +67,7 @@ impl Library {
         Ok(Families { is_of_files, ..self.families(jobs.into(), content) })
     }
 
-    /// Opens every session of the store that stands below no other. Each session is in one family.
+    /// Opens every top-level session of the store. Each session is in one family.
     ///
     /// # Errors
     /// What the system says.
@@ -84,7 +84,7 @@ impl Library {
 
     /// Finds which sessions name each other as parent and child.
     fn family_links(&self) -> Result<BTreeMap<RunId, FamilyLinks>, Error> {
-        // Heads first: relations are made of them then.
+        // Heads first: relations are then made from them.
         let (store, heads, relations) = (self.store()?, self.heads()?, self.relations()?);
         let mut links = BTreeMap::<RunId, FamilyLinks>::new();
         for head in heads {
@@ -107,19 +107,19 @@ impl Library {
 }
 
 impl Families<'_> {
-    /// Puts several behind one another.
+    /// Appends other families.
     pub fn append(&mut self, mut other: Self) {
         self.jobs.append(&mut other.jobs);
         self.is_of_files |= other.is_of_files;
     }
 
-    /// Gives up reading agents' files as soon as `is_abandoned` says that nobody wants them any more.
+    /// Stops reading agents' files as soon as `is_abandoned` is true.
     #[must_use]
     pub fn until(self, is_abandoned: fn() -> bool) -> Self {
         Self { is_abandoned, ..self }
     }
 
-    /// Returns how many families are left to be read.
+    /// Returns how many families are not read yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.jobs.len()
@@ -131,7 +131,7 @@ impl Families<'_> {
         self.jobs.is_empty()
     }
 
-    /// Tells whether they are read from agents' files, so that a run which is not among them was simply not read.
+    /// Tells whether they are read from agents' files, so that a missing run was not read.
     #[must_use]
     pub fn is_of_files(&self) -> bool {
         self.is_of_files
@@ -149,7 +149,7 @@ impl Families<'_> {
         }
     }
 
-    /// Reads every session of the store below one: those that it links, and those that name it themselves.
+    /// Reads every session below one: those that it links, and those that name it as parent.
     fn below(&self, root: Session) -> Result<Family, Error> {
         let roots = vec![root.id];
         let (mut sessions, mut seen) = (BTreeMap::new(), BTreeSet::from([root.id]));
@@ -159,7 +159,7 @@ impl Families<'_> {
                 self.parents.as_ref().is_none_or(|parents| parents.get(child) == Some(&session.id))
             };
             for child in self.library.children_of(&session)?.into_iter().filter(is_its) {
-                // What is named and not here is missing, as whoever shows it says.
+                // A named session that is not in the store is shown as missing.
                 if seen.insert(child) && self.library.is_known(child)? {
                     waiting.push_back(self.library.session_with_warnings(child, self.content)?);
                 }
@@ -179,12 +179,12 @@ impl Iterator for Families<'_> {
     }
 }
 
-/// Finds the files below paths, and puts those of one family together.
+/// Finds the files below paths, and groups them by family.
 fn grouped(paths: &[PathBuf]) -> Vec<Job> {
     FileGroup::split(Files::find(paths)).into_iter().map(|group| Job::Files(Box::new(group))).collect()
 }
 
-/// Reads a transcript file of ours.
+/// Reads a transcript file.
 fn read_transcript(path: &Path, content: Content) -> Result<Session, Error> {
     let file = open_host_file(path).map_err(|error| FileError::of("open", path, error))?;
     let mut reader = Reader::of_file(file, StorePath::outside(path), None).until_now()?;
@@ -196,7 +196,7 @@ fn read_transcript(path: &Path, content: Content) -> Result<Session, Error> {
     Ok(builder.ok_or_else(|| FileError::Empty { path: path.to_owned() })?.finish())
 }
 
-/// Returns the sessions that stand below no other of them.
+/// Returns the top-level sessions.
 fn roots_of(sessions: &BTreeMap<RunId, Session>) -> Vec<RunId> {
     let links = |session: &Session| FamilyLinks {
         parent: session.runs.first().and_then(|main| main.parent),
@@ -206,7 +206,7 @@ fn roots_of(sessions: &BTreeMap<RunId, Session>) -> Vec<RunId> {
     sessions.keys().filter(|id| !parents.contains_key(id)).copied().collect()
 }
 
-/// Returns the runs that a run says it began. Only lines that name one are read: this is done for every run of a store.
+/// Returns the runs that a run links. Parses only lines with a link, because this reads every run of the store.
 fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Error> {
     let path = RunFile::Transcript(run).path();
     let failed = |source: std::io::Error| JournalError::Io {
@@ -220,7 +220,7 @@ fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Error> {
     let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, OffsetReader::from(file, 0));
     while reader.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(failed)? > 0 {
         let is_candidate = finder.find(&line).is_some();
-        // What cannot be read is told by whoever reads all of it.
+        // A full read of the run reports damaged lines.
         let event = is_candidate.then(|| ExchangeEvent::parse(line.trim_ascii_end()).ok()).flatten();
         links.extend(event.and_then(|event| event.child_run_id));
         line.clear();

@@ -1,4 +1,4 @@
-//! Sessions as they are read: all runs of one folded into one, with those below it.
+//! Reads sessions of the store, each merged from its runs.
 
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{RunId, with_causes};
@@ -8,7 +8,7 @@ use steno_views::{Lines, visible};
 use crate::{Error, Library};
 
 impl Library {
-    /// Returns the runs of a session, its own file's first. An id that nothing is known of names itself.
+    /// Returns the runs of a session, that of its own file first. An unknown id is returned itself.
     ///
     /// # Errors
     /// What the system says.
@@ -25,7 +25,7 @@ impl Library {
         Ok(!self.relations()?.runs_of(session).is_empty())
     }
 
-    /// Reads a session: its runs as one.
+    /// Reads a session, merged from its runs.
     ///
     /// # Errors
     /// When there is no such session, or one of its runs cannot be read.
@@ -71,7 +71,7 @@ fn read_one(store: &Store, run: RunId, content: Content) -> Result<Session, Erro
     Ok(builder.finish())
 }
 
-/// Reads the runs of a session. One that is damaged is named, and takes nothing from the others.
+/// Reads the runs of a session. A damaged one is logged and skipped.
 fn read_all(store: &Store, runs: Vec<RunId>) -> Result<Vec<RunEvents>, Error> {
     let (mut read, mut first_error) = (Vec::new(), None);
     for run in runs {

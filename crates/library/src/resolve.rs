@@ -1,6 +1,6 @@
-//! What a text means that somebody typed: the one place where ids, paths, `last` and parts of ids are read.
+//! Resolves the names that users type: ids, paths, `last` and parts of ids.
 //!
-//! In this order: a whole id; a path; `last` and `last~N`; a part that one id begins or ends with, and no other.
+//! In this order: a whole id; a path; `last` and `last~N`; a unique beginning or end of an id.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -15,14 +15,14 @@ use crate::ids::{is_part_of_uuid, parse_id};
 use crate::sources::connection_of;
 use crate::{Error, IdIndex, Library, ShortestPart};
 
-/// What a text is to name.
+/// The kind of thing that a text has to name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
-    /// A session: a run of it names it too.
+    /// A session, by its id or the id of one of its runs.
     Session,
-    /// A run: a session names its own file's.
+    /// A run; a session id means the run of its own file.
     Run,
-    /// A thread that has a spine, or a session file in the archive.
+    /// A thread with a spine or a session file in the store.
     Thread,
 }
 
@@ -41,28 +41,28 @@ impl fmt::Display for TargetKind {
 pub enum Target {
     /// A session.
     Session(RunId),
-    /// A run. A whole id is taken as it is, also where the store has no such run.
+    /// A run. A whole id is accepted even if the store does not have the run.
     Run(RunId),
-    /// Something that lies at a path.
+    /// A file or directory.
     Path(PathBuf),
 }
 
-/// One of several things that a text names.
+/// One of several matches of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its id.
     pub id: String,
-    /// The part of it that is enough.
+    /// The shortest unique part of it.
     pub part: ShortestPart,
     /// When it began.
     pub started: Option<Timestamp>,
     /// The directory that the agent worked in.
     pub project: Option<String>,
-    /// The first words that were said to the agent.
+    /// The first line of the first prompt.
     pub title: Option<String>,
 }
 
-/// Splits the number of an event from the name of its run: `RUN:SEQ`. A path that is there has a name as it likes.
+/// Splits `RUN:SEQ` into the run and the number of an event. An existing path is not split.
 #[must_use]
 pub fn split_event(text: &str) -> (&str, Option<Seq>) {
     let Some((run, number)) = text.rsplit_once(':') else { return (text, None) };
@@ -96,7 +96,7 @@ impl Library {
         self.resolve_part(text, want)
     }
 
-    /// Finds a run of the store that a text names; nothing at a path is one.
+    /// Finds a run of the store that a text names; paths are not accepted.
     ///
     /// # Errors
     /// When it names nothing, or several.
@@ -110,7 +110,7 @@ impl Library {
         }
     }
 
-    /// Finds the thread that a text names, among these.
+    /// Finds the thread that a text names among the given ones.
     ///
     /// # Errors
     /// When it names none of them, or several.
@@ -135,7 +135,7 @@ impl Library {
                 return Err(self.ambiguous(text, want, sessions.collect(), parts));
             }
         }
-        // A run of the thread's session names it too.
+        // A run of the thread's session also names the thread.
         let session = self.resolve(text, TargetKind::Session).ok().and_then(|named| match named {
             Target::Session(session) => of_session(session),
             Target::Run(_) | Target::Path(_) => None,
@@ -143,20 +143,20 @@ impl Library {
         session.cloned().ok_or_else(|| Error::NotFound { text: text.to_owned(), want })
     }
 
-    /// Takes a whole id: of a run, of a session that others show, of a connection.
+    /// Resolves a whole id: of a run, of a session without its own run, of a connection.
     fn resolve_id(&self, text: &str, id: RunId, want: TargetKind) -> Result<Target, Error> {
         if self.has(id)? {
             if want != TargetKind::Session {
                 return Ok(Target::Run(id));
             }
-            // Only this one is read, unless it names another.
+            // Only this run is read, unless it names a session.
             return Ok(match self.head(id)?.and_then(|head| head.session) {
                 None => Target::Session(id),
                 Some(_) => Target::Session(self.relations()?.owner(id)),
             });
         }
         if want == TargetKind::Run && self.was_recorded(id)? {
-            // Its transcript is gone, and whoever asks for the run is told so.
+            // Its transcript is gone; reading the run reports that.
             return Ok(Target::Run(id));
         }
         if !self.relations()?.runs_of(id).is_empty() {
@@ -177,7 +177,7 @@ impl Library {
         }
     }
 
-    /// Tells whether the archive has made a run.
+    /// Tells whether a run was made from a source in the store.
     fn was_recorded(&self, id: RunId) -> Result<bool, Error> {
         let id = id.to_string();
         let made =
@@ -213,7 +213,7 @@ impl Library {
         }
     }
 
-    /// Finds what begins or ends with a text.
+    /// Resolves the beginning or end of an id.
     fn resolve_part(&self, text: &str, want: TargetKind) -> Result<Target, Error> {
         let not_found = || Error::NotFound { text: text.to_owned(), want };
         let is_part = is_part_of_uuid(text);
@@ -225,7 +225,7 @@ impl Library {
         }
         let found = self.index()?.parts(text);
         let Some((_, session)) = found.first() else {
-            // What was said over a connection on a thread that has a name of its own.
+            // A thread with a name, recorded from a connection.
             let session = session_run(text);
             if !self.relations()?.runs_of(session).is_empty() {
                 return self.of_session(text, session, want);
@@ -256,7 +256,7 @@ impl Library {
         if want == TargetKind::Session {
             return Ok(Target::Session(session));
         }
-        // Where a run is asked for, a session is the run of its own file, whatever else shows it.
+        // As a run, a session id means the run of its own file.
         if self.has(session)? {
             return Ok(Target::Run(session));
         }
@@ -266,7 +266,7 @@ impl Library {
         }
     }
 
-    /// Says that a text names several runs.
+    /// Returns the error for a text that names several runs.
     fn several_runs(&self, text: &str, want: TargetKind, runs: &[RunId]) -> Result<Error, Error> {
         let index = IdIndex::new(self.relations()?.ids().map(|(id, _)| (id.to_string(), id)));
         let parts = runs.iter().map(|run| index.shortest(&run.to_string(), run)).collect();
@@ -274,7 +274,7 @@ impl Library {
         Ok(self.ambiguous(text, want, ids, parts))
     }
 
-    /// Says that a text names several sessions: each of them once, by its own id where that is meant.
+    /// Returns the error for a text that names several sessions, each listed once.
     fn several_sessions(
         &self,
         text: &str,
@@ -324,7 +324,7 @@ impl Library {
     }
 }
 
-/// Returns the path that a text is: one that is there, or can only be meant as one.
+/// Returns the text as a path, if it exists or can only be a path.
 fn path_named(text: &str) -> Result<Option<PathBuf>, Error> {
     let path = Path::new(text);
     if path.is_file() || path.is_dir() {

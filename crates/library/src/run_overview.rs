@@ -1,4 +1,4 @@
-//! A quick look at a run: its length, its first and its last event, and where its seals end.
+//! The overview of a run: its length, its first and last event, and its seals.
 
 use steno_journal::{Error as JournalError, RunEnds, RunFile, Seal, Store, read_seals, run_ends};
 use steno_model::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
@@ -8,23 +8,23 @@ use steno_views::{Lines, visible};
 
 use crate::{Error, RunHead};
 
-/// What a quick look at a run shows. What lies between its ends, only `verify` reads.
+/// The overview of a run, from its first and last event. `verify` reads the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOverview {
-    /// What its first event says.
+    /// Its head.
     pub head: RunHead,
-    /// How it stands, in a word: `recording`, `empty`, `completed`, `failed`, `open`, `damaged` or `unreadable`.
+    /// Its state: `recording`, `empty`, `completed`, `failed`, `open`, `damaged` or `unreadable`.
     pub state: &'static str,
     /// How long it is.
     pub bytes: u64,
-    /// What its ends say; `None` without events, and where it is damaged.
+    /// Its summary; `None` without events, and if it is damaged.
     pub summary: Option<RunSummary>,
     /// What is wrong with it.
     pub damage: Option<String>,
 }
 
 impl RunOverview {
-    /// Looks at a run of a store; `None` when the store does not have it any more.
+    /// Reads the overview of a run; `None` if the store does not have it any more.
     pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
         let is_held = store.is_locked(run)?;
         let ends = match seals_and_ends(store, run) {
@@ -53,7 +53,7 @@ impl RunOverview {
         Ok(Some(Self { head, state, bytes: ends.bytes, summary, damage: None }))
     }
 
-    /// Returns it as a row of JSON: what its ends say, how it stands, how long it is, and what is wrong with it.
+    /// Returns it as JSON: its summary, state, size and damage.
     #[must_use]
     pub fn row(&self) -> String {
         let unknown = || SummaryBuilder::new(self.head.run).finish();
@@ -81,7 +81,7 @@ impl RunOverview {
     }
 }
 
-/// Returns the fields of a summary. How it stands is told otherwise: somebody may be recording it.
+/// Returns the fields of a summary without `state`, because the run may be recording.
 fn without_state(summary: &RunSummary) -> Extra {
     let text = serde_json::to_string(summary).expect("a summary has only names as keys");
     let mut fields = Fields::parse(&text).expect("a summary is an object");
@@ -89,34 +89,34 @@ fn without_state(summary: &RunSummary) -> Extra {
     fields.into_extra()
 }
 
-/// Reads the seals, none of which reaches beyond the file, and both ends of the file.
+/// Reads the seals, which must fit the file, and both ends of the file.
 fn seals_and_ends(store: &Store, run: RunId) -> Result<(Vec<Seal>, RunEnds), JournalError> {
     let seals = fitting_seals(store, run)?;
     Ok((seals, run_ends(store, run)?))
 }
 
-/// Says what is wrong with a run as far as its ends and its seals show it.
+/// Returns what is wrong with a run according to its ends and seals.
 fn flaw(run: RunId, seals: &[Seal], ends: &RunEnds) -> Option<String> {
     let (first, last) = ends.events.as_ref()?;
     if let Some(stranger) = [first, last].into_iter().find(|event| event.run_id != run) {
-        return Some(format!("it has an event of run {}", stranger.run_id));
+        return Some(format!("it contains an event of run {}", stranger.run_id));
     }
     if first.seq != Seq::FIRST {
         return Some(format!("its first event has the number {}", first.seq));
     }
     let seal = seals.iter().find(|seal| seal.bytes == ends.bytes)?;
     let fits = seal.seq_last == last.seq.get();
-    (!fits).then(|| format!("its last event is {}, and its seal names {}", last.seq, seal.seq_last))
+    (!fits).then(|| format!("its last event is {}, but its seal names {}", last.seq, seal.seq_last))
 }
 
 /// Returns the seals of a run, unless it is shorter than one of them.
 ///
-/// That a transcript was cut shows without reading it; that it was changed does not, and is for `verify` to find.
+/// This finds a truncated transcript without reading it. `verify` finds changed bytes.
 ///
 /// # Errors
 /// [`JournalError::SealBroken`] when it is shorter, or what the system says.
 pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalError> {
-    // Seals first: one that is made meanwhile covers no more than what will be there then.
+    // Seals first: a seal that is written meanwhile never covers more than the size read afterwards.
     let seals = read_seals(&**store.disk(), run)?;
     let bytes = store.size(run)?.unwrap_or(0);
     match seals.iter().find(|seal| seal.bytes > bytes) {
@@ -130,7 +130,7 @@ pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalErro
     }
 }
 
-/// Says so when a run is shorter than its seals: what is there is shown all the same.
+/// Logs a warning if a run is shorter than its seals.
 pub fn warn_about_broken_seals(store: &Store, run: RunId) {
     if let Err(error) = fitting_seals(store, run) {
         let why = with_causes(&error);

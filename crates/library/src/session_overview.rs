@@ -1,4 +1,4 @@
-//! A session in a list.
+//! The overview of a session, for lists.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,34 @@ use steno_model::{RunId, Timestamp};
 use crate::run_overview::RunOverview;
 use crate::{RunHead, SessionRuns};
 
-/// What a list says of a session, from a quick look at each of its runs.
+/// The overview of a session, from the overviews of its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOverview {
     /// Its runs.
     pub session: SessionRuns,
-    /// How it stands: `recording` if one of its runs is, else as its own file stands, else as the run with the latest event.
+    /// Its state: `recording` if one of its runs is, else the state of its own file, else that of the run with the latest event.
     pub state: &'static str,
-    /// Whose agent it was.
+    /// The provider of the agent.
     pub provider: Option<String>,
     /// The directory that the agent worked in.
     pub project: Option<String>,
-    /// The name and the kind of its first run.
+    /// The name of its first run.
     pub name: Option<String>,
     /// The kind.
     pub kind: Option<String>,
-    /// When its own file began, else the first of its runs.
+    /// The start of its own file, else of its first run.
     pub started: Option<Timestamp>,
-    /// When the run ended that its state is of.
+    /// The end of the run that gives its state.
     pub ended: Option<Timestamp>,
     /// The time of the latest event of all its runs.
     pub last: Option<Timestamp>,
-    /// How much its runs hold.
+    /// The size of its runs.
     pub size: RunsSize,
-    /// How much the runs below it hold.
+    /// The size of the runs below it.
     pub size_below: RunsSize,
 }
 
-/// How much some runs hold.
+/// The size of several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunsSize {
     /// How many they are.
@@ -57,7 +57,7 @@ impl RunsSize {
 }
 
 impl SessionOverview {
-    /// Puts together what was seen of its runs.
+    /// Combines the overviews of its runs.
     #[must_use]
     pub fn of(session: SessionRuns, overviews: &BTreeMap<RunId, RunOverview>) -> Self {
         let all: Vec<&RunOverview> =
@@ -105,7 +105,7 @@ impl SessionOverview {
         self.last.as_ref()?.instant()
     }
 
-    /// Returns the run that a person wants to read first.
+    /// Returns the first run to show.
     #[must_use]
     pub fn first_run(&self) -> Option<RunId> {
         self.session.runs.iter().chain(&self.session.below).next().copied()

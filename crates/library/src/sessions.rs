@@ -1,4 +1,4 @@
-//! Which runs make up a session, and which stand below it. Pure: made of the heads of runs.
+//! Groups runs into sessions, and finds the runs below them. Pure: made from the heads of runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,23 +6,23 @@ use steno_model::RunId;
 
 use crate::RunHead;
 
-/// A session that stands below no other, with all its runs.
+/// A top-level session with all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRuns {
-    /// The agent's own id, also where only another channel's run is stored.
+    /// The agent's id, even if only a run of another channel is stored.
     pub id: RunId,
     /// The runs that show it: the agent's own file first, then copies, streams and connections in the order of their ids.
     pub runs: Vec<RunId>,
-    /// The runs below it, with what was seen of them elsewhere.
+    /// The runs below it, on all channels.
     pub below: Vec<RunId>,
 }
 
-/// How runs belong together, as their first events say.
+/// The relations of runs, from their first events.
 #[derive(Clone, Debug, Default)]
 pub struct Relations {
     /// The session that each run shows.
     owners: HashMap<RunId, RunId>,
-    /// The session that each run stands in or below, however deep.
+    /// The top-level session of each run.
     roots: HashMap<RunId, RunId>,
     children: BTreeMap<RunId, Vec<RunId>>,
     shown: BTreeMap<RunId, Vec<RunId>>,
@@ -38,14 +38,14 @@ impl Relations {
                 relations.children.entry(parent).or_default().push(head.run);
             }
         }
-        // A run may name one that names another: all of them show the last one's session.
+        // A run may name a session that names another one: the last one counts.
         let sessions = heads.iter().map(|head| (head.run, head.session)).collect();
         relations.owners = ends_of(&sessions);
         for head in heads.iter().filter(|head| head.session.is_some()) {
             let session = relations.owner(head.run);
             relations.shown.entry(session).or_default().push(head.run);
         }
-        // A parent that the store does not have leads nowhere.
+        // A parent that the store does not have is ignored.
         let is_known = |run: &RunId| sessions.contains_key(run) || relations.shown.contains_key(run);
         let above = |head: &RunHead| (head.run, head.parent.filter(is_known).or(head.session));
         relations.roots = ends_of(&heads.iter().map(above).collect());
@@ -67,13 +67,13 @@ impl Relations {
         self.owners.get(&run).copied().unwrap_or(run)
     }
 
-    /// Returns the session that a run stands in or below, however deep.
+    /// Returns the top-level session of a run.
     #[must_use]
     pub fn root(&self, run: RunId) -> RunId {
         self.roots.get(&run).copied().unwrap_or(run)
     }
 
-    /// Returns the runs that name each run as the one that began them.
+    /// Returns the children of each run.
     #[must_use]
     pub fn children(&self) -> &BTreeMap<RunId, Vec<RunId>> {
         &self.children
@@ -87,7 +87,7 @@ impl Relations {
         own.into_iter().chain(others.filter(|run| Some(*run) != own)).collect()
     }
 
-    /// Returns the sessions that stand below no other, in the order of their ids.
+    /// Returns the top-level sessions, in the order of their ids.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionRuns> {
         let mut groups = BTreeMap::<RunId, BTreeSet<RunId>>::new();
@@ -102,14 +102,14 @@ impl Relations {
         groups.into_iter().map(session).collect()
     }
 
-    /// Returns every id that names something here, with the session that it means.
+    /// Returns every id with its session.
     pub fn ids(&self) -> impl Iterator<Item = (RunId, RunId)> + '_ {
         let absent = self.shown.keys().filter(|session| !self.knows(**session));
         self.owners.keys().chain(absent).map(|id| (*id, self.owner(*id)))
     }
 }
 
-/// Returns where each run leads that goes from run to run until there is no next one; in a circle, the smallest of it.
+/// Returns the end of the chain from each run; in a circle, its smallest run.
 fn ends_of(next: &HashMap<RunId, Option<RunId>>) -> HashMap<RunId, RunId> {
     let mut ends = HashMap::<RunId, RunId>::with_capacity(next.len());
     for from in next.keys() {

@@ -1,4 +1,4 @@
-//! Which files of agents belong to a session: those it was made from, those of its child runs, and what lies beside them.
+//! Finds the agents' files of a session: its own, those of its child runs, and related files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,29 +10,29 @@ use uuid::Uuid;
 
 use crate::{Error, Library, Target, TargetKind};
 
-/// What a text names of the archive.
+/// The stored sources that a text names.
 #[derive(Clone, Debug)]
 pub enum SourceTarget {
     /// The files of a session.
     Files(Vec<Manifest>),
-    /// A run that was not made from a file, or whose file is gone.
+    /// A run without a file, or whose file is gone.
     Run(RunId),
-    /// A thread of which there is a spine, or what was said over a connection, and no file of its own.
+    /// A thread with a spine or a recorded connection, but without a file.
     Thread(ThreadId),
 }
 
 /// A source that a session is in.
 #[derive(Clone, Debug)]
 pub struct SessionSource {
-    /// Which it is.
+    /// Its manifest.
     pub manifest: Manifest,
-    /// The session's runs on it, where it has those of other sessions too.
+    /// The session's runs in it, if it also has runs of other sessions.
     pub runs: Option<BTreeSet<RunId>>,
 }
 
 impl Library {
-    /// Finds what the archive has of what a text names: the files of a session, or at a path. A text means the same session
-    /// as in [`Library::resolve`]; here it may also be one that the archive has as files without events.
+    /// Finds the stored sources that a text names: the files of a session, or the file at a path. The text is resolved as in
+    /// [`Library::resolve`]; it may also name a session that is stored as files without events.
     ///
     /// # Errors
     /// When it names nothing, or several.
@@ -60,7 +60,7 @@ impl Library {
         thread.map(SourceTarget::Thread).ok_or(steno_journal::Error::NoSuchRun { run: session }.into())
     }
 
-    /// Returns the files of the session that a file at a path is of, or that its agent calls so.
+    /// Returns the files of the session that has a file at a path, or that its agent names so.
     fn sources_at(&self, text: &str) -> Result<SourceTarget, Error> {
         let manifests = self.manifests()?;
         let path = std::path::absolute(text).ok();
@@ -80,7 +80,7 @@ impl Library {
         Ok(SourceTarget::Files(manifests.iter().filter(belongs).cloned().collect()))
     }
 
-    /// Returns the files of a session, its own first: those of all its runs, but for what shows other sessions too.
+    /// Returns the files of a session, its own first: those of all its runs, except files that also show other sessions.
     fn files_of(&self, session: RunId) -> Result<Vec<Manifest>, Error> {
         let mut found = self.sources_of(session)?;
         let shown = self.relations()?.runs_of(session);
@@ -91,7 +91,7 @@ impl Library {
         let is_own = |run: &String| RunId::parse(run).is_ok_and(|run| own.contains(&run));
         for manifest in self.made_from(&shown.into_iter().collect())? {
             let mut runs = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
-            // A connection may have shown other threads, and is found by its threads.
+            // A connection may have other threads, and is found by its threads.
             let is_whole = connection_of(manifest).is_none() && runs.all(is_own);
             if is_whole && found.iter().all(|known| known.id != manifest.id) {
                 found.push(manifest.clone());
@@ -101,18 +101,18 @@ impl Library {
         Ok(found)
     }
 
-    /// Returns the thread that a session is, where there is a spine of it or what was said over a connection.
+    /// Returns the thread of a session, if it has a spine or a recorded connection.
     fn thread_of(&self, text: &str, session: RunId) -> Result<Option<ThreadId>, Error> {
         let spine = self.spines()?.into_iter().find(|thread| session_run(thread.as_str()) == session);
         if spine.is_some() || self.relations()?.runs_of(session).is_empty() {
             return Ok(spine);
         }
-        // A thread that is no UUID has to be given whole.
+        // A thread that is not a UUID has to be given completely.
         let name = if session_run(text) == session { text.to_owned() } else { session.to_string() };
         Ok(ThreadId::parse(&name).ok())
     }
 
-    /// Returns the files that a run was made from, its own first; none where it was not made from any.
+    /// Returns the files that a run was made from, its own first.
     ///
     /// # Errors
     /// What the system says.
@@ -133,8 +133,8 @@ impl Library {
         Ok(found)
     }
 
-    /// Returns the sources of the session that a run belongs to, the session's own file first: those of its subagents and
-    /// the connections that it was on too. What lies beside them is no source of records.
+    /// Returns the sources of the session of a run, the session's own file first, with those of its subagents and its
+    /// connections. Related files are not sources of records.
     ///
     /// # Errors
     /// What the system says.
@@ -182,8 +182,8 @@ impl Library {
         Ok(found)
     }
 
-    /// Returns how many sessions of each agent have evidence and no events: what is being recorded is in no manifest yet, and
-    /// known by its run.
+    /// Returns how many sessions of each agent are stored without events. A session that is being recorded is not in a
+    /// manifest yet, but has a run.
     ///
     /// # Errors
     /// What the system says.
@@ -193,7 +193,7 @@ impl Library {
         for manifest in self.manifests()? {
             let info = &manifest.info;
             let (Some(provider), Role::Transcript) = (&info.provider, &info.role) else { continue };
-            // By its id alone, as a copy in another project has no events of its own.
+            // By its id alone, because a copy in another project has no events.
             let id = session_id(manifest).map_or_else(|| manifest.id.to_string(), str::to_owned);
             let session = (provider.clone(), id);
             let has_runs = manifest.adapted.as_ref().is_some_and(|adapted| !adapted.runs.is_empty());
@@ -210,7 +210,7 @@ impl Library {
     }
 }
 
-/// Returns what an agent calls the session of a file, without the project.
+/// Returns the agent's session id of a file, without the project.
 pub(crate) fn session_id(manifest: &Manifest) -> Option<&str> {
     manifest.info.session.as_deref()?.rsplit('/').next().filter(|id| !id.is_empty())
 }
@@ -230,7 +230,7 @@ impl SessionKey {
         Some(Self { provider: info.provider.clone(), home, session: info.session.clone()? })
     }
 
-    /// Tells whether another file belongs to this session. What lies apart from the project has the session's id alone.
+    /// Tells whether another file belongs to this session. Files outside of the project have only the session's id.
     fn has(&self, other: &Self) -> bool {
         let id = self.session.rsplit('/').next().unwrap_or_default();
         (&self.provider, &self.home) == (&other.provider, &other.home)
@@ -238,7 +238,7 @@ impl SessionKey {
     }
 }
 
-/// Returns the connection that a file of the vault is.
+/// Returns the connection that a stored file recorded.
 #[must_use]
 pub fn connection_of(manifest: &Manifest) -> Option<Uuid> {
     let path: &Path = &manifest.info.path.0;

@@ -1,4 +1,4 @@
-//! Usage of everything that a store has recorded.
+//! The usage of all runs of a store.
 
 use serde::de::IgnoredAny;
 use steno_journal::{Error as JournalError, Reader, Store};
@@ -8,7 +8,7 @@ use steno_vault::{Error as VaultError, Manifest, Role, Vault};
 
 use crate::{Error, Library};
 
-/// How much of the end of a transcript is looked at for its last line.
+/// How much of the end of a file is read for its last line.
 const LAST_LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// How many runs were read.
@@ -16,15 +16,15 @@ const LAST_LINE_BYTES_MAX: u64 = 1024 * 1024;
 pub struct RunCounts {
     /// All of them.
     pub total: u64,
-    /// Those that could not be read to their end.
+    /// Runs that could not be read completely.
     pub damaged: u64,
 }
 
 impl Library {
-    /// Hands the usage of every run of the store to the builder, for as long as somebody wants it.
+    /// Adds the usage of every run of the store to the builder, while `is_wanted` is true.
     ///
-    /// A run that cannot be read is logged and marked as incomplete; it takes nothing from the others. Runs of files that end
-    /// inside of a record are marked too.
+    /// A run that cannot be read is logged and marked as incomplete; the others are still read. Runs of files that end inside a
+    /// record are marked too.
     ///
     /// # Errors
     /// When the store cannot list its runs.
@@ -41,12 +41,12 @@ impl Library {
             }
             match read_run(store, run, builder, is_wanted) {
                 Ok(()) => read.total += 1,
-                // It was deleted since.
+                // It was deleted meanwhile.
                 Err(JournalError::NoSuchRun { .. }) => {}
                 Err(error) => {
                     read.total += 1;
                     read.damaged += 1;
-                    tracing::warn!("not all usage of run {run} can be read: {error}");
+                    tracing::warn!("cannot read all usage of run {run}: {error}");
                     builder.mark_incomplete(run);
                 }
             }
@@ -57,8 +57,7 @@ impl Library {
         Ok(read)
     }
 
-    /// Returns the runs of archived files that end inside of a record. What of the vault cannot be read is passed over here;
-    /// `steno verify` tells of it.
+    /// Returns the runs of stored files that end inside a record. Unreadable sources are skipped; `steno verify` reports them.
     fn torn_runs(&self) -> Result<Vec<RunId>, Error> {
         let vault = self.vault()?;
         let sources = vault.sources().unwrap_or_default().into_iter();

@@ -1,4 +1,4 @@
-//! What stands beside calls: who was asked about them, and which runs they began.
+//! Approvals of calls, and the child runs that calls start.
 
 use crate::builder::{IncomingEvent, SessionBuilder};
 use crate::reports::Subject;
@@ -50,7 +50,7 @@ impl SessionBuilder {
         self.approvals.push(asked);
     }
 
-    /// Finds the approval that another run has told: the n-th question of a run about a call is the n-th of another.
+    /// Finds the approval that another run has reported: the n-th approval of a call in one run is the n-th in another.
     fn approval_again(&mut self, asked: &Approval, incoming: &IncomingEvent<'_>) -> Option<ApprovalId> {
         let call = asked.call?;
         let count = self.asks.entry((call, incoming.at.run)).or_default();
@@ -97,7 +97,7 @@ impl SessionBuilder {
         self.children_by_run.insert(run_id, id);
     }
 
-    /// Finds the child that another run says the same call began, under another id.
+    /// Finds the child of the same call that another run reports under another id.
     fn child_of_call(&self, call: Option<CallNumber>, incoming: &IncomingEvent<'_>) -> Option<&ChildId> {
         let children = &self.calls.all[call?.0].children;
         children.iter().find(|child| self.children[child.0].at.run != incoming.at.run)
@@ -105,13 +105,13 @@ impl SessionBuilder {
 }
 
 impl Approval {
-    /// Tells whether the answer was yes; `None` where it was neither yes nor no, or there is none.
+    /// Tells whether it was allowed; `None` if the answer is neither yes nor no, or missing.
     #[must_use]
     pub fn is_allowed(&self) -> Option<bool> {
         decision_is_yes(&self.decision.as_ref()?.to_text())
     }
 
-    /// Takes what another event says of the same question; the first answer counts.
+    /// Adds what another event says about the same approval; the first answer counts.
     fn refine(&mut self, other: Self) {
         let is_better = self.decision.is_none() || other.is_allowed().is_some();
         self.tool_call_id = self.tool_call_id.take().or(other.tool_call_id);
@@ -127,7 +127,7 @@ impl Approval {
     }
 }
 
-/// Tells whether a word for a decision means yes; `None` for one that means neither yes nor no.
+/// Tells whether a decision means yes; `None` if it means neither yes nor no.
 #[must_use]
 pub fn decision_is_yes(word: &str) -> Option<bool> {
     match word {

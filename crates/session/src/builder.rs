@@ -1,4 +1,4 @@
-//! Folds events into a session, one pass, no event makes it fail.
+//! Folds events into a session in one pass. No event makes it fail.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -34,23 +34,23 @@ pub struct SessionBuilder {
     pub(crate) facts: Vec<Fact>,
     pub(crate) items: Vec<Item>,
     pub(crate) grouping: Grouping,
-    /// How many calls of a response, from the first on, have their results.
+    /// A response, and how many of its first calls have results.
     answered: (ResponseId, usize),
-    /// Responses that turned out to be one with an earlier one.
+    /// Responses that were merged into an earlier one.
     pub(crate) absorbed: Vec<bool>,
-    /// The last question with a name, by the run and the request's name.
+    /// The last approval request by run and name.
     pub(crate) asked: HashMap<(RunNumber, String), ApprovalId>,
-    /// How often each run has asked about a call.
+    /// How many approvals of a call each run has.
     pub(crate) asks: HashMap<(CallNumber, RunNumber), usize>,
-    /// Children by the run that names them.
+    /// Children by their run ids.
     pub(crate) children_by_run: HashMap<RunId, ChildId>,
     links: Vec<(RunId, Option<StepId>)>,
-    /// The step of the event at hand.
+    /// The step of the current event.
     step_now: Option<StepId>,
     pub(crate) reports: Reports,
     /// Steps that have begun, by path, kind and name.
     open_facts: HashMap<[String; 3], FactId>,
-    /// How hard the model is told to think.
+    /// The reasoning effort that the model is set to.
     pub(crate) effort: Option<RawJson>,
     unknown_records: BTreeMap<String, u64>,
     unknown_types: BTreeMap<JsonString, u64>,
@@ -60,7 +60,7 @@ pub struct SessionBuilder {
     usage: SessionUsage,
 }
 
-/// An event on its way into the session.
+/// An event that is being folded in.
 pub(crate) struct IncomingEvent<'a> {
     pub(crate) event: &'a ExchangeEvent,
     pub(crate) fields: PayloadFields<'a>,
@@ -69,7 +69,7 @@ pub(crate) struct IncomingEvent<'a> {
     pub(crate) at: EventPosition,
     pub(crate) step: Option<StepId>,
     pub(crate) turn: Option<TurnId>,
-    /// Whether another run has told the same: it may say it more exactly, and adds nothing.
+    /// Whether another run has the same fact: the event may make it more exact, and adds no new one.
     pub(crate) is_repeat: bool,
 }
 
@@ -129,7 +129,7 @@ impl SessionBuilder {
         self.take_event(RunNumber::MAIN, event, fields, false);
     }
 
-    /// Takes what an event says of usage.
+    /// Adds the usage of an event.
     pub(crate) fn use_tokens(&mut self, event: &ExchangeEvent) {
         let is_wanted = self.content == Content::Whole;
         if is_wanted && event.event_type.known().is_some_and(UsageBuilder::may_tell) {
@@ -137,7 +137,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Takes an event of one of the runs. The run's head has to be noted apart.
+    /// Takes an event of one of the runs. The head of the run is updated separately.
     pub(crate) fn take(&mut self, run: RunNumber, event: &ExchangeEvent, is_repeat: bool) {
         self.take_event(run, event, PayloadFields::of(event), is_repeat);
     }
@@ -299,7 +299,7 @@ impl SessionBuilder {
             self.add(incoming.turn, ItemKind::Call(reported.number));
         }
         if self.calls.all[reported.number.0].response.is_none() {
-            // No record tells which response asked for it: what comes next answers it.
+            // No record says which response made the call: the next words are a new response.
             self.grouping.answered();
         }
         self.note_report(reported.number, incoming);
@@ -307,7 +307,7 @@ impl SessionBuilder {
         self.end_answered();
     }
 
-    /// Ends the response at hand when all its calls have their results.
+    /// Ends the current response when all its calls have results.
     pub(crate) fn end_answered(&mut self) {
         let Some(now) = self.grouping.now() else { return };
         let calls = &self.responses[now.0].calls;
@@ -321,12 +321,12 @@ impl SessionBuilder {
         }
     }
 
-    /// Takes note that an event tells of a call.
+    /// Records that an event is about a call.
     pub(crate) fn note_report(&mut self, call: CallNumber, incoming: &IncomingEvent<'_>) {
         self.reports.add(Subject::Call(call), incoming.turn, incoming.at);
     }
 
-    /// Takes note of an event of another run that no id ties to the session.
+    /// Records an event of another run that no id links to the session.
     pub(crate) fn leave_out(&mut self, run: RunNumber, event: &ExchangeEvent) {
         let turn = self.turns.around(&event.path.to_text());
         self.turns.leave_out(turn, EventPosition { run, seq: event.seq });
@@ -373,7 +373,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Returns the session of what has been pushed.
+    /// Returns the session of all pushed events.
     #[must_use]
     pub fn finish(mut self) -> Session {
         self.reports.tell(&mut self.turns);
@@ -415,7 +415,7 @@ impl SessionBuilder {
     }
 }
 
-/// Tells whether an event may have blocks of a type that nobody here knows. A glance, because most have none.
+/// Tells whether an event may have blocks of unknown types. This is a quick check, because most have none.
 fn may_have_unknown_blocks(
     event: &ExchangeEvent,
     fields: &PayloadFields<'_>,
@@ -434,7 +434,7 @@ fn may_have_unknown_blocks(
     }
 }
 
-/// Makes the call that an event would begin.
+/// Makes the call that an event may start.
 pub(crate) fn new_call(incoming: &IncomingEvent<'_>) -> Call {
     Call {
         at: incoming.at,
@@ -459,7 +459,7 @@ pub(crate) fn new_call(incoming: &IncomingEvent<'_>) -> Call {
     }
 }
 
-/// Makes a result that came with an event.
+/// Makes the result that an event has.
 pub(crate) fn new_result(incoming: &IncomingEvent<'_>) -> CallResult {
     CallResult {
         at: Some(incoming.at),
@@ -469,7 +469,7 @@ pub(crate) fn new_result(incoming: &IncomingEvent<'_>) -> CallResult {
     }
 }
 
-/// Returns whose record an event is copied from: a run, or a session with the id of the record.
+/// Returns the run or session that an event is copied from.
 pub(crate) fn copied_from(event: &ExchangeEvent) -> Option<JsonString> {
     let from = event.extra.get("copied_from").filter(|from| !from.is_null())?;
     let run = || serde_json::from_str(from.as_str()).ok().and_then(JsonString::from_raw);
@@ -477,7 +477,7 @@ pub(crate) fn copied_from(event: &ExchangeEvent) -> Option<JsonString> {
     Some(session.or_else(run).unwrap_or_else(|| "unknown".into()))
 }
 
-/// Names a response: by the provider's id, else by a number that its run alone knows.
+/// Returns the key of a response: the provider's id, else a number that is valid in its run.
 pub(crate) fn response_key(id: &str, run: RunNumber) -> Cow<'_, str> {
     if id.starts_with('"') { Cow::Borrowed(id) } else { Cow::Owned(format!("{}#{id}", run.0)) }
 }

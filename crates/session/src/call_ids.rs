@@ -1,7 +1,7 @@
-//! Which reports are about one call: by its id, and by their place among those with the same id.
+//! Matches reports to calls: by the call id, and by the order among reports with the same id.
 //!
-//! Some providers use an id again for the next call. The n-th report in a turn is then of the n-th call in the turn, of
-//! whichever channel and in whichever run.
+//! Some providers reuse an id for the next call. The n-th report in a turn is then about the n-th call in the turn, on every
+//! channel and in every run.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use steno_model::json::JsonString;
 
 use crate::session::{CallNumber, RunNumber, TurnId};
 
-/// What of a call a report tells.
+/// What a report says about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ReportKind {
-    /// That a response asks for it.
+    /// A response asks for it.
     Use,
-    /// That it is made.
+    /// It is made.
     Call,
-    /// What came back.
+    /// Its result.
     Result,
 }
 
-/// Who reports.
+/// The reporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Channel {
     Router,
@@ -28,7 +28,7 @@ pub(crate) enum Channel {
     Other,
 }
 
-/// What a report tells, who does, and in which run.
+/// What a report says, the reporter, and its run.
 pub(crate) type Report = (ReportKind, Channel, RunNumber);
 
 /// The calls of a session by their ids.
@@ -39,10 +39,10 @@ pub(crate) struct CallIds(HashMap<String, CallsWithId>);
 #[derive(Debug, Default)]
 struct CallsWithId {
     calls: Vec<CallEntry>,
-    /// The places of calls by their turn, as far as somebody has asked for it.
+    /// The positions of calls by turn, as far as they are indexed.
     by_turn: HashMap<Option<TurnId>, Vec<usize>>,
     by_turn_len: usize,
-    /// How many calls, of all and of a turn, have this report, from the first on.
+    /// How many of the first calls have this report, in all or in a turn.
     passed: HashMap<(Report, Scope), usize>,
 }
 
@@ -50,15 +50,15 @@ struct CallsWithId {
 struct CallEntry {
     number: CallNumber,
     turn: Option<TurnId>,
-    /// The runs that have it, and which reports of it they have.
+    /// The runs that have it, with their reports.
     runs: Vec<(RunNumber, ReportSet)>,
 }
 
-/// Reports by what they tell and who does, one bit for each.
+/// A set of report kinds and reporters, one bit for each.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReportSet(u16);
 
-/// Where a call is looked for.
+/// Where a call is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Scope {
     All,
@@ -68,17 +68,17 @@ enum Scope {
 /// Whether a run has a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallOwner {
-    /// It has told of it, and not yet in this way.
+    /// The run has other reports of it, but not this one.
     Own,
-    /// Only other runs have.
+    /// Only other runs have it.
     Others,
 }
 
 impl CallIds {
-    /// Takes a report, and returns the number of its call: `new` when it is the first of one.
+    /// Adds a report, and returns the number of its call: `new` for the first report of a call.
     ///
-    /// It is of the first call in its turn that has no such report of its run: of one that the run has told of, else of one
-    /// that other runs have. A result may come in a later turn than its call.
+    /// The report belongs to the first call in its turn without such a report of the run: first of the run's own calls, then of
+    /// other runs' calls. A result may come in a later turn than its call.
     pub(crate) fn report(
         &mut self,
         id: &JsonString,
@@ -95,7 +95,7 @@ impl CallIds {
         known.calls[place].number
     }
 
-    /// Returns the last call with this id: of the turn, if it has one.
+    /// Returns the last call with this id, preferably in the turn.
     pub(crate) fn last(&mut self, id: &JsonString, turn: Option<TurnId>) -> Option<CallNumber> {
         let known = self.0.get_mut(&*id.to_text())?;
         let last = known.calls.last()?;
@@ -110,7 +110,7 @@ impl CallIds {
 }
 
 impl CallsWithId {
-    /// Finds the call that a report is of.
+    /// Finds the call of a report.
     fn find(&mut self, report: Report, turn: Option<TurnId>) -> Option<usize> {
         let (told, _, _) = report;
         let is_anywhere = told == ReportKind::Result || turn.is_none();
@@ -129,7 +129,7 @@ impl CallsWithId {
             .or_else(|| self.first(report, elsewhere, CallOwner::Others))
     }
 
-    /// Finds the first call, in a turn or in all, that has no such report of its run.
+    /// Finds the first call, in a turn or in all, without such a report of the run.
     fn first(&mut self, report: Report, scope: Scope, whose: CallOwner) -> Option<usize> {
         let places = match scope {
             Scope::All => None,
@@ -152,7 +152,7 @@ impl CallsWithId {
 }
 
 impl CallEntry {
-    /// Tells whether a report may be of this call, and who has told of it.
+    /// Tells whether a report may be about this call, and which runs have it.
     fn whose(&self, report: Report) -> Option<CallOwner> {
         let (_, _, run) = report;
         match self.runs.iter().find(|(found, _)| *found == run) {

@@ -1,7 +1,7 @@
-//! The calls of a session: every report of one brought together, whoever made it and in whichever run (R46, R50).
+//! The calls of a session: all reports of a call combined, of every reporter and run (R46, R50).
 //!
-//! This is the only place where a call meets its result. Of two reports the router's counts more than the agent's, and the
-//! first run's more than another's; what one of them leaves open is taken from the other.
+//! Only this module matches calls with results. The router's report wins over the agent's, and the first run's over
+//! another's; missing fields are taken from the other report.
 
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Fidelity, Vocabulary as _};
@@ -17,7 +17,7 @@ pub(crate) struct Calls {
     ids: CallIds,
 }
 
-/// Which call a report is about, and whether it is the first report of it.
+/// The call of a report, and whether this is its first report.
 #[derive(Clone, Copy)]
 pub(crate) struct CallMatch {
     pub(crate) number: CallNumber,
@@ -29,12 +29,12 @@ pub(crate) struct CallMatch {
 pub enum Content {
     /// Everything is kept.
     Whole,
-    /// What receipts need: without what went into calls and came out of them, and without the sum of the session's usage.
+    /// What receipts need: without inputs and outputs of calls, and without the sum of the session's usage.
     ForReceipts,
 }
 
 impl Calls {
-    /// Takes the block of a call in a message. `new` is the call that it would be.
+    /// Takes the block of a call in a message. `new` is the call to add if it is not known.
     pub(crate) fn used(&mut self, block: &PayloadFields<'_>, new: Call, content: Content) -> CallMatch {
         let fidelity = block.string("fidelity");
         let at = new.at;
@@ -46,13 +46,13 @@ impl Calls {
         reported
     }
 
-    /// Takes a `tool.call`; one without an id is a call of its own.
+    /// Takes a `tool.call`; one without an id is always a new call.
     pub(crate) fn called(&mut self, fields: &PayloadFields<'_>, new: Call, content: Content) -> CallMatch {
         let fidelity = fields.string("fidelity");
         let at = new.at;
         let reported = self.reported(fields.string("call_id"), ReportKind::Call, fidelity.as_ref(), new);
         let call = &mut self.all[reported.number.0];
-        // A call that its adapter has put in place of a missing one says so.
+        // An adapter marks a call that it added for a result without one.
         call.is_recorded |= fields.json_text("input_available") != Some("false");
         let input = || if content == Content::Whole { fields.json("input") } else { None };
         call.fill(at, fidelity, fields.string("name"), input);
@@ -94,8 +94,8 @@ impl Calls {
         reported
     }
 
-    /// Takes the block of a result in a message, as writers without `tool.result` have it; returns the last call with its
-    /// id, and whether that has waited for a result.
+    /// Takes the block of a result in a message, from writers without `tool.result`. Returns the last call with its id, and
+    /// whether the call had no result yet.
     pub(crate) fn answered_in_message(
         &mut self,
         block: &PayloadFields<'_>,
@@ -114,13 +114,13 @@ impl Calls {
         Some((number, true))
     }
 
-    /// Finds the call that something became known of later.
+    /// Finds the call of an amendment.
     pub(crate) fn amended(&mut self, fields: &PayloadFields<'_>, turn: Option<TurnId>) -> Option<CallNumber> {
         let id = fields.string("tool_call_id").or_else(|| fields.string("name"))?;
         self.last(&id, turn)
     }
 
-    /// Takes what became known of a call later.
+    /// Applies an amendment to a call.
     pub(crate) fn amend(&mut self, number: CallNumber, fields: &PayloadFields<'_>, content: Content) {
         let call = &mut self.all[number.0];
         let facts = fields.object("result");
@@ -163,7 +163,7 @@ impl Calls {
 }
 
 impl Call {
-    /// Keeps what a report says; a seam of ours knows better than the agent.
+    /// Adds the fields of a report; the router's report wins over the agent's.
     fn fill(
         &mut self,
         at: EventPosition,
@@ -186,7 +186,7 @@ impl Call {
         }
     }
 
-    /// Takes a result. What another one says more exactly replaces what was known; see [`OutcomeRank`].
+    /// Adds a result. A more exact outcome replaces the known one; see [`OutcomeRank`].
     fn answer(&mut self, found: CallResult) {
         self.is_answered = true;
         let Some(known) = &mut self.result else {
@@ -225,7 +225,7 @@ impl Call {
         }
     }
 
-    /// Returns the last word on something else that its result says: what became known later counts more.
+    /// Returns the latest value of another field of its result: amendments win.
     #[must_use]
     pub fn latest_field(&self, name: &str) -> Option<RawJson> {
         let later =
@@ -237,13 +237,13 @@ impl Call {
         later.or_else(at_first)
     }
 
-    /// Tells whether its class is this one.
+    /// Tells whether the call has a class.
     #[must_use]
     pub fn is_class(&self, class: &str) -> bool {
         self.class.as_ref().is_some_and(|found| found.is(class))
     }
 
-    /// Tells what became of a call that was to run or to change something.
+    /// Returns the effect of a call that runs a command or changes files.
     #[must_use]
     pub fn effect(&self) -> Effect {
         let (command, change) = (self.is_class("command"), self.is_class("file_change"));
@@ -264,11 +264,11 @@ impl Call {
 pub enum Outcome {
     /// No result is recorded.
     Open,
-    /// As it should.
+    /// It succeeded.
     Ok,
-    /// Otherwise.
+    /// It failed.
     Failed,
-    /// It was not allowed, and ran nothing.
+    /// It was denied, and did not run.
     Denied,
     /// It was stopped.
     Interrupted,
@@ -276,12 +276,12 @@ pub enum Outcome {
     Unknown,
 }
 
-/// What a call did to the world, as far as its record can vouch for it.
+/// What a call did outside of the session, as far as the record shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing that is counted.
+    /// No counted effect.
     None,
-    /// A command ran, whatever its exit code.
+    /// A command ran, with any exit code.
     Command,
     /// Files were changed.
     Change,
@@ -289,11 +289,11 @@ pub enum Effect {
     Unknown,
 }
 
-/// How much a word for an outcome counts; the largest wins, whatever comes first.
+/// The rank of an outcome; the largest wins in any order.
 ///
-/// What the router saw succeed has run, whatever others say. Then `denied` counts most, and any word more than `unknown`.
-/// Between them the router's word counts more than another's, then `interrupted` more than `failed` and that more than `ok`:
-/// who knows of a failure knows more.
+/// The router's `ok` is highest, because the call has run. Then comes `denied`; `unknown` is below every other word. In
+/// between, the router's word wins over another's, then `interrupted` over `failed` over `ok`: a reporter of a failure knows
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OutcomeRank {
     None,
@@ -334,7 +334,7 @@ impl CallResult {
         }
     }
 
-    /// Takes what another record of the same result knows more exactly.
+    /// Takes the more exact fields of another record of the same result.
     fn refine(&mut self, other: Self) {
         if other.outcome_rank() > self.outcome_rank() {
             let fidelity = other.outcome_fidelity.or(other.fidelity);
@@ -355,7 +355,7 @@ impl CallResult {
     }
 }
 
-/// Tells who has reported something, by the word for it.
+/// Returns the reporter for a `fidelity`.
 fn channel(fidelity: Option<&JsonString>) -> Channel {
     let is = |known: Fidelity| fidelity.is_some_and(|word| word.is(known.as_str()));
     match () {
@@ -376,7 +376,7 @@ mod tests {
     const WORDS: [Option<&str>; 7] =
         [Some("ok"), Some("failed"), Some("denied"), Some("interrupted"), Some("unknown"), Some("odd"), None];
 
-    /// All results that a record may tell, as far as their outcome goes.
+    /// All results that differ in their outcome.
     fn results() -> Vec<CallResult> {
         let mut results = Vec::new();
         for word in WORDS {

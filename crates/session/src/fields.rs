@@ -1,7 +1,6 @@
 //! Single fields of an event, read by name and not by shape.
 //!
-//! A view knows from the event's type what it looks for. Reading by name finds the name of a step also where the
-//! payload as a whole has a shape that 002 does not know.
+//! The event's type says which fields to expect. Reading by name also works for payloads whose shape 002 does not define.
 
 use std::borrow::Cow;
 
@@ -9,7 +8,7 @@ use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, RawJson, text_of};
 use steno_model::{ExchangeEvent, RunId};
 
-/// The top-level fields of a payload; none when it is no object.
+/// The top-level fields of a payload; none if it is not an object.
 pub struct PayloadFields<'a>(Option<Fields<'a>>);
 
 impl<'a> PayloadFields<'a> {
@@ -25,7 +24,7 @@ impl<'a> PayloadFields<'a> {
         Self(Fields::parse(text).ok())
     }
 
-    /// Returns the last field called `name`: what a reader that keeps one of several would see.
+    /// Returns the last field called `name`.
     fn raw(&self, name: &str) -> Option<&'a RawValue> {
         self.0.as_ref()?.last(name)
     }
@@ -42,19 +41,19 @@ impl<'a> PayloadFields<'a> {
         self.raw(name).and_then(text_of)
     }
 
-    /// Returns the JSON of the field called `name`, whatever it is.
+    /// Returns the JSON text of the field called `name`.
     #[must_use]
     pub fn json_text(&self, name: &str) -> Option<&'a str> {
         self.raw(name).map(RawValue::get)
     }
 
-    /// Returns the field called `name`, whatever it is.
+    /// Returns the JSON of the field called `name`.
     #[must_use]
     pub fn json(&self, name: &str) -> Option<RawJson> {
         self.raw(name).map(RawJson::from_raw)
     }
 
-    /// Takes the field called `name` when it is a string. Most records say what is known, and that is not copied again.
+    /// Updates `known` from the field called `name` if it is a string. Copies only a changed value, because most records repeat it.
     pub(crate) fn renew(&self, name: &str, known: &mut Option<JsonString>) {
         let Some(raw) = self.raw(name) else { return };
         if known.as_ref().is_none_or(|known| known.as_raw() != raw.get()) {
@@ -82,7 +81,7 @@ impl<'a> PayloadFields<'a> {
         self.raw(name).is_some_and(|raw| raw.get() == "true")
     }
 
-    /// Returns the items of the array called `name`; none when it is no array.
+    /// Returns the items of the array called `name`; none if it is not an array.
     #[must_use]
     pub fn items(&self, name: &str) -> Vec<&'a RawValue> {
         self.raw(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
@@ -94,9 +93,9 @@ impl<'a> PayloadFields<'a> {
         self.raw(name).map_or(Self(None), |raw| Self::parse(raw.get()))
     }
 
-    /// Returns why something failed: the text of `error`, or its JSON where it is no string.
+    /// Returns why something failed: the text of `error`, or its JSON if it is not a string.
     ///
-    /// Null, false and the empty string are how writers say that nothing failed.
+    /// Null, false and the empty string mean that nothing failed.
     #[must_use]
     pub fn error(&self) -> Option<JsonString> {
         let raw = self.raw("error")?;
@@ -120,19 +119,19 @@ impl<'a> BlockFields<'a> {
         payload.items("blocks").into_iter().map(read).collect()
     }
 
-    /// Tells whether it is of a type.
+    /// Tells whether the block has a type.
     pub(crate) fn is(&self, kind: &str) -> bool {
         self.fields.text("type").is_some_and(|found| found == kind)
     }
 }
 
-/// Returns the session that an event's run records from outside, when the envelope names one.
+/// Returns the session that an event's run shows, if the envelope names one.
 #[must_use]
 pub fn session_run_id(event: &ExchangeEvent) -> Option<RunId> {
     run_id_in(event, "session_run_id")
 }
 
-/// Returns the run that a field of the envelope names, when it does.
+/// Returns the run that a field of the envelope names, if any.
 #[must_use]
 pub fn run_id_in(event: &ExchangeEvent, field: &str) -> Option<RunId> {
     let text: String = event.extra.get(field)?.read().ok()?;

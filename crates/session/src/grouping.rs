@@ -1,26 +1,26 @@
-//! Tells which response a record of the model's words belongs to, where the record itself does not say.
+//! Finds the response of a model's record that does not name one.
 //!
-//! Claude's records name their response. Codex's do not: usage comes apart, after the words that it is for, and before
-//! them in versions around 0.50. Words after the results of all calls are another response in any case. Calls after them
-//! are so only where a channel has no usage for single responses: reports of calls may stand inside of a response.
+//! Claude's records name their response. Codex's do not: usage is a separate record after the words, or before them in
+//! versions around 0.50. Words after the results of all calls always begin a new response. Calls after them do so only on
+//! channels without usage per response, because reports of calls may be inside a response.
 
 use std::collections::HashMap;
 
 use crate::session::ResponseId;
 
-/// How far the response at hand has come.
+/// The progress of the current response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ResponseStage {
     /// More may come.
     #[default]
     Speaking,
-    /// Its calls have their results; what comes next is another response, unless usage tells otherwise.
+    /// Its calls have results; the next record begins a new response, unless usage shows otherwise.
     Answered,
     /// It is over.
     Over,
 }
 
-/// Whether usage comes before or after the words that it is for.
+/// Whether usage comes before or after its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UsageOrder {
     Leads,
@@ -35,16 +35,16 @@ pub(crate) enum Addition {
     Call,
 }
 
-/// What a record of the model's words does.
+/// Where a record of the model belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseMatch {
-    /// It belongs to this response; those after it are one with it.
+    /// It belongs to this response; the listed responses are merged into it.
     Existing(ResponseId, Vec<ResponseId>),
-    /// It begins another response.
+    /// It begins a new response.
     New,
 }
 
-/// The responses of a run, as their records come.
+/// Groups the records of a run into responses.
 #[derive(Default)]
 pub(crate) struct Grouping {
     by_id: HashMap<String, ResponseId>,
@@ -52,7 +52,7 @@ pub(crate) struct Grouping {
     stage: ResponseStage,
     has_usage: bool,
     order: Option<UsageOrder>,
-    /// Those since the last certain beginning of a response: those after the first may be one with it.
+    /// The responses since the last certain start; they may turn out to be one.
     split: Vec<ResponseId>,
 }
 
@@ -69,11 +69,11 @@ impl Grouping {
         }
     }
 
-    /// Says where a record belongs that names no response.
+    /// Returns the response of a record that names none.
     pub(crate) fn more(&self, adds: Addition) -> ResponseMatch {
         match (self.now, self.stage, adds) {
             (Some(step), ResponseStage::Speaking, _) => ResponseMatch::Existing(step, Vec::new()),
-            // Usage would have ended it.
+            // Otherwise usage would have ended it.
             (Some(step), ResponseStage::Answered, Addition::Call) if self.order.is_some() => {
                 ResponseMatch::Existing(step, Vec::new())
             }
@@ -81,15 +81,15 @@ impl Grouping {
         }
     }
 
-    /// Says where usage belongs that names no response with words. `may_lead` tells whether the channel is one in which it
-    /// may come before them.
+    /// Returns the response of a usage record that names none. `may_lead` says whether usage may come before the words on
+    /// this channel.
     pub(crate) fn usage(&mut self, may_lead: bool) -> ResponseMatch {
         let leads = may_lead && self.now.is_none();
         let order = *self.order.get_or_insert(if leads { UsageOrder::Leads } else { UsageOrder::Trails });
         match self.now() {
             Some(step) if order == UsageOrder::Trails && !self.has_usage => {
                 let mut split = std::mem::take(&mut self.split);
-                // What was split off the first step is one with it: usage is for all of them.
+                // Usage covers all responses since the first, so they are one.
                 let first = split.first().copied().unwrap_or(step);
                 split.retain(|other| *other != first);
                 ResponseMatch::Existing(first, split)
@@ -107,7 +107,7 @@ impl Grouping {
         (self.now, self.stage, self.has_usage) = (Some(response), ResponseStage::Speaking, false);
     }
 
-    /// Takes note that the usage of the response at hand is known; where usage comes last, that is its end.
+    /// Records that the current response has usage; if usage comes last, this ends the response.
     pub(crate) fn used(&mut self) {
         self.has_usage = true;
         if self.order != Some(UsageOrder::Leads) {
@@ -115,20 +115,20 @@ impl Grouping {
         }
     }
 
-    /// Takes note that every call of the response at hand has its result.
+    /// Records that every call of the current response has a result.
     pub(crate) fn answered(&mut self) {
         if self.stage == ResponseStage::Speaking {
             self.stage = ResponseStage::Answered;
         }
     }
 
-    /// Ends the response at hand: a prompt, the end of a turn or a compaction came.
+    /// Ends the current response: after a prompt, the end of a turn or a compaction.
     pub(crate) fn end(&mut self) {
         self.stage = ResponseStage::Over;
         self.split.clear();
     }
 
-    /// Returns the response at hand, if it is not over.
+    /// Returns the current response, if it is not over.
     pub(crate) fn now(&self) -> Option<ResponseId> {
         self.now.filter(|_| self.stage != ResponseStage::Over)
     }
@@ -150,7 +150,7 @@ mod tests {
                     continue;
                 }
                 'o' => {
-                    // Of a response that is over nothing depends on them any more.
+                    // Results of a finished response have no effect.
                     if let Some(ResponseId(now)) = responses.now() {
                         steps[now].push('o');
                         if steps[now].matches('o').count() == steps[now].matches('c').count() {
@@ -197,7 +197,7 @@ mod tests {
         check("wc$owc$o", &["wc$", "wc$"]);
         check("wcc$wc", &["wcc$", "wc"]);
         check("wccoo$wcc", &["wccoo$", "wcc"]);
-        // Reports of calls stand inside of a response.
+        // Reports of calls are inside a response.
         check("w$wcococo$w$", &["w$", "wcococo$", "w$"]);
     }
 

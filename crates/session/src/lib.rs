@@ -1,9 +1,8 @@
 //! The session model: the events of one or more runs, folded into one [`Session`].
 //!
-//! A session is what a person calls one: the agent's own file, its copies, and what was recorded of it on other channels,
-//! as one. [`SessionBuilder`] folds the events of one run in one pass; [`merge()`] folds those of several. Lists,
-//! conversations, trees, receipts, trajectories and sums are made from the result and from nothing else, so that the same
-//! question gets the same answer everywhere.
+//! A session combines the agent's own file, its copies, and the recordings of other channels. [`SessionBuilder`] folds the
+//! events of one run in one pass; [`merge()`] folds those of several. Lists, conversations, trees, receipts, trajectories and
+//! sums are all made from the result, so that every view gives the same answer.
 //!
 //! ```
 //! use steno_model::{ExchangeEvent, RunId};
@@ -24,10 +23,10 @@
 //!
 //! # Promises
 //! - Pure: no file, network, clock, thread or environment. The same events give the same session on any machine.
-//! - No event makes it fail or panic; what it does not know is counted or kept.
+//! - No event makes it fail or panic; unknown events are counted or kept.
 //! - Every fact has the run and the event that it was read from.
 //! - Nothing is inferred: a missing end is open, an absent field is `None`.
-//! - A run more may add facts and makes none less exact. `docs/session.md` says which run wins where two differ.
+//! - Another run may add facts and never makes one less exact. `docs/session.md` says which run wins when two differ.
 
 mod approvals;
 mod builder;

@@ -1,4 +1,4 @@
-//! What was said: messages of both sides, and the responses that the model's records belong to.
+//! Folds messages of both sides, and groups the model's records into responses.
 
 use steno_model::json::{JsonString, RawJson};
 
@@ -26,7 +26,7 @@ impl SessionBuilder {
             let blocks = if is_system { &mut system } else { &mut said };
             blocks.push(Block::Recorded(RawJson::from_raw(block.raw)));
         }
-        // What only marks a picture can be looked up in the evidence.
+        // A placeholder of a picture can be looked up in the evidence.
         let evidence = incoming.event.extra.get("evidence").filter(|_| incoming.blocks.iter().any(is_mark));
         let message = Message {
             extra: self.others(incoming, &["role", "blocks"]),
@@ -51,7 +51,7 @@ impl SessionBuilder {
         }
         let IncomingEvent { fields, blocks, .. } = incoming;
         let usage = ResponseUsage::read(fields);
-        // Totals of a turn or a session belong to no response.
+        // Totals of a turn or a session do not belong to a response.
         if blocks.is_empty() && usage.is_none() {
             self.turns.said(incoming);
             return;
@@ -87,7 +87,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Takes the blocks of a record of the model's.
+    /// Takes the blocks of a model's record.
     fn words(&mut self, incoming: &IncomingEvent<'_>, response: ResponseId) {
         let mut blocks = Vec::new();
         for block in &incoming.blocks {
@@ -103,7 +103,7 @@ impl SessionBuilder {
             self.note_report(call, incoming);
             let calls = &mut self.responses[response.0].calls;
             let known = &mut self.calls.all[call.0].response;
-            // A call is rarely in the words of two responses.
+            // A call is rarely in two responses.
             let is_here = known.is_some_and(|known| known == response || calls.contains(&call));
             if is_here {
                 blocks.push(Block::Elsewhere);
@@ -117,7 +117,7 @@ impl SessionBuilder {
         self.responses[response.0].messages.push(id);
     }
 
-    /// Takes the calls in a record that another run has told.
+    /// Takes the calls in a record that another run has too.
     fn uses_again(&mut self, incoming: &IncomingEvent<'_>) {
         for block in &incoming.blocks {
             if block.is("tool_use") {
@@ -130,7 +130,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Takes a block that is a result, as writers without `tool.result` have it; false when no call waits for one.
+    /// Takes a result block, from writers without `tool.result`; false if no call waits for a result.
     fn is_answer(&mut self, block: &BlockFields<'_>, incoming: &IncomingEvent<'_>) -> bool {
         if !block.is("tool_result") {
             return false;
@@ -147,7 +147,7 @@ impl SessionBuilder {
         true
     }
 
-    /// Finds the response that a record belongs to, by its key if it has one, or begins one. A record that adds nothing is usage.
+    /// Finds the response of a record, by its key if it has one, or begins one. A record without an addition is usage.
     fn response_for(
         &mut self,
         incoming: &IncomingEvent<'_>,
@@ -213,7 +213,7 @@ impl SessionBuilder {
         id
     }
 
-    /// Makes one response of two.
+    /// Merges two responses.
     fn absorb(&mut self, response: ResponseId, other: ResponseId) {
         self.absorbed[other.0] = true;
         let messages = std::mem::take(&mut self.responses[other.0].messages);
@@ -252,13 +252,13 @@ fn message(incoming: &IncomingEvent<'_>, speaker: Speaker) -> Message {
     }
 }
 
-/// Tells whether a block only marks that there was a picture or a file.
+/// Tells whether a block is only a placeholder of a picture or a file.
 fn is_mark(block: &BlockFields<'_>) -> bool {
     block.fields.json_text("size_bytes").is_some() || block.fields.json_text("path").is_some()
 }
 
 impl ResponseUsage {
-    /// Reads the usage of a response, if a record has it.
+    /// Reads the usage of a response from a record, if any.
     fn read(fields: &PayloadFields<'_>) -> Option<Self> {
         if fields.text("usage_scope").is_some_and(|scope| scope != "response") {
             return None;
@@ -273,7 +273,7 @@ impl ResponseUsage {
         })
     }
 
-    /// Takes another record of the same response: the largest counts are right.
+    /// Adds another record of the same response: the largest counts win.
     fn refine(&mut self, other: Self) {
         if other.tokens.total() >= self.tokens.total() {
             self.report = other.report;
@@ -283,7 +283,7 @@ impl ResponseUsage {
         self.is_lower_bound &= other.is_lower_bound;
     }
 
-    /// Tells whether it may have been more.
+    /// Tells whether it is a lower bound.
     #[must_use]
     pub fn may_be_more(&self) -> bool {
         self.is_lower_bound || !self.is_final

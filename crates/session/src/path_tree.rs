@@ -1,11 +1,11 @@
-//! Finds what begins at a path or at the nearest path above it, in one walk over the path's names.
+//! Finds the value at a path or at the nearest path above it, in one walk over the path's names.
 
 use std::collections::HashMap;
 
 use crate::steps::StepPath;
 
-/// Values at paths. A search looks at each name of a path once, and at [`StepPath::NAMES_MAX`] names at most: what follows
-/// them is part of the last one.
+/// Values at paths. A search reads each name of a path once, and at most [`StepPath::NAMES_MAX`] names: the rest is part of
+/// the last one.
 pub(crate) struct PathTree<T> {
     nodes: Vec<Node<T>>,
 }
@@ -28,7 +28,7 @@ impl<T> Default for Node<T> {
 }
 
 impl<T> PathTree<T> {
-    /// Puts a value at a path; returns the one before.
+    /// Sets the value at a path; returns the previous one.
     pub(crate) fn insert(&mut self, path: &str, value: T) -> Option<T> {
         let mut node = 0;
         for (name, _) in names(path) {

@@ -1,4 +1,4 @@
-//! What a turn cost, in the provider's words: each response once.
+//! The usage of a turn as the provider reports it, each response once.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use crate::fields::PayloadFields;
 use crate::session::{RunHead, RunNumber, TurnCost};
 use crate::usage::{Choice, Counts, NameKind, ResponseReport, TurnReport, choose};
 
-/// What one run says of the cost of a turn.
+/// The usage of a turn in one run.
 #[derive(Default)]
 pub(crate) struct TurnUsage {
     responses: Vec<ResponseCost>,
-    /// Those that have a name: what their records share.
+    /// The responses by name.
     named: HashMap<(NameKind, RawJson), usize>,
-    /// What the agent has added up for the turn.
+    /// The agent's total of the turn.
     turn: Option<Usage>,
 }
 
@@ -29,23 +29,23 @@ struct ResponseCost {
 }
 
 impl TurnUsage {
-    /// Takes what a message says of usage.
+    /// Adds the usage of a message.
     pub(crate) fn take(&mut self, fields: &PayloadFields<'_>) {
         let Some(report) = fields.json_text("usage") else { return };
         match fields.text("usage_scope").as_deref() {
-            // The turn's own is kept as it is.
+            // The total of the turn is kept unchanged.
             Some("turn") => {
                 let report = fields.json("usage");
                 self.turn = report.and_then(|report| Usage::read(&report)).or(self.turn.take());
             }
             None | Some("response") if self.repeats_last(report, fields) => {}
             None | Some("response") => self.respond(fields),
-            // A session's total says nothing of one turn.
+            // The total of a session does not concern one turn.
             Some(_) => {}
         }
     }
 
-    /// Tells whether a record says of the last response what is known already. Most responses have several such records.
+    /// Tells whether a record repeats the last response. Most responses have several equal records.
     fn repeats_last(&mut self, report: &str, fields: &PayloadFields<'_>) -> bool {
         let Some(last) = self.responses.last_mut() else { return false };
         let is_same = last.id.as_ref().is_some_and(|id| Some(id.as_str()) == fields.json_text("response"))
@@ -77,7 +77,7 @@ impl TurnUsage {
         self.responses.push(ResponseCost { id, usage, written: report, is_final });
     }
 
-    /// Tells how well the run knows what the turn cost, the best first; `None` if it says nothing.
+    /// Ranks how exact the run's usage is, the best first; `None` if it has none.
     fn rank(&self) -> Option<u8> {
         let is_whole = !self.responses.is_empty() && self.responses.iter().all(|response| response.is_final);
         match () {
@@ -97,7 +97,7 @@ impl TurnUsage {
     }
 }
 
-/// Returns what names a response: the provider's id, else the total of the thread after it, else a number.
+/// Returns the name of a response: the provider's id, else the thread's total after it, else a number.
 fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
     let response = fields.json("response").filter(|name| !name.is_null());
     if let Some(id) = response.as_ref().filter(|name| name.as_str().starts_with('"')) {
@@ -107,15 +107,15 @@ fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
     total.or_else(|| response.map(|number| (NameKind::Number, number)))
 }
 
-/// Returns what a turn cost, from the one run that knows it best; nothing where none says anything. Receipts can be checked
-/// by others, who need no more than this rule.
+/// Returns the usage of a turn from the one run that has it most exactly, if any. Receipts use this simple rule, so that
+/// others can check them.
 pub(crate) fn cost_in_one_run(runs: Vec<(RunNumber, TurnUsage)>, heads: &[RunHead]) -> Option<TurnCost> {
     let ranked = runs.into_iter().filter_map(|(run, usage)| Some((usage.rank()?, run, usage)));
     let (_, run, usage) = ranked.min_by_key(|(rank, run, _)| (*rank, *run))?;
     cost(vec![(run, usage)], heads)
 }
 
-/// Returns what a turn cost, from what its runs say of it; nothing where none does.
+/// Returns the usage of a turn from all its runs, if any has it.
 pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>, heads: &[RunHead]) -> Option<TurnCost> {
     runs.sort_by_key(|(run, _)| *run);
     let reports = reports(&runs, heads);
@@ -146,7 +146,7 @@ pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>, heads: &[RunHead]) -> 
     }
 }
 
-/// Returns what each run says, in a form that can be compared.
+/// Returns the reports of each run in a comparable form.
 fn reports<'a>(runs: &[(RunNumber, TurnUsage)], heads: &'a [RunHead]) -> Vec<TurnReport<'a>> {
     // There is nothing to compare one run with.
     let is_one = runs.len() == 1;
@@ -167,7 +167,7 @@ fn reports<'a>(runs: &[(RunNumber, TurnUsage)], heads: &'a [RunHead]) -> Vec<Tur
             ResponseReport { key, name, is_final: response.is_final, tokens: tokens_of(&response.usage) }
         });
         let responses: Vec<_> = responses.collect();
-        // A command of the program's own is a turn that asked the model for nothing.
+        // A turn of a local command does not call the model.
         let is_nothing = |turn: &&Usage| turn.counts().all(|(_, count)| count == 0);
         let turn = usage.turn.as_ref().filter(|turn| responses.is_empty() || !is_nothing(turn));
         let channel = heads.get(run.0).and_then(|head| head.channel.as_deref()).unwrap_or_default();
@@ -176,7 +176,7 @@ fn reports<'a>(runs: &[(RunNumber, TurnUsage)], heads: &'a [RunHead]) -> Vec<Tur
     runs.iter().map(report).collect()
 }
 
-/// Adds up counts by their names, in the order in which these first come.
+/// Sums counts by name, in the order of their first occurrence.
 fn sum(responses: &[Usage]) -> RawJson {
     let mut counts: Vec<(String, u64)> = Vec::new();
     for (name, count) in responses.iter().flat_map(Usage::counts) {
@@ -185,7 +185,7 @@ fn sum(responses: &[Usage]) -> RawJson {
             None => counts.push((name.to_text().into_owned(), count)),
         }
     }
-    // The names are the provider's, and may need escapes.
+    // Provider names may need escapes.
     let field = |(name, count): &(String, u64)| format!("{}:{count}", JsonString::from_text(name).as_raw());
     let fields = counts.iter().map(field).collect::<Vec<_>>().join(",");
     RawJson::parse(&format!("{{{fields}}}")).expect("names are escaped")

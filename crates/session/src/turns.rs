@@ -1,8 +1,8 @@
-//! The turns of a session: what is in each, what it cost, and how it ended.
+//! The turns of a session: their events, usage and ends.
 //!
-//! Ends are never invented. A turn ends with a record of its end, with an interrupt, or because the next prompt begins
-//! another one; in the last case its time is that of its own last fact, and what waits then says how it ended. One that is
-//! still open is taken for completed when the model's last response says that it was the last one.
+//! Ends are not guessed. A turn ends with a record of its end, with an interrupt, or when the next prompt begins another
+//! one. In the last case its end time is that of its last fact, and open calls or errors decide its status. An open turn is
+//! completed when the model's last response was final.
 
 use std::borrow::Cow;
 
@@ -17,16 +17,16 @@ use crate::turn_usage::{TurnUsage, cost, cost_in_one_run};
 
 /// What an agent writes for a turn that was stopped.
 const INTERRUPTED: [&str; 2] = ["interrupted", "aborted"];
-/// Reasons to stop after which the model says nothing more in a turn.
+/// Stop reasons of a final response.
 const LAST_STOPS: [&str; 4] = ["end_turn", "stop_sequence", "max_tokens", "refusal"];
-/// The model of responses that no model gave.
+/// The model name of responses that the agent made up.
 const SYNTHETIC: &str = "<synthetic>";
 
 /// All turns so far.
 #[derive(Default)]
 pub(crate) struct Turns {
     all: Vec<TurnFold>,
-    /// The turn that goes on, or was last, at a path.
+    /// The current or last turn at a path.
     at: PathTree<TurnId>,
 }
 
@@ -38,22 +38,21 @@ struct TurnFold {
     /// The error that is its last fact.
     last_error: Option<JsonString>,
     is_ended: bool,
-    /// Whether the time of its end was taken from elsewhere.
+    /// Whether the time of its end is inferred.
     end_is_inferred: bool,
     /// The model's last response.
     latest_field: Option<LastResponse>,
-    /// What it cost, as each run tells it.
+    /// Its usage in each run.
     usage: Vec<(RunNumber, TurnUsage)>,
 }
 
-/// What is known of the last response in a turn. Its records are those with its id; one without an id is a response of its
-/// own.
+/// The last response of a turn. Records with the same id belong to it; a record without an id is a separate response.
 #[derive(Default)]
 struct LastResponse {
     response: Option<String>,
     stop_reason: Option<JsonString>,
     model: Option<JsonString>,
-    /// Whether it has more than thoughts: a record of thinking alone already has the reason of the whole response.
+    /// Whether it has more than thoughts: a record of thoughts already has the stop reason of the whole response.
     has_words: bool,
 }
 
@@ -63,7 +62,7 @@ impl Turns {
         self.at.get(&incoming.event.path.to_text()).copied()
     }
 
-    /// Finds the turn that a path lies in: the one that goes on, or was last, at the path or at the nearest one above it.
+    /// Finds the turn of a path: the current or last turn at the path or at the nearest path above it.
     pub(crate) fn around(&self, path: &str) -> Option<TurnId> {
         self.at.around(path).map(|(turn, _)| *turn)
     }
@@ -80,7 +79,7 @@ impl Turns {
         let is_used = self.at.insert(&path, id).is_some();
         let turn = Turn {
             step,
-            // A path that was a turn's before is told apart by where this one begins.
+            // A reused path gets the number of the first event.
             name: if is_used { format!("{path}@{}", event.seq) } else { path },
             order,
             turn_id: fields.string("turn_id"),
@@ -113,7 +112,7 @@ impl Turns {
         id
     }
 
-    /// Takes what another run says of the beginning of a turn.
+    /// Adds what another run says about the start of a turn.
     pub(crate) fn refine(&mut self, turn: TurnId, incoming: &IncomingEvent<'_>) {
         let (turn, fields) = (&mut self.all[turn.0].turn, &incoming.fields);
         if !turn.runs.contains(&incoming.at.run) {
@@ -123,7 +122,7 @@ impl Turns {
         turn.settings = turn.settings.take().or_else(|| fields.json("settings"));
     }
 
-    /// Ends a turn; false when it had ended before.
+    /// Ends a turn; false if it had ended before.
     pub(crate) fn end(&mut self, turn: TurnId, incoming: &IncomingEvent<'_>, order: usize) -> bool {
         let fold = &mut self.all[turn.0];
         fold.turn.ended_in.push(incoming.at.run);
@@ -149,26 +148,26 @@ impl Turns {
         true
     }
 
-    /// Takes note that an event is in a turn.
+    /// Adds an event to a turn.
     pub(crate) fn saw(&mut self, turn: Option<TurnId>, at: EventPosition) {
         if let Some(turn) = turn {
             self.all[turn.0].turn.events.push(at);
         }
     }
 
-    /// Takes note that facts of a turn are made of an event outside of it.
+    /// Adds an outside event that a turn depends on.
     pub(crate) fn other(&mut self, turn: TurnId, at: EventPosition) {
         self.all[turn.0].turn.others.push(at);
     }
 
-    /// Takes note that a turn has an event of another run that no id ties to it.
+    /// Adds an event of another run that no id links to the turn.
     pub(crate) fn leave_out(&mut self, turn: Option<TurnId>, at: EventPosition) {
         if let Some(turn) = turn {
             self.all[turn.0].turn.left_out.push(at);
         }
     }
 
-    /// Takes note of a record of the model's: a response ends the turn if it says so and no call waits.
+    /// Updates the last response of a turn from a model's record.
     pub(crate) fn said(&mut self, incoming: &IncomingEvent<'_>) {
         let Some(turn) = incoming.turn else { return };
         let IncomingEvent { fields, blocks, .. } = incoming;
@@ -188,12 +187,12 @@ impl Turns {
         last.has_words |= !blocks.iter().all(|block| block.is("thinking"));
     }
 
-    /// Takes note of a prompt.
+    /// Records a prompt.
     pub(crate) fn prompt(&mut self, turn: Option<TurnId>, incoming: &IncomingEvent<'_>) {
         self.fact(turn, incoming);
     }
 
-    /// Takes note of a message, a call, a result, an approval or a compaction.
+    /// Records a message, a call, a result, an approval or a compaction.
     pub(crate) fn fact(&mut self, turn: Option<TurnId>, incoming: &IncomingEvent<'_>) {
         let Some(turn) = turn else { return };
         let fold = &mut self.all[turn.0];
@@ -203,7 +202,7 @@ impl Turns {
         }
     }
 
-    /// Takes note of an error that is no call's.
+    /// Records an error outside of calls.
     pub(crate) fn error(&mut self, turn: Option<TurnId>, incoming: &IncomingEvent<'_>) {
         self.fact(turn, incoming);
         if let Some(turn) = turn {
@@ -212,7 +211,7 @@ impl Turns {
         }
     }
 
-    /// Takes what a message of the model's says of usage, and which model it was.
+    /// Adds the usage and the model of a model's message.
     pub(crate) fn usage(&mut self, incoming: &IncomingEvent<'_>) {
         let Some(turn) = incoming.turn else { return };
         let fold = &mut self.all[turn.0];
@@ -275,13 +274,13 @@ impl TurnFold {
     }
 }
 
-/// Tells whether the time of an event was taken from elsewhere, and says nothing of the event.
+/// Tells whether the time of an event is inferred.
 fn is_inferred(incoming: &IncomingEvent<'_>) -> bool {
     incoming.event.extra.get("ts_inferred").is_some_and(|flag| flag.as_str() == "true")
 }
 
 impl LastResponse {
-    /// Tells whether the model says nothing more after it.
+    /// Tells whether it is a final response.
     fn is_last_word(&self) -> bool {
         let is_stop =
             self.stop_reason.as_ref().is_some_and(|reason| LAST_STOPS.contains(&&*reason.to_text()));

@@ -1,4 +1,4 @@
-//! How an event is named: a session may have several runs, so a number alone names nothing.
+//! References to events. A session may have several runs, so a reference has the run and the number.
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
-//! Views: questions to the record, answered by folding over its events.
+//! Views: sessions as trees, conversations, receipts and lines of a list.
 //!
-//! A view is a fold: `push` an event, then `finish`. It reads a file and a live subscription alike, and none can
-//! write. What is here:
+//! A view is built from a session, or from events with `push` and `finish`. Views do not write anything. The modules:
 //!
 //! - [`tree`]: [`tree::RunTree`] is the step tree of one session, [`tree::join()`] joins several into one
 //!   tree and [`tree::join_all()`] into as many as it takes, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
@@ -9,7 +8,7 @@
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
 //! - [`short_text`]: what a value says, in a few words for one line.
-//! - [`State`] and [`ParentReport`]: what is known about an end.
+//! - [`State`] and [`ParentReport`]: how a run or a step ended.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`columns_of()`], [`padding()`] and [`cut()`] fit text to
 //!   columns, [`count()`] gives a number its noun.
 //!
@@ -35,9 +34,9 @@
 //! # Promises
 //! - Pure: no file, network, clock, thread or environment. The same events give the same bytes on any machine.
 //! - No event makes a view fail or panic; what it does not know is counted or kept.
-//! - Nothing is inferred: a missing end is open, an absent field is null, a child run that cannot be found is said
-//!   to be missing.
-//! - Views work in one pass, and none recurses into what it reads.
+//! - Nothing is inferred: a missing end is open, an absent field is null, a child run that cannot be found is marked
+//!   as missing.
+//! - Views work in one pass and without recursion.
 
 pub mod conversation;
 mod event_ref;

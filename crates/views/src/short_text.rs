@@ -1,6 +1,6 @@
-//! What a value says in a few words: records of agents are mostly ids, and a line has room for what matters.
+//! Short texts for JSON values: the important fields of an agent's record, without ids.
 //!
-//! The results are foreign text on one line, neither cut nor made harmless; whoever shows them does both.
+//! The results are foreign text on one line. The caller has to cut and escape them.
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
@@ -9,7 +9,7 @@ use crate::text_format::count;
 use steno_session::PayloadFields;
 use steno_session::usage::{Counts, Tokens};
 
-/// Fields that say something, the most telling first.
+/// Fields that are shown, the most important first.
 const KEY_FIELDS: [&str; 28] = [
     "message",
     "content",
@@ -59,12 +59,12 @@ const NOISE: [&str; 14] = [
     "isSidechain",
     "isMeta",
 ];
-/// How many items of a list are looked at.
+/// How many items of a list are read.
 const ITEMS_MAX: usize = 8;
 
-/// Returns what a value says, on one line; nothing where it says nothing.
+/// Returns a value as a short text on one line; empty if it has nothing to show.
 ///
-/// Of an object these are the fields that tell something, without ids and what every record has.
+/// Of an object it shows the important fields, without ids and fields that every record has.
 ///
 /// ```
 /// use steno_model::json::RawJson;
@@ -78,12 +78,12 @@ pub fn gist(value: &RawJson) -> String {
     of_value(value.as_str(), Depth::Outer)
 }
 
-/// Returns what a block stands for that has a label and no text, like `[image, 148 bytes]`; `field` reads its fields.
+/// Returns a placeholder for a block with a label and no text, like `[image, 148 bytes]`; `field` reads its fields.
 #[must_use]
 pub fn placeholder(field: &dyn Fn(&str) -> Option<RawJson>) -> Option<String> {
     let text = |name: &str| field(name).and_then(|value| value.read::<String>().ok());
     let label = text("label").filter(|label| !label.is_empty())?;
-    // A picture is one however its agent spells it.
+    // Agents have several names for an image.
     let kind = if label.to_ascii_lowercase().ends_with("image") { "image".to_owned() } else { label };
     let mut parts = vec![kind];
     parts.extend(["media_type", "path", "url"].into_iter().filter_map(text));
@@ -92,7 +92,7 @@ pub fn placeholder(field: &dyn Fn(&str) -> Option<RawJson>) -> Option<String> {
     Some(format!("[{}]", parts.join(", ")))
 }
 
-/// Returns the text of a provider's own block in what a tool gave, or in brackets what it is and what it names.
+/// Returns the text of a provider's block in a tool output, or its type and name in brackets.
 pub(crate) fn block(block: &RawValue) -> Option<String> {
     let fields = PayloadFields::parse(block.get());
     let text = |name: &str| fields.string(name).map(|text| text.to_text().into_owned());
@@ -111,7 +111,7 @@ pub(crate) fn block(block: &RawValue) -> Option<String> {
     Some(format!("[{}]", parts.join(", ")))
 }
 
-/// Returns why something failed: where agents give JSON as the reason, the message in it.
+/// Returns the reason of a failure: the message, if the agent gives JSON.
 #[must_use]
 pub fn reason(error: &JsonString) -> String {
     let text = error.to_text();
@@ -122,7 +122,7 @@ pub fn reason(error: &JsonString) -> String {
         .map_or_else(|| text.clone().into_owned(), |found| found.to_string())
 }
 
-/// Returns a report of tokens in a few words; nothing where there are none in it.
+/// Returns a usage report as a short text; `None` if it has no tokens.
 #[must_use]
 pub fn usage(report: &RawJson, scope: Option<&str>) -> Option<String> {
     let by_model = Tokens::read_by_model(report.as_str());
@@ -158,7 +158,7 @@ fn of_value(json: &str, depth: Depth) -> String {
 
 fn of_list(json: &str, depth: Depth) -> String {
     let items: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
-    // Lists in lists of lists say nothing that fits, and must not lead down any further.
+    // Deeper lists do not fit on a line, and would recurse.
     let is_shallow = |item: &&&RawValue| depth == Depth::Outer || !item.get().starts_with('[');
     let shallow = items.iter().take(ITEMS_MAX).filter(is_shallow);
     let words = shallow.map(|item| of_value(item.get(), Depth::Inner));

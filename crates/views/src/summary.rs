@@ -1,4 +1,4 @@
-//! What a list of runs says about each: the fold behind `steno ls`.
+//! The summary of a run for lists.
 
 use serde::{Serialize, Serializer};
 use steno_model::json::JsonString;
@@ -17,27 +17,27 @@ pub struct RunSummary {
     pub parent_run_id: Option<RunId>,
     /// The session that it records from outside.
     pub session_run_id: Option<RunId>,
-    /// Whose agent it was: `source.provider` of `run.started`, else what stands before `/` in `source.adapter`.
+    /// The provider of the agent: `source.provider` of `run.started`, else the part of `source.adapter` before `/`.
     pub provider: Option<JsonString>,
     /// Its name, from `run.started`.
     pub name: Option<JsonString>,
     /// Its kind, from `run.started`.
     pub kind: Option<JsonString>,
-    /// What is known about its end; a `run.started` after a `run.completed` opens it again.
+    /// Its state; a `run.started` after a `run.completed` opens it again.
     pub state: State,
     /// The time of its first event.
     pub started_at: Option<Timestamp>,
-    /// The time of `run.completed`; ends are never invented.
+    /// The time of `run.completed`; ends are never inferred.
     pub ended_at: Option<Timestamp>,
     /// The time of its last event.
     pub last_at: Option<Timestamp>,
     /// The number of its last event.
     pub seq_last: Option<Seq>,
-    /// How many events it has, by their numbers: a file has no gaps, and checking that is `verify`'s work.
+    /// How many events it has, by their numbers: a file has no gaps, which `verify` checks.
     pub events: u64,
 }
 
-/// Returns how a run stands in a word, from its ends and from whether somebody records it.
+/// Returns the state of a run in a word, from its first and last event and whether it is being recorded.
 #[must_use]
 pub fn state_name(summary: Option<&RunSummary>, is_held: bool) -> &'static str {
     match summary.map(|summary| summary.state) {
@@ -52,8 +52,8 @@ pub fn state_name(summary: Option<&RunSummary>, is_held: bool) -> &'static str {
 impl RunSummary {
     /// Summarises a run from its first and its last event alone.
     ///
-    /// This is the same as folding all events, but for two things that only lines between can say: a
-    /// `run.completed` that is not the last line, and a parent or session that the first line does not name.
+    /// This equals folding all events, except for two things that only lines between can have: a `run.completed` that is not
+    /// the last line, and a parent or session that the first line does not name.
     #[must_use]
     pub fn from_ends(first: &ExchangeEvent, last: &ExchangeEvent) -> Self {
         let mut builder = SummaryBuilder::new(first.run_id);
@@ -146,7 +146,7 @@ impl SummaryBuilder {
     }
 }
 
-/// Returns whose agent a run's source was.
+/// Returns the provider of a run's source.
 #[must_use]
 pub fn provider_of(source: &PayloadFields<'_>) -> Option<JsonString> {
     source.string("provider").or_else(|| {

@@ -1,8 +1,8 @@
-//! Events from short notation, for the tests of all views.
+//! Events from a short notation, for tests.
 //!
 //! A line is `TYPE PATH [field=value …]`; `-` is the empty path. Types: `run`, `end`, `>` and `<` for a step's start
 //! and end, `>>` and `<<` for a called workflow's, `u` and `a` for messages, `c` and `r` for a call and its result;
-//! anything else stands for itself. A step is called like the last name of its path unless `name=` says otherwise.
+//! anything else is the type itself. A step has the last name of its path unless `name=` gives another.
 
 use serde_json::{Map, Value, json};
 use steno_model::{ExchangeEvent, RunId};

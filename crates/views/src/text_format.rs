@@ -4,7 +4,7 @@
 use steno_model::json::JsonString;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// From how many on system steps that follow each other are put together.
+/// The least number of consecutive system steps that are grouped.
 pub(crate) const GROUPED_STEPS_MIN: usize = 3;
 
 /// How many characters a column of a text that is cut may have: letters with marks have several.
@@ -40,7 +40,7 @@ pub fn cut(text: &str, columns_max: usize) -> String {
 /// few to tell anything; where no width is given, a number that suits any.
 pub(crate) fn room(width: Option<usize>, used: usize, otherwise: usize) -> usize {
     const ROOM_MIN: usize = 40;
-    // One for the mark that it goes on.
+    // One for the ellipsis.
     width.map_or(otherwise, |width| width.saturating_sub(used + 1).max(ROOM_MIN))
 }
 
@@ -50,7 +50,7 @@ pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// Returns steps that are shown as one: how many, and the names of the first.
+/// Returns one line for several steps: how many, and the names of the first.
 pub(crate) fn summarize_steps(names: impl ExactSizeIterator<Item = String>, chars_max: usize) -> String {
     let number = names.len() as u64;
     let mut seen: Vec<(String, u64)> = Vec::new();
@@ -66,8 +66,7 @@ pub(crate) fn summarize_steps(names: impl ExactSizeIterator<Item = String>, char
     cut(&line, chars_max)
 }
 
-/// Tells whether a step of the system with this name may stand together with others: nobody misses it. What the user
-/// did and what was refused is not among them.
+/// Tells whether a system step with this name is minor and may be grouped. User commands and refusals are not minor.
 pub(crate) fn is_minor(name: &JsonString) -> bool {
     const IMPORTANT: [&str; 6] = [
         "local_command",

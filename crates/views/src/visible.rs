@@ -1,20 +1,20 @@
-//! Makes foreign text harmless for a terminal: what would steer it is shown instead of sent.
+//! Escapes foreign text for a terminal: control characters are shown instead of sent.
 //!
-//! Agents and tools write escape sequences into names, errors and outputs. Printed as they are, they could set the
-//! clipboard, hide a line or turn the order of letters round.
+//! Agents and tools write escape sequences into names, errors and outputs. Unescaped, they could set the clipboard, hide
+//! a line or reverse the order of letters.
 
 use std::borrow::Cow;
 
 /// What happens to line feeds and tabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// They stay: the text is shown as a block of its own.
+    /// They are kept: the text is shown as a separate block.
     Keep,
-    /// They are shown as escapes: the text stands inside one line.
+    /// They are escaped: the text is part of one line.
     Escape,
 }
 
-/// Returns `text` with every character that steers a terminal or deceives a reader written as `\u{1b}`.
+/// Returns `text` with every character that controls a terminal or deceives a reader written as `\u{1b}`.
 ///
 /// These are the C0 and C1 controls, DEL, the bidirectional controls, the line and paragraph separators, and the
 /// zero-width space and byte order mark. A carriage return is shown whatever `lines` says, because it lets the end
@@ -47,12 +47,12 @@ fn is_steering(found: char, lines: Lines) -> bool {
     }
 }
 
-/// Characters that turn the order of letters round, for a whole line or a part of it.
+/// Characters that reverse the order of letters, for a line or a part of it.
 fn is_bidi_control(found: char) -> bool {
     matches!(found, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters that take no room, or that some terminals and most editors take for the end of a line.
+/// Characters without width, or that some terminals and most editors treat as the end of a line.
 fn is_unseen(found: char) -> bool {
     matches!(found, '\u{200b}' | '\u{feff}' | '\u{2028}' | '\u{2029}')
 }

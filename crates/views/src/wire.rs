@@ -1,4 +1,4 @@
-//! Foreign text on its way out as JSON: the token that came in, unchanged.
+//! Writes foreign text to JSON as the token it was read from.
 
 use serde::{Serialize, Serializer};
 use steno_model::Timestamp;

@@ -277,7 +277,7 @@ fn sessions_without_events_are_named_like_others() {
         if !name.contains('/') {
             let said = steno.run(&["show", name]);
             assert!(
-                said.code == 1 && said.err.contains("`shop/0a1b2c3d` as files, without events"),
+                said.code == 1 && said.err.contains("`shop/0a1b2c3d` is stored as files without events"),
                 "{said:?}"
             );
         }

@@ -207,7 +207,7 @@ fn invalid_session_or_turn_is_refused_with_a_hint() {
         (SESSION, 1, "has no turn `turn-0009`", "its turns are `turn-0001`, `turn-0002`, `turn-0003`"),
         (&without_turns, 1, "has no turn `turn-0009`", ls),
         ("9999", 1, "no session begins or ends with `9999`", "`steno ls` lists the sessions"),
-        ("x", 2, "`x` is no session", "`steno ls` lists the sessions"),
+        ("x", 2, "`x` is not a session", "`steno ls` lists the sessions"),
         ("dir", 2, "`dir` is a directory, not a transcript", "read an agent's directory"),
         ("agents.jsonl", 2, AGENTS, "`steno events agents.jsonl` shows it"),
         ("pipe", 3, "`pipe` is not a regular file", ""),

@@ -34,7 +34,7 @@ fn file_of_no_agent_is_not_a_damaged_transcript() {
         (
             "chat.json",
             b"{\n  \"sessionId\": \"s\",\n  \"projectHash\": \"p\",\n  \"messages\": []\n}\n",
-            "is a chat file of Gemini CLI, which is not read yet",
+            "is a chat file of Gemini CLI, which is not supported yet",
         ),
     ];
     for (name, bytes, says) in cases {
@@ -98,7 +98,7 @@ fn completeness_and_entries_report_a_torn_end() {
     let said = steno.run(&["events", "--completeness", &file]);
     assert!(said.out.contains("1 unreadable, the last 20 bytes not a whole record"), "{}", said.out);
     let said = steno.run(&["entries", &file]);
-    for part in ["1 piece cannot be read", "the last 20 bytes are no whole record"] {
+    for part in ["1 piece cannot be read", "the last 20 bytes are not a complete record"] {
         assert!(said.err.contains(part), "{part}: {}", said.err);
     }
 }
@@ -116,7 +116,7 @@ fn tar_is_not_a_session_file() {
     for (name, bytes) in [("x.tar", archive()), ("x.tar.zst", packed)] {
         let file = put(&steno, name, bytes);
         for command in ["events", "tree", "show", "usage", "entries", "verify"] {
-            check(&steno, &[command, &file], 1, "is a tar archive, and no session file");
+            check(&steno, &[command, &file], 1, "is a tar archive, not a session file");
         }
         let said = steno.run(&["export", "atif", &file, "-o", "out"]);
         assert!(
@@ -140,7 +140,7 @@ fn only_the_rollout_of_a_bundle_is_a_session() {
     let neither = "is neither a transcript nor a file of an agent";
     check(&steno, &["events", "b"], 1, neither);
     let segment = "b/spine/segment-000.jsonl";
-    check(&steno, &["events", segment], 1, "is a segment of a trace spine, and no session file");
+    check(&steno, &["events", segment], 1, "is a segment of a trace spine, not a session file");
     std::fs::create_dir_all(steno.dir.path().join("b/rollout")).unwrap();
     let rollout = archive().split_off(512);
     std::fs::write(steno.dir.path().join("b/rollout/rollout-x.jsonl"), rollout).unwrap();

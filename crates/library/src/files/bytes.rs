@@ -1,4 +1,4 @@
-//! The bytes of a file as its agent wrote them, also where they were compressed since.
+//! The bytes of a file as its agent wrote them, decompressed if needed.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use steno_capture::packing::UnpackReader;
 use steno_model::Packing;
 
-/// Bytes up to the end of the file, or to where it cannot be read any further.
+/// The bytes of a file up to its end or a read error.
 pub struct PlainBytes {
     bytes: UnpackReader<File>,
     error: Option<io::Error>,
@@ -17,7 +17,7 @@ impl PlainBytes {
         Self { bytes: UnpackReader::new(file), error: None }
     }
 
-    /// Fills the buffer, and cuts it short where there is no more. What comes before an error is not lost by it.
+    /// Fills the buffer, and truncates it at the end. Bytes before an error are kept.
     pub fn fill(&mut self, into: &mut Vec<u8>) {
         let mut filled = 0;
         while self.error.is_none() && filled < into.len() {
@@ -36,7 +36,7 @@ impl PlainBytes {
         self.bytes.packing()
     }
 
-    /// Returns why it could not be read any further; nothing where that was the end.
+    /// Returns the read error; `None` at the end of the file.
     pub fn end(&mut self) -> Option<io::Error> {
         self.error.take()
     }

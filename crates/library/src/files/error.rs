@@ -21,30 +21,30 @@ pub enum FileError {
         /// What the system says.
         source: io::Error,
     },
-    /// There is something else.
+    /// The path is not a regular file.
     #[error("`{}` is not a regular file", path.display())]
     NotRegular {
         /// The path.
         path: PathBuf,
     },
-    /// It is a file of ours, and no session.
-    #[error("`{}` is {}, and no session file", path.display(), no_session_words(*what))]
+    /// It is a file of Stenograph, but not a session.
+    #[error("`{}` is {}, not a session file", path.display(), no_session_words(*what))]
     NoSession {
         /// The file.
         path: PathBuf,
         /// What it is.
         what: NoSession,
     },
-    /// It is of an agent, and no adapter reads it yet.
-    #[error("`{}` is {}, which is not read yet", path.display(), surface_name(*surface))]
+    /// It is an agent's file that no adapter reads yet.
+    #[error("`{}` is {}, which is not supported yet", path.display(), surface_name(*surface))]
     NotReadYet {
         /// The file.
         path: PathBuf,
         /// What it is.
         surface: Surface,
     },
-    /// It is compressed in a way that is not read.
-    #[error("`{}` is compressed with gzip, which is not read", path.display())]
+    /// It is compressed in an unsupported format.
+    #[error("`{}` is compressed with gzip, which is not supported", path.display())]
     Gzip {
         /// The file.
         path: PathBuf,
@@ -61,13 +61,13 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// Nobody knows what it is.
+    /// Its format is not known.
     #[error("`{path}` is neither a transcript nor a file of an agent that we can read")]
     Unknown {
         /// The file, as it was named.
         path: String,
     },
-    /// Not all of several could be read; each was told.
+    /// Some of several paths could not be read; each was logged.
     #[error("could not read {unread} of {}", steno_views::count(*total, "path"))]
     Unread {
         /// How many could not.
@@ -78,7 +78,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Returns that something cannot be done with a path, and why.
+    /// Returns the error of an operation on a path.
     #[must_use]
     pub fn of(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();

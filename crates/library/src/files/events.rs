@@ -1,4 +1,4 @@
-//! The events of an agent's own file: numbered as they would be in a store, and written nowhere.
+//! The events of an agent's file, numbered as in a store, without writing them.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -10,9 +10,9 @@ use steno_views::{Lines, count, visible};
 
 use super::{FileError, FileReport, Files, Tally};
 
-/// The file that an event is from.
+/// The file of an event.
 pub struct Origin {
-    /// Which of the files it is, in the order in which they are read.
+    /// Its number, in reading order.
     pub number: u64,
     /// Where it lies.
     pub path: PathBuf,
@@ -35,8 +35,7 @@ impl Numbering {
     }
 }
 
-/// Numbers the drafts of a file run by run, and hands each event on. A run lives in one file: in a copy of it the
-/// numbers begin again.
+/// Numbers the drafts of a file run by run, and passes each event on. In a copy of a run the numbers start again.
 struct NumberingSink<'a, F> {
     origin: Origin,
     numbering: Numbering,
@@ -54,8 +53,7 @@ impl<F: FnMut(&Origin, ExchangeEvent) -> ControlFlow<()>> Sink for NumberingSink
     }
 }
 
-/// Reads the files that agents wrote, and hands on each event with the file it is from, until that is enough or
-/// `is_abandoned` says that nobody wants it any more.
+/// Reads agents' files, and passes each event with its file to `each`, until `each` breaks or `is_abandoned` is true.
 ///
 /// # Errors
 /// What is wrong with the only file.
@@ -79,7 +77,7 @@ pub fn read_events(
     })
 }
 
-/// Says how much of a file was not understood.
+/// Logs which parts of a file were not understood.
 pub fn warn_about_unread(read: &FileReport) {
     let completeness = &read.completeness;
     let file = read.path.display().to_string();
@@ -97,6 +95,6 @@ pub fn warn_about_unread(read: &FileReport) {
         tracing::warn!("`{file}`: {} cannot be read", count(completeness.unreadable, "piece"));
     }
     if completeness.torn_bytes > 0 {
-        tracing::warn!("`{file}`: the last {} bytes are no whole record", completeness.torn_bytes);
+        tracing::warn!("`{file}`: the last {} bytes are not a complete record", completeness.torn_bytes);
     }
 }

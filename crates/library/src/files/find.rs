@@ -1,4 +1,4 @@
-//! Finds agents' files: those that were named, and below a directory all that may be an agent's.
+//! Finds agents' files: the given ones, and all candidates below a directory.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -10,32 +10,32 @@ use steno_views::{Lines, visible};
 use super::unrecognized::check_transcript;
 use super::{AgentFile, FileError, FileReport};
 
-/// How deep below a given directory files are looked for.
+/// How deep a directory is searched.
 const DEPTH_MAX: usize = 32;
 
-/// The files that arguments name, each opened when it is its turn.
+/// The files of arguments, each opened when it is read.
 #[derive(Default)]
 pub struct Files {
-    /// A file that had to be opened to tell what it is.
+    /// A file that was opened to recognize it.
     opened: Option<AgentFile>,
     waiting: Vec<PathBuf>,
-    /// The sources that the archive has of files, by path: runs are named after them.
+    /// The stored sources of files, by path: run ids are derived from them.
     sources: HashMap<PathBuf, String>,
-    /// Whether there is more to answer from than these files, so that none of them failing is the end of it.
+    /// Whether the caller has other input, so that a failing file is not fatal.
     has_more: bool,
-    /// Paths at which nothing could even be looked for.
+    /// Paths that could not be searched.
     failures: Vec<FileError>,
 }
 
-/// What became of files. What could not be read was said, or is said by [`Tally::check`].
+/// The results of reading files. Errors were logged, or are returned by [`Tally::check`].
 #[must_use]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Files that an agent wrote.
     pub known: u64,
-    /// Files and directories that could not be read, or not to their end.
+    /// Files and directories that could not be read completely.
     pub unread: u64,
-    /// Files that end inside of compressed data.
+    /// Files that end inside compressed data.
     pub cut: u64,
     /// Pieces of them that cannot be read.
     pub unreadable: u64,
@@ -43,12 +43,12 @@ pub struct Tally {
     pub unknown: u64,
     /// All of them.
     pub total: u64,
-    /// Whether there was no need to read them all, as nobody reads what comes of it.
+    /// Whether reading stopped early, because the result is not needed.
     pub is_enough: bool,
 }
 
 impl Tally {
-    /// Adds what became of other files.
+    /// Adds the results of other files.
     pub fn add(&mut self, other: Self) {
         self.known += other.known;
         self.unread += other.unread;
@@ -59,7 +59,7 @@ impl Tally {
         self.is_enough |= other.is_enough;
     }
 
-    /// Fails when something could not be read: what was shown is good, and not all.
+    /// Fails if something could not be read, so that the output is incomplete.
     ///
     /// # Errors
     /// [`FileError::Unread`].
@@ -70,7 +70,7 @@ impl Tally {
         Err(FileError::Unread { unread: self.unread, total: self.total })
     }
 
-    /// Fails also when there was no agent's file at `path`.
+    /// Also fails if there was no agent's file at `path`.
     ///
     /// # Errors
     /// [`FileError::Unknown`] then.
@@ -95,8 +95,8 @@ impl Files {
                 Err(error) => found.failures.push(FileError::of("read", path, error)),
             }
         }
-        // In the same order everywhere, a session's file before those below its directory, and each file once, however
-        // it is spelled.
+        // In the same order everywhere, a session's file before those below its directory, and each file once, even
+        // under several paths.
         found.waiting.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
         let mut seen = HashSet::new();
         found
@@ -105,7 +105,7 @@ impl Files {
         found
     }
 
-    /// Takes files of agents, with the source that the archive has of each, if any.
+    /// Takes agents' files, each with its stored source, if any.
     #[must_use]
     pub fn of_sources(files: Vec<(PathBuf, Option<String>)>) -> Self {
         let waiting = files.iter().map(|(path, _)| path.clone()).collect();
@@ -113,9 +113,9 @@ impl Files {
         Self { waiting, sources, has_more: true, ..Self::default() }
     }
 
-    /// Returns the files at a path, unless it is a transcript of ours, or a damaged one.
+    /// Returns the files at a path, or `None` for a transcript, even a damaged one.
     ///
-    /// Fails for a file that is neither ours nor one that an adapter reads, and says what it is.
+    /// Fails for a file that is neither a transcript nor supported by an adapter.
     ///
     /// # Errors
     /// That, or what the system says.
@@ -125,7 +125,7 @@ impl Files {
         }
         let opened = AgentFile::open(path)?;
         let Some(sniffed) = opened.sniffed() else {
-            // A damaged transcript is to be told as one.
+            // A damaged transcript is reported as a transcript.
             return check_transcript(path).map(|()| None);
         };
         if opened.surface().is_none() {
@@ -134,8 +134,8 @@ impl Files {
         Ok(Some(Self { opened: Some(opened), ..Self::default() }))
     }
 
-    /// Splits the files into groups by what `keys` says of each, in the order of their first. One without a key is alone, and
-    /// one with several is in several groups.
+    /// Groups the files by `keys`, in the order of their first file. A file without a key is alone, and one with several keys
+    /// is in several groups.
     #[must_use]
     pub fn groups<K: Eq + Hash + Copy>(self, keys: impl Fn(&Path) -> Vec<K>) -> Vec<(Option<K>, Self)> {
         let mut groups = Vec::<(Option<K>, Self)>::new();
@@ -164,18 +164,18 @@ impl Files {
         &self.waiting
     }
 
-    /// Returns what could not even be looked for.
+    /// Returns the errors of paths that could not be searched.
     #[must_use]
     pub fn into_failures(self) -> Vec<FileError> {
         self.failures
     }
 
-    /// Hands each file to `read`, which returns what it found if an agent wrote it.
+    /// Passes each file to `read`, which returns a report for an agent's file.
     ///
-    /// One that cannot be read is said and takes nothing from the others; only when there are no others it is an error.
+    /// A file that cannot be read is logged and skipped; it is an error only if there are no others.
     ///
     /// # Errors
-    /// What is wrong with the only one.
+    /// The error of the only file.
     pub fn each(
         self,
         mut read: impl FnMut(AgentFile) -> Result<Option<FileReport>, FileError>,
@@ -214,7 +214,7 @@ impl Files {
         Ok(tally)
     }
 
-    /// Adds what may be an agent's file below a directory.
+    /// Adds the candidates below a directory.
     fn walk(&mut self, dir: &Path, depth: usize) {
         if let Err(error) = self.walk_entries(dir, depth) {
             self.failures.push(FileError::of("list", dir, error));
@@ -224,7 +224,7 @@ impl Files {
     fn walk_entries(&mut self, dir: &Path, depth: usize) -> io::Result<()> {
         for entry in std::fs::read_dir(dir)? {
             let entry = entry?;
-            // Links are not followed: they lead out of what was named, or round in circles.
+            // Links are not followed: they may lead elsewhere or in circles.
             let kind = entry.file_type()?;
             if kind.is_dir() && depth > 0 {
                 self.walk(&entry.path(), depth - 1);
@@ -239,7 +239,7 @@ impl Files {
 fn warn_about_cut(path: &Path) {
     let path = path.display().to_string();
     let path = visible(&path, Lines::Escape);
-    tracing::warn!("`{path}` ends inside of compressed data; what came before is read");
+    tracing::warn!("`{path}` ends inside compressed data; the part before it was read");
 }
 
 fn is_candidate(path: &Path) -> bool {

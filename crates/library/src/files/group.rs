@@ -1,5 +1,5 @@
-//! Files of one family: found by what their beginnings say, and read together. Copies, checkpoints and other channels of a
-//! session become one with it, as they do in a store.
+//! Files of one family: grouped by their first events, and read together. Copies, checkpoints and other channels of a
+//! session are merged, as in a store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -19,23 +19,22 @@ use crate::{Relations, RunHead};
 
 /// The files of one family.
 pub(crate) struct FileGroup {
-    /// The session that stands below no other; `None` for a file of which nothing is known.
+    /// The top-level session; `None` for an unknown file.
     root: Option<RunId>,
     files: Files,
-    /// How all runs belong together that were seen in any file.
+    /// The relations of the runs of all files.
     relations: Arc<Relations>,
 }
 
-/// A run as one file has it.
+/// A run of one file.
 struct FileRun {
-    /// The file's name, be it compressed or not.
+    /// The file's name without a compression suffix.
     name: OsString,
     run: RunEvents,
 }
 
 impl FileGroup {
-    /// Splits files into families, after a look at the beginning of each. A file that holds runs of several families is in
-    /// several groups.
+    /// Splits files into families by their first events. A file with runs of several families is in several groups.
     pub(crate) fn split(files: Files) -> Vec<Self> {
         let heads: HashMap<PathBuf, Vec<RunHead>> =
             files.paths().iter().map(|path| (path.clone(), heads_of(path))).collect();
@@ -85,7 +84,7 @@ impl FileGroup {
     }
 }
 
-/// Runs of one file, each folded as it streams by and never held in memory.
+/// Folds the runs of one file without keeping their events.
 #[derive(Default)]
 struct RunFold {
     runs: BTreeMap<RunId, SessionBuilder>,
@@ -101,7 +100,7 @@ impl RunFold {
         builder.push(event);
     }
 
-    /// Returns the sessions; `None` where one of them has several runs, which are to be merged.
+    /// Returns the sessions; `None` if one of them has several runs, which have to be merged.
     fn finish(self) -> Option<BTreeMap<RunId, Session>> {
         let relations = Relations::of(&self.heads);
         let mut sessions = BTreeMap::new();
@@ -117,11 +116,11 @@ impl RunFold {
     }
 }
 
-/// Runs of files as they are read.
+/// Collects the runs of several files.
 #[derive(Default)]
 struct GroupReader {
     runs: Vec<FileRun>,
-    /// Where the runs of the file stand that is being read.
+    /// The indices of the runs of the current file.
     places: HashMap<RunId, usize>,
     /// The file in which each run was seen first.
     first_files: HashMap<RunId, u64>,
@@ -137,7 +136,7 @@ impl GroupReader {
         let original = event.run_id;
         let is_copy = *self.first_files.entry(original).or_insert(file) != file;
         if is_copy {
-            // As a store does: a second file with the run is a run of its own, which names the session.
+            // As in a store, a second file with the run is a separate run that names the session.
             let id = Uuid::new_v5(&original.uuid(), path.as_os_str().as_encoded_bytes());
             event.run_id = RunId::from_uuid(id);
             if event.event_type.known() == Some(EventType::RunStarted)
@@ -154,7 +153,7 @@ impl GroupReader {
         self.runs[place].run.events.push(event);
     }
 
-    /// Leaves out what an earlier file of the same name says word for word: everything in it happened once.
+    /// Removes runs that equal a run of an earlier file with the same name.
     fn end_file(&mut self) {
         let begun = self.places.drain().map(|(_, place)| place).min().unwrap_or(self.runs.len());
         let new = self.runs.split_off(begun);
@@ -196,18 +195,18 @@ fn plain_name(path: &Path) -> OsString {
     name.unwrap_or_default().to_owned()
 }
 
-/// Returns what the first events of a file's runs say. Only a connection has runs of several families, so of any other file the
-/// first run is enough.
+/// Returns the heads of a file's runs. Only a connection has runs of several families, so the first run of any other file is
+/// enough.
 fn heads_of(path: &Path) -> Vec<RunHead> {
     let Ok(file) = AgentFile::open(path) else { return Vec::new() };
     let is_connection = file.surface() == Some(Surface::CodexAppServer);
     let mut heads = HeadSink::default();
-    // Whoever reads it says what is wrong with it.
+    // Errors are reported when the file is read.
     file.read(&mut heads, |heads| !is_connection && !heads.by_run.is_empty()).ok();
     heads.by_run.into_values().collect()
 }
 
-/// Takes the beginning of each run.
+/// Collects the head of each run.
 #[derive(Default)]
 struct HeadSink {
     by_run: BTreeMap<RunId, RunHead>,

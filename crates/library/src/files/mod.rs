@@ -1,4 +1,4 @@
-//! Agents' own files, read where they lie: found, recognised by content, and run through their adapter.
+//! Agents' own files, read in place: found, recognized by content, and run through their adapter.
 
 mod bytes;
 mod error;
@@ -29,52 +29,52 @@ pub use unrecognized::check_transcript;
 
 /// How much of a file is read at a time.
 const PIECE_BYTES: usize = 256 * 1024;
-/// How long a record may be that is read by itself.
+/// The longest record that is read separately.
 const RECORD_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// A file that was opened, and whose beginning was looked at, once: all that is asked of it comes from there.
+/// An open file whose beginning was read. It is opened only once.
 pub struct AgentFile {
     path: PathBuf,
     bytes: PlainBytes,
     /// The beginning, which `bytes` no longer has.
     head: Vec<u8>,
-    /// Whose it is; `None` for a transcript too.
+    /// What it was recognized as; `None` also for a transcript.
     sniffed: Option<SniffResult>,
-    /// By which adapter it can be read.
+    /// The adapter that reads it.
     adapter: Option<Adapter>,
-    /// Where records have no time of their own, the file's is the best that is known.
+    /// The file's time, for records without a time.
     modified: Option<Timestamp>,
 }
 
-/// What reading a file has shown of it.
+/// The result of reading a file.
 pub struct FileReport {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// Whose it is.
+    /// What it was recognized as.
     pub sniffed: SniffResult,
-    /// What its channel can show at all.
+    /// The kinds of facts its channel carries.
     pub carries: &'static [&'static str],
     /// How much of it was understood.
     pub completeness: Completeness,
-    /// Whether the file ends inside of compressed data, so that more must have been there.
+    /// Whether the file ends inside compressed data.
     pub is_cut: bool,
-    /// Whether it was not read to its end because that was enough.
+    /// Whether reading stopped early.
     pub is_enough: bool,
 }
 
 impl AgentFile {
-    /// Opens a file and looks at its beginning.
+    /// Opens a file and reads its beginning.
     ///
     /// # Errors
-    /// When it cannot be read, or is an archive.
+    /// When it cannot be read, or is a tar archive.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         Self::open_as(path, None)
     }
 
-    /// Opens a file that the archive may have as a source; its runs are named as they are in the store.
+    /// Opens a file that may be a stored source; its runs have the same ids as in the store.
     ///
     /// # Errors
-    /// When it cannot be read, or is an archive.
+    /// When it cannot be read, or is a tar archive.
     pub fn open_as(path: &Path, source: Option<&str>) -> Result<Self, FileError> {
         let failed = |error: io::Error| FileError::of("read", path, error);
         let file = open_file(path)?;
@@ -99,19 +99,19 @@ impl AgentFile {
         Ok(Self { path: path.to_owned(), bytes, head, sniffed, adapter, modified })
     }
 
-    /// Returns where it lies.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns whose file it is, also where no adapter can read it yet.
+    /// Returns what it was recognized as, even if no adapter reads it yet.
     #[must_use]
     pub fn sniffed(&self) -> Option<&SniffResult> {
         self.sniffed.as_ref()
     }
 
-    /// Returns whose file it is, where an adapter can read it.
+    /// Returns its surface, if an adapter reads it.
     #[must_use]
     pub fn surface(&self) -> Option<Surface> {
         self.sniffed.as_ref().filter(|_| self.adapter.is_some()).map(|sniffed| sniffed.surface)
@@ -119,7 +119,7 @@ impl AgentFile {
 
     /// Reads the file through its adapter; `None` when there is none.
     ///
-    /// What comes before a failure has been handed on. As soon as `is_enough` says so, no more is read.
+    /// Events before a failure were passed on. Reading stops as soon as `is_enough` is true.
     ///
     /// # Errors
     /// When it cannot be read to its end.
@@ -151,7 +151,7 @@ impl AgentFile {
         }
         let is_cut = match self.bytes.end() {
             None => false,
-            // As a last line may be torn: whoever compresses it may be at it still, or have been killed.
+            // Like a torn last line: the compression may still be running, or was killed.
             Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
             Some(error) => return Err(FileError::of("read", &self.path, error)),
         };
@@ -160,7 +160,7 @@ impl AgentFile {
     }
 }
 
-/// Reads a piece of a file as its agent wrote it; nothing where it is not all there.
+/// Reads a range of a file as its agent wrote it; `None` if it is incomplete.
 #[must_use]
 pub fn read_range(path: &Path, offset: u64, length: u64) -> Option<Vec<u8>> {
     let mut bytes = PlainBytes::of(open_file(path).ok()?);
@@ -186,12 +186,12 @@ fn source_of(path: &Path, archived_as: Option<&str>) -> Source {
     if let Some(source) = archived_as {
         return Source { id: source.into(), file_name: Some(name) };
     }
-    // By its whole path: streams of one session are often called alike, and their runs are made from this.
+    // The whole path: streams of one session often have equal names, and run ids are derived from this.
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     Source { id: whole.to_string_lossy().as_ref().into(), file_name: Some(name) }
 }
 
-/// Returns what an agent's file is called.
+/// Returns the name of a kind of agent's file.
 #[must_use]
 pub fn surface_name(surface: Surface) -> &'static str {
     match surface {
@@ -206,7 +206,7 @@ pub fn surface_name(surface: Surface) -> &'static str {
     }
 }
 
-/// Opens a file to read; somebody named it, perhaps by a link.
+/// Opens a file for reading; links are followed.
 fn open_file(path: &Path) -> Result<File, FileError> {
     open_regular(path, Links::Followed).map_err(|error| FileError::of("read", path, error))
 }
@@ -225,7 +225,7 @@ mod tests {
         let path = dir.path().join("s.jsonl");
         std::fs::write(&path, format!("{LINE}\n")).unwrap();
         let opened = AgentFile::open(&path).unwrap();
-        // Whatever is at its place by now is not what was looked at.
+        // Another file is now at this path.
         std::fs::write(dir.path().join("t.jsonl"), "[]\n").unwrap();
         std::fs::rename(dir.path().join("t.jsonl"), &path).unwrap();
         assert_eq!(opened.surface(), Some(Surface::ClaudeDisk));

@@ -1,4 +1,4 @@
-//! Tells what a file is that no adapter reads: a transcript of ours, also a damaged one, or what else can be said of it.
+//! Describes files that no adapter reads: transcripts, also damaged ones, and unsupported formats.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -8,26 +8,26 @@ use steno_model::Envelope;
 
 use super::{FileError, open_file};
 
-/// How much of a file is searched for a line of ours.
+/// How much of a file is searched for a transcript line.
 const SEARCHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// What gzip and UTF-16 begin with.
+/// The first bytes of gzip and UTF-16 files.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const UTF16_MARKS: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 
-/// Tells whether a file begins with an event of ours.
+/// Tells whether a file begins with a transcript line.
 pub fn is_transcript(head: &[u8]) -> bool {
     let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     Envelope::parse(first).is_ok()
 }
 
-/// Finds whose a file is that is one document over many lines and not a line for each record.
+/// Recognizes a file that is one document over many lines instead of one record per line.
 ///
-/// Nobody's adapter reads such files, so that the answer serves only to say what it is.
+/// No adapter reads such files; the result is only used in messages.
 pub fn sniff_document(head: &[u8]) -> Option<SniffResult> {
     if !head.trim_ascii_start().starts_with(b"{") {
         return None;
     }
-    // No string of JSON has a raw line feed, so this changes white space alone.
+    // JSON strings have no raw line feeds, so this changes only white space.
     let line: Vec<u8> = head.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte }).collect();
     sniff(&line).filter(|sniffed| match sniffed.surface {
         Surface::GeminiChat | Surface::GeminiStream | Surface::CopilotEvents => true,
@@ -39,11 +39,11 @@ pub fn sniff_document(head: &[u8]) -> Option<SniffResult> {
     })
 }
 
-/// Fails unless a line of the file is an event of ours, or was meant to be one: then it is a transcript that may be
-/// damaged. A file without a byte is a transcript without events.
+/// Fails unless a line of the file is a transcript line, or begins like one: then it is a transcript that may be damaged. An
+/// empty file is a transcript without events.
 ///
 /// # Errors
-/// What it is else, or what the system says.
+/// What else it is, or what the system says.
 pub fn check_transcript(path: &Path) -> Result<(), FileError> {
     let failed = |error| FileError::of("read", path, error);
     let mut lines = BufReader::new(open_file(path)?.take(SEARCHED_BYTES_MAX));
@@ -75,7 +75,7 @@ pub fn check_transcript(path: &Path) -> Result<(), FileError> {
     })
 }
 
-/// Tells whether a line is an event of ours, or begins as each of them does.
+/// Tells whether a line is an event, or begins like one.
 fn is_transcript_line(line: &[u8]) -> bool {
     let begins = line.starts_with(b"{\"seq\":");
     let names_run = || line.windows(10).take(64).any(|part| part == b",\"run_id\":");

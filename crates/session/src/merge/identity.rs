@@ -1,7 +1,7 @@
-//! What makes a fact of one run the same as one of another.
+//! Decides whether a fact of one run is the same as a fact of another.
 //!
-//! Only ids that the provider made count across runs. A fact without one is known by its words, in the turn that both runs
-//! have: that is a match, and no proof.
+//! Only the provider's ids are valid across runs. A fact without one is matched by its content, within a turn that both runs
+//! have. That is a match, not a proof.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
@@ -12,15 +12,15 @@ use steno_model::{EventType, ExchangeEvent};
 use super::Matching;
 use crate::fields::PayloadFields;
 
-/// How often a key has come up in a run: the n-th of one run is the n-th of another.
+/// How many times a key has occurred in a run: the n-th of one run is the n-th of another.
 pub(super) type KeyCounts = HashMap<String, u64>;
 
 /// The facts of the session so far.
 #[derive(Default)]
 pub(super) struct Identities {
-    /// By what shows that it is the same.
+    /// By keys that prove identity.
     exact: HashMap<String, usize>,
-    /// By what makes it look the same, in the order in which they were added.
+    /// By keys of similar content, in the order in which they were added.
     alike: HashMap<String, Vec<usize>>,
     /// The channels on which a message has an id.
     channels: HashMap<usize, Vec<String>>,
@@ -28,47 +28,47 @@ pub(super) struct Identities {
     with_usage: HashMap<String, usize>,
     /// The turn of each fact that has an id.
     turns: HashMap<String, String>,
-    /// What was said and called, whatever the turn.
+    /// Hashes of messages and calls, in any turn.
     looks: HashMap<u64, u64>,
 }
 
-/// What is known of a fact.
+/// How a fact matches the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactMatch {
-    /// The session has it, as ids show.
+    /// The session has it, by id.
     SameFact(usize),
-    /// The session has one that says the same.
+    /// The session has one with the same content.
     Alike(usize),
-    /// It is usage without words, of a turn whose usage this fact tells.
+    /// It is usage without words, of a turn whose usage is in this fact.
     UsageElsewhere(usize),
-    /// No id ties it to the session, and it tells usage.
+    /// No id links it to the session, and it has usage.
     Usage,
-    /// No id ties it to the session, which has its turn from another run.
+    /// No id links it to the session, which has its turn from another run.
     Untied,
     /// The session does not have it.
     New,
 }
 
-/// What identifies a fact.
+/// The keys of a fact.
 #[derive(Default)]
 pub(super) struct FactKeys {
-    /// Each one alone shows that it is the same.
+    /// Each one alone proves identity.
     exact: Vec<String>,
     alike: Option<String>,
     /// Whether it is a message with an id.
     has_id: bool,
-    /// Whether it tells usage.
+    /// Whether it has usage.
     has_usage: bool,
-    /// Whether it tells nothing else.
+    /// Whether it has nothing else.
     is_usage: bool,
 }
 
-/// What a run is compared with.
+/// The state of comparing a run with the session.
 pub(super) struct Comparison {
     channel: String,
     /// The facts of the session that the run has.
     taken: HashSet<usize>,
-    /// How many facts that look the same were passed, by their key and whether the run's fact has an id.
+    /// How many similar facts were skipped, by key and whether the run's fact has an id.
     passed: HashMap<(String, bool), usize>,
 }
 
@@ -78,14 +78,14 @@ impl Comparison {
         Self { channel, taken: HashSet::new(), passed: HashMap::new() }
     }
 
-    /// Takes note that the run has a fact of the session.
+    /// Records that the run has a fact of the session.
     pub(super) fn take(&mut self, node: usize) {
         self.taken.insert(node);
     }
 }
 
 impl Identities {
-    /// Takes a fact that a run on a channel has added.
+    /// Adds a fact of a run on a channel.
     pub(super) fn add(&mut self, keys: &FactKeys, turn: Option<&str>, node: usize, channel: &str) {
         if let Some(turn) = turn.filter(|_| keys.has_usage) {
             self.with_usage.entry(turn.to_owned()).or_insert(node);
@@ -101,14 +101,14 @@ impl Identities {
         self.name(keys, node, channel);
     }
 
-    /// Takes note how something looks.
+    /// Records the content hash of an event.
     pub(super) fn see(&mut self, event: &ExchangeEvent) {
         if let Some(look) = look(event) {
             *self.looks.entry(look).or_default() += 1;
         }
     }
 
-    /// Takes the ids that a run on a channel has for a fact.
+    /// Adds the ids of a fact on a channel.
     pub(super) fn name(&mut self, keys: &FactKeys, node: usize, channel: &str) {
         for key in &keys.exact {
             self.exact.entry(key.clone()).or_insert(node);
@@ -121,23 +121,23 @@ impl Identities {
         }
     }
 
-    /// Finds a fact by what shows that it is the same.
+    /// Finds a fact by keys that prove identity.
     pub(super) fn same(&self, keys: &FactKeys, turn: Option<&str>, matching: Matching) -> Option<usize> {
         let counts = |key: &&String| matching == Matching::Likeness || is_id(key);
         keys.exact.iter().filter(counts).find_map(|key| {
-            // An id that is used again in another turn is another call's.
+            // An id that is reused in another turn belongs to another call.
             let known = self.turns.get(key).map(String::as_str);
             let is_elsewhere = may_return(key) && turn.is_some() && known.is_some() && known != turn;
             self.exact.get(key).filter(|_| !is_elsewhere).copied()
         })
     }
 
-    /// Returns the fact that a turn begins with.
+    /// Returns the first fact of a turn.
     pub(super) fn beginning_of(&self, turn: &str) -> Option<usize> {
         self.exact.get(&turn_key(turn, false)).copied()
     }
 
-    /// Looks for a fact of another run that no id shows to be known.
+    /// Finds a fact of another run that no id matches.
     pub(super) fn find(&self, keys: &FactKeys, turn: Option<&str>, run: &mut Comparison) -> FactMatch {
         if let Some(node) = turn.filter(|_| keys.is_usage).and_then(|turn| self.with_usage.get(turn)) {
             return FactMatch::UsageElsewhere(*node);
@@ -148,7 +148,7 @@ impl Identities {
         }
     }
 
-    /// Finds the first message that says the same and that the run does not have yet. On one channel, different ids are
+    /// Finds the first message with the same content that the run does not have yet. On one channel, different ids mean
     /// different messages.
     fn alike(&self, key: &str, has_id: bool, run: &mut Comparison) -> Option<usize> {
         let nodes = self.alike.get(key)?;
@@ -161,7 +161,7 @@ impl Identities {
         nodes.get(*passed).copied()
     }
 
-    /// Looks for a fact of another run by the provider's ids alone. `is_own` tells that no other run has its turn.
+    /// Matches a fact of another run by the provider's ids alone. `is_own` means that no other run has its turn.
     pub(super) fn find_id(keys: &FactKeys, is_own: bool) -> FactMatch {
         let mut ids = keys.exact.iter().filter(|key| is_id(key));
         match () {
@@ -171,7 +171,7 @@ impl Identities {
         }
     }
 
-    /// Returns the turn of the session that has a fact, by its id. An id that the session has several times tells nothing.
+    /// Returns the turn of the session that has a fact, by its id. Ids that occur several times are ignored.
     pub(super) fn turn_of(
         &self,
         event: &ExchangeEvent,
@@ -191,29 +191,29 @@ impl Identities {
         found.into_iter().find_map(|key| self.turns.get(key)).cloned()
     }
 
-    /// Tells whether the session has something that looks like a fact without ids; `None` for what is not compared.
+    /// Tells whether the session has a fact with the same content; `None` if the event is not compared.
     pub(super) fn looks_like(&self, event: &ExchangeEvent) -> Option<bool> {
         look(event).map(|look| self.looks.contains_key(&look))
     }
 }
 
-/// Tells whether a key is made of ids, and not of what is said.
+/// Tells whether a key is made of ids, and not of content.
 fn is_id(key: &str) -> bool {
     !key.starts_with("total ") && (!key.contains('\0') || key.starts_with("turn\0"))
 }
 
-/// Tells whether what has this id is the same on every channel. Messages have other ids on some.
+/// Tells whether an id is the same on every channel. Messages have different ids on some channels.
 fn stands_alone(key: &str) -> bool {
     !["message ", "response ", "usage "].iter().any(|what| key.starts_with(what))
 }
 
-/// Tells whether a key is made of a call id, which an agent may use again.
+/// Tells whether a key is made of a call id, which an agent may reuse.
 fn may_return(key: &str) -> bool {
     ["call ", "result ", "approval ", "use ", "child of "].iter().any(|what| key.starts_with(what))
 }
 
 impl FactKeys {
-    /// Returns the keys of an event. Keys that hold for one turn alone have a zero byte in them.
+    /// Returns the keys of an event. Keys that are valid within one turn contain a zero byte.
     pub(super) fn of(event: &ExchangeEvent, turn: &str, counts: &mut KeyCounts) -> Self {
         let fields = PayloadFields::of(event);
         let Some(event_type) = event.event_type.known() else {
@@ -266,7 +266,7 @@ fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut KeyCounts) -> 
         let is_use = block.text("type").is_some_and(|kind| kind == "tool_use");
         block.text("tool_id").filter(|_| is_use).map(std::borrow::Cow::into_owned)
     });
-    // A record that asks for one call is known by the call.
+    // A record that only makes calls is identified by the calls.
     if let Some(calls) = calls.collect::<Option<Vec<_>>>() {
         exact.extend(by_call(&format!("use {}", calls.join(" ")), "", turn, counts));
         return FactKeys { exact, has_id, has_usage, ..FactKeys::default() };
@@ -276,14 +276,14 @@ fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut KeyCounts) -> 
 }
 
 fn of_call(what: &str, fields: &PayloadFields<'_>, turn: &str, counts: &mut KeyCounts) -> FactKeys {
-    // The router's report and the agent's are one call: each is counted apart.
+    // The router and the agent report the same call: their reports are counted separately.
     let fidelity = fields.text("fidelity").unwrap_or_default();
     let id = fields.text("call_id");
     let exact = id.map(|id| by_call(&format!("{what} {id}"), &fidelity, turn, counts));
     FactKeys { exact: exact.into_iter().flatten().collect(), ..FactKeys::default() }
 }
 
-/// Returns the keys of what a call id names: the n-th in its turn, and the n-th in its run.
+/// Returns the keys of a call id: the n-th in its turn, and the n-th in its run.
 fn by_call(what: &str, apart: &str, turn: &str, counts: &mut KeyCounts) -> Vec<String> {
     let mut number = |turn: &str| {
         let count = counts.entry(format!("{what}\0{apart}\0{turn}")).or_default();
@@ -303,7 +303,7 @@ fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut KeyCo
     let exact = match (&*kind, call) {
         ("turn", _) => vec![turn_key(turn, is_end)],
         ("approval", Some(call)) => by_call(&format!("approval {call} {is_end}"), "", turn, counts),
-        // Channels word a retry differently.
+        // Channels describe a retry differently.
         ("compaction" | "retry", _) => vec![numbered(&format!("{kind}\0{turn}\0{is_end}"), counts)],
         ("amend", Some(call)) => {
             let said = hash(fields.json_text("result").unwrap_or_default());
@@ -319,7 +319,7 @@ fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut KeyCo
     FactKeys { exact, ..FactKeys::default() }
 }
 
-/// Returns the key of the beginning or the end of a turn.
+/// Returns the key of the start or the end of a turn.
 fn turn_key(turn: &str, is_end: bool) -> String {
     format!("turn\0{turn}\0{is_end}")
 }
@@ -330,7 +330,7 @@ fn numbered(key: &str, counts: &mut KeyCounts) -> String {
     format!("{key} #{count}")
 }
 
-/// Returns the words of a message: its texts and thoughts, and what it calls.
+/// Returns the content of a message: its texts, thoughts, and call ids.
 fn words(fields: &PayloadFields<'_>) -> String {
     let mut words = String::new();
     for block in fields.items("blocks") {
@@ -343,7 +343,7 @@ fn words(fields: &PayloadFields<'_>) -> String {
     words
 }
 
-/// Returns how something looks that was said or called.
+/// Returns the content hash of a message or a call.
 fn look(event: &ExchangeEvent) -> Option<u64> {
     let fields = PayloadFields::of(event);
     match event.event_type.known()? {
@@ -353,7 +353,7 @@ fn look(event: &ExchangeEvent) -> Option<u64> {
             let is_call = |block: &&serde_json::value::RawValue| {
                 PayloadFields::parse(block.get()).text("type").is_some_and(|kind| kind == "tool_use")
             };
-            // Its call is compared as such.
+            // The call is compared separately.
             (!blocks.iter().any(is_call)).then(|| hash(&words(&fields)))
         }
         EventType::ToolCall => {

@@ -1,8 +1,8 @@
-//! Several runs of one session as one: which facts are the same, where the others belong, and whose order counts.
+//! Merges the runs of one session: finds equal facts, and inserts the others in order.
 //!
-//! One run gives the order: the agent's own file, of several copies the longest. A fact of another run is known if ids show
-//! it, or, where a channel has no ids, if the turn has one that says the same. What is known may tell it more exactly and
-//! adds nothing; what is not known follows the last fact before it that both runs have. Times decide nothing.
+//! One run gives the order: the agent's own file, or the longest of several copies. A fact of another run matches by id, or,
+//! on channels without ids, by content within the turn. A matching fact may make the known one more exact. A new fact is
+//! inserted after the last preceding fact that both runs have. Times are not used.
 
 mod identity;
 #[cfg(test)]
@@ -38,31 +38,31 @@ pub struct RunEvents {
 
 /// Folds the events of all runs of a session into one.
 ///
-/// The result depends on the runs and not on the order in which they are handed in.
+/// The result does not depend on the order of `runs`.
 #[must_use]
 pub fn merge(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
     merge_in_order(id, &merged_order(runs), content, Matching::Likeness)
 }
 
-/// Folds the events of runs into one session, in an order that somebody has decided, and by ids alone.
+/// Folds the events of runs into one session in the given order, by ids alone.
 ///
-/// In a turn that an earlier run has, only that is taken from a later one which has the provider's ids: the turn itself,
-/// calls and their approvals, and what messages use. Everything else is left out, and so is a run without such ids.
+/// In a turn that an earlier run has, only facts with the provider's ids are taken from a later run: the turn itself, calls
+/// and their approvals, and the usage of messages. Everything else is left out, and so is a run without such ids.
 #[must_use]
 pub fn merge_by_ids(id: RunId, runs: &[RunEvents], content: Content) -> Session {
     merge_in_order(id, runs, content, Matching::Ids)
 }
 
-/// What makes a fact of one run the same as one of another.
+/// How facts of two runs are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Matching {
     /// The provider's ids.
     Ids,
-    /// Where there are none, what it says.
+    /// The provider's ids, else the content.
     Likeness,
 }
 
-/// Puts the runs of a session in the order in which they count: the agent's own file first, of copies the longest.
+/// Sorts the runs of a session by precedence: the agent's own file first, the longest of copies.
 #[must_use]
 pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
     let mut runs: Vec<(RunHead, RunEvents)> = runs.into_iter().map(|run| (head_of(&run), run)).collect();
@@ -98,74 +98,74 @@ fn head_of(run: &RunEvents) -> RunHead {
     head
 }
 
-/// Tells which channel's order counts, the best first.
+/// Returns the precedence of a run's channel, the best first.
 fn rank(head: &RunHead) -> u8 {
     channel_rank(head.channel.as_deref())
 }
 
-/// Tells whether a run's ids are the provider's. `codex exec` counts its items, and its ids mean nothing elsewhere.
+/// Tells whether a run's ids are the provider's. `codex exec` numbers its items, and its ids are not valid elsewhere.
 #[must_use]
 pub fn has_provider_ids(head: &RunHead) -> bool {
     head.channel.as_deref() != Some("exec")
 }
 
-/// Facts in the order of the session, as a linked list.
+/// The facts of the session in order, as a linked list.
 #[derive(Default)]
 struct Timeline {
     nodes: Vec<FactNode>,
     identities: Identities,
     turns: TurnPaths,
-    /// Where the turns of each run stand in the session; none for a run that adds nothing.
+    /// The paths of each run's turns in the session; `None` for a run that adds nothing.
     paths: Vec<Option<PathMap>>,
-    /// How many branches were cut.
+    /// How many branches were removed.
     branches: usize,
 }
 
-/// A fact, and what other runs say of the same one.
+/// A fact, and the events of other runs about it.
 struct FactNode {
-    /// The run and the place of its event.
+    /// The run and the index of its event.
     event: (RunNumber, usize),
     path: Option<JsonString>,
-    /// The branch that it is part of; it is not shown then.
+    /// The branch that it is part of; branches are not shown.
     branch: Option<usize>,
     again: Vec<RepeatedEvent>,
     next: Option<usize>,
 }
 
-/// What another run says.
+/// An event of another run about the same fact.
 struct RepeatedEvent {
     run: RunNumber,
     place: usize,
     path: Option<JsonString>,
-    /// Whether no id ties it to the session.
+    /// Whether no id links it to the session.
     is_left_out: bool,
 }
 
-/// An event of a run that is added.
+/// An event of a run that is being added.
 struct NewEvent<'a> {
     place: usize,
     event: &'a ExchangeEvent,
-    /// Its path in the session, where that is not its own.
+    /// Its path in the session, if it differs from its own.
     path: Option<JsonString>,
     turn: Option<String>,
     keys: FactKeys,
-    /// The same fact in the session, as ids show.
+    /// The same fact in the session, by id.
     same: Option<usize>,
 }
 
-/// How far a run that is added has come in the session.
+/// The positions in the session where the next facts of a run are inserted.
 #[derive(Default)]
 struct InsertPositions {
-    /// The last fact of the turn that began last. At first it is the beginning of the session, which all runs have.
+    /// The last fact of the turn that began last. Initially the start of the session, which all runs have.
     last: usize,
     /// The turn that began last.
     turn: Option<String>,
-    /// The last fact of each turn. The end of a turn may be told when the next one has begun.
+    /// The last fact of each turn. The end of a turn may be reported after the next one has begun.
     by_turn: HashMap<String, usize>,
 }
 
 impl InsertPositions {
-    /// Returns the fact that a new one follows: the last one of its turn, else the beginning of the turn.
+    /// Returns the fact to insert after: the last one of its turn, else the start of the turn.
     fn before(&mut self, new: &NewEvent<'_>, identities: &Identities) -> usize {
         if is_turn(new.event) {
             self.turn.clone_from(&new.turn);
@@ -175,7 +175,7 @@ impl InsertPositions {
         known.or_else(|| identities.beginning_of(turn)).unwrap_or(self.last)
     }
 
-    /// Takes note of where a fact stands.
+    /// Records the position of a fact.
     fn take(&mut self, new: &NewEvent<'_>, node: usize) {
         if let Some(turn) = &new.turn {
             self.by_turn.insert(turn.clone(), node);
@@ -187,7 +187,7 @@ impl InsertPositions {
 }
 
 impl Timeline {
-    /// Takes the run whose order counts.
+    /// Adds the run that gives the order.
     fn begin(&mut self, head: &RunHead, events: &[ExchangeEvent]) {
         let mut counts = KeyCounts::new();
         self.paths.push(Some(PathMap::default()));
@@ -207,14 +207,14 @@ impl Timeline {
         }
     }
 
-    /// Adds what another run has.
+    /// Adds another run.
     fn add(&mut self, run: RunNumber, head: &mut RunHead, events: &[ExchangeEvent], matching: Matching) {
         let paths = self.turns.map(events, head, &self.identities, matching);
         let mut compared = Comparison::new(head.channel.as_deref());
         let found = self.find_same(events, &paths, matching);
         found.iter().filter_map(|found| found.same).for_each(|node| compared.take(node));
         let mut places = InsertPositions::default();
-        // For each fact of the run, what it adds.
+        // For each fact of the run, the node that it adds.
         let mut added = Vec::new();
         for new in found {
             let before = places.before(&new, &self.identities);
@@ -234,7 +234,7 @@ impl Timeline {
                     *(if is_alike { &mut head.alike } else { &mut head.matched }) += 1;
                     compared.take(node);
                     self.identities.name(&new.keys, node, head.channel.as_deref().unwrap_or_default());
-                    // What another channel has too is no copy's alone.
+                    // A fact that another channel has is not part of a copy's branch.
                     if rank(head) != 0 {
                         self.nodes[node].branch = None;
                     }
@@ -242,7 +242,7 @@ impl Timeline {
                     added.push(None);
                     self.nodes[node].again.push(new.again(run, false));
                 }
-                // The turn has its usage from the run whose turn it is.
+                // The usage of the turn comes from the run that has the turn.
                 FactMatch::UsageElsewhere(node) if self.nodes[node].event.0 != run => {
                     self.nodes[before].again.push(new.again(run, false));
                 }
@@ -263,7 +263,7 @@ impl Timeline {
         self.paths.push(Some(paths));
     }
 
-    /// Finds the events of a run that the session has, as ids show.
+    /// Finds the events of a run that the session has, by id.
     fn find_same<'a>(
         &self,
         events: &'a [ExchangeEvent],
@@ -286,7 +286,7 @@ impl Timeline {
         found.collect()
     }
 
-    /// Inserts a fact behind another one.
+    /// Inserts a fact after another one.
     fn insert(&mut self, run: RunNumber, head: &RunHead, new: NewEvent<'_>, before: usize) {
         let node = self.nodes.len();
         let channel = head.channel.as_deref().unwrap_or_default();
@@ -300,9 +300,9 @@ impl Timeline {
         }
     }
 
-    /// Leaves out the end of a copy when the session goes on otherwise from the same point.
+    /// Removes the end of a copy when the session continues differently from the same point.
     fn cut_branch(&mut self, run: RunNumber, events: &[ExchangeEvent], added: &[Option<usize>]) {
-        // What is in no other run since the last fact that is.
+        // The facts after the last one that another run has.
         let Some(fork) = added.iter().rposition(Option::is_none) else { return };
         let tail: Vec<usize> = added[fork..].iter().copied().flatten().collect();
         let says = |event: &ExchangeEvent| {
@@ -328,7 +328,7 @@ impl Timeline {
         self.branches += 1;
     }
 
-    /// Returns the branches, without what another channel has too.
+    /// Returns the branches, without facts that another channel has.
     fn branches(&self, runs: &[RunEvents]) -> Vec<Branch> {
         let mut branches: Vec<Option<Branch>> = vec![None; self.branches];
         for node in &self.nodes {
@@ -340,7 +340,7 @@ impl Timeline {
         branches.into_iter().flatten().collect()
     }
 
-    /// Counts what a run without ids has in common with the session, by how it looks.
+    /// Counts the facts of a run without ids that the session has, by content.
     fn compare(&mut self, head: &mut RunHead, events: &[ExchangeEvent]) {
         self.paths.push(None);
         for event in events {
@@ -352,7 +352,7 @@ impl Timeline {
         }
     }
 
-    /// Hands on what all runs say of usage, branches included.
+    /// Adds the usage of all runs, including branches.
     fn use_tokens(&self, runs: &[RunEvents], builder: &mut SessionBuilder) {
         let is_total = |event: &ExchangeEvent| {
             event.event_type.known() == Some(EventType::RunStarted)
@@ -397,7 +397,7 @@ impl NewEvent<'_> {
     }
 }
 
-/// Hands an event to the fold, at the path that it has in the session.
+/// Passes an event to the fold, with its path in the session.
 fn take(
     builder: &mut SessionBuilder,
     run: RunNumber,
@@ -408,7 +408,7 @@ fn take(
     builder.take(run, &moved(event, path), is_repeat);
 }
 
-/// Returns an event at the path that it has in the session.
+/// Returns an event with its path in the session.
 fn moved<'a>(event: &'a ExchangeEvent, path: Option<&JsonString>) -> Cow<'a, ExchangeEvent> {
     match path {
         None => Cow::Borrowed(event),

@@ -1,4 +1,4 @@
-//! Which turn of one run is which turn of another: by the provider's id of it, else by a fact that both have.
+//! Matches the turns of runs: by the provider's turn id, else by a fact that both runs have.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,15 +19,15 @@ pub(super) struct TurnPaths {
     by_turn_id: HashMap<String, String>,
 }
 
-/// Where the turns of one run stand in the session.
+/// The paths of one run's turns in the session.
 #[derive(Default)]
 pub(super) struct PathMap {
     paths: PathTree<String>,
-    /// The paths in the session of turns that no run before has.
+    /// The session paths of turns that no earlier run has.
     own: HashSet<String>,
 }
 
-/// A turn of a run that is to be found in the session.
+/// A turn of a run that is being matched.
 struct NewTurn {
     path: String,
     id: Option<String>,
@@ -36,7 +36,7 @@ struct NewTurn {
 }
 
 impl PathMap {
-    /// Returns the path of an event in the session; `None` where it is the event's own.
+    /// Returns the path of an event in the session; `None` if it is unchanged.
     pub(super) fn path_of(&self, event: &ExchangeEvent) -> Option<JsonString> {
         let path = event.path.to_text();
         let (mapped, end) = self.paths.around(&path)?;
@@ -44,21 +44,21 @@ impl PathMap {
         (mapped != turn).then(|| JsonString::from(format!("{mapped}{rest}").as_str()))
     }
 
-    /// Tells whether no run before has the turn at this path of the session.
+    /// Tells whether no earlier run has the turn at this path.
     pub(super) fn is_own(&self, turn: &str) -> bool {
         self.own.contains(turn)
     }
 }
 
 impl TurnPaths {
-    /// Takes note of the turn that an event of the main run begins, if it does.
+    /// Records the turn that an event of the main run begins, if any.
     pub(super) fn note(&mut self, event: &ExchangeEvent) {
         if is_turn(event) {
             self.add(&event.path.to_text(), turn_id(event));
         }
     }
 
-    /// Takes a turn at a path of the session, or the id of one that is there.
+    /// Adds a turn at a path of the session, or the id of a known one.
     fn add(&mut self, path: &str, id: Option<String>) {
         if let Some(id) = &id {
             self.by_turn_id.entry(id.clone()).or_insert_with(|| path.to_owned());
@@ -72,7 +72,7 @@ impl TurnPaths {
         self.paths.around(path).map(|(_, end)| &path[..end])
     }
 
-    /// Finds the place of each turn of a run; a turn that the session does not have gets a path of its own.
+    /// Maps each turn of a run to a path of the session; a new turn gets an unused path.
     pub(super) fn map(
         &mut self,
         events: &[ExchangeEvent],
@@ -95,7 +95,7 @@ impl TurnPaths {
         map
     }
 
-    /// Returns the turns of a run, and their paths in the session where the provider's id tells it.
+    /// Returns the turns of a run, with their session paths if the provider's id is known.
     fn turns_by_id(&self, events: &[ExchangeEvent]) -> Vec<NewTurn> {
         let mut begun = HashSet::new();
         let mut turns = Vec::new();
@@ -110,7 +110,7 @@ impl TurnPaths {
         turns
     }
 
-    /// Finds the other turns by a fact that both runs have. Turns with different ids are never the same.
+    /// Matches the other turns by a fact that both runs have. Turns with different ids are never the same.
     fn find_by_facts(
         &mut self,
         turns: &mut [NewTurn],

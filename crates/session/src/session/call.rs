@@ -1,4 +1,4 @@
-//! A call, who was asked about it, what came back, and what it began.
+//! A call with its result, approvals and child runs.
 
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Timestamp};
@@ -6,10 +6,10 @@ use steno_model::{RunId, Timestamp};
 use super::{ApprovalId, CallNumber, ChildId, EventPosition, ResponseId, StepId, TurnId};
 use crate::state::State;
 
-/// A call, from whichever records tell of it.
+/// A call, from all records about it.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The first event that tells of it.
+    /// The first event about it.
     pub at: EventPosition,
     /// When that was.
     pub time: Timestamp,
@@ -23,7 +23,7 @@ pub struct Call {
     pub id: Option<JsonString>,
     /// Its `tool.call`.
     pub called: Option<EventPosition>,
-    /// Whether somebody has recorded it, and not its result alone.
+    /// Whether the call itself is recorded, and not only its result.
     pub is_recorded: bool,
     /// The tool.
     pub name: Option<JsonString>,
@@ -31,28 +31,28 @@ pub struct Call {
     pub input: Option<RawJson>,
     /// Who saw it.
     pub fidelity: Option<JsonString>,
-    /// What sort of tool it is: `command`, `file_change`, `mcp`, `agent`, `other`.
+    /// The class of the tool: `command`, `file_change`, `mcp`, `agent`, `other`.
     pub class: Option<JsonString>,
-    /// What else its `tool.call` says.
+    /// Other fields of its `tool.call`.
     pub extra: Vec<(JsonString, RawJson)>,
-    /// What came back; what became known later is part of it.
+    /// Its result, including amendments.
     pub result: Option<CallResult>,
-    /// Whether a result was recorded, and not only something that became known later.
+    /// Whether a result was recorded, and not only an amendment.
     pub is_answered: bool,
-    /// What became known later, in order.
+    /// Its amendments, in order.
     pub amendments: Vec<RawJson>,
-    /// Who was asked about it.
+    /// Its approvals.
     pub approvals: Vec<ApprovalId>,
-    /// The runs that it began.
+    /// The runs that it started.
     pub children: Vec<ChildId>,
-    /// The response that asks for it.
+    /// The response that made it.
     pub response: Option<ResponseId>,
 }
 
-/// What came back of a call.
+/// The result of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallResult {
-    /// Its `tool.result`; `None` where it stood in a message.
+    /// Its `tool.result`; `None` if it was part of a message.
     pub at: Option<EventPosition>,
     /// When.
     pub time: Option<Timestamp>,
@@ -60,11 +60,11 @@ pub struct CallResult {
     pub step: Option<StepId>,
     /// The output, as it came.
     pub output: Option<RawJson>,
-    /// The output that the model was given, where another one became known later.
+    /// The output that the model was given, if an amendment changed it.
     pub given: Option<RawJson>,
     /// How the call ended: `ok`, `failed`, `denied`, `interrupted`, `unknown`.
     pub outcome: Option<JsonString>,
-    /// Who said how the call ended, where that is not who saw the rest.
+    /// Who reported the outcome, if that is not who reported the rest.
     pub(crate) outcome_fidelity: Option<JsonString>,
     /// Why it failed.
     pub error: Option<JsonString>,
@@ -72,13 +72,13 @@ pub struct CallResult {
     pub exit_code: Option<RawJson>,
     /// Who saw it.
     pub fidelity: Option<JsonString>,
-    /// What else its record says.
+    /// Other fields of its record.
     pub extra: Vec<(JsonString, RawJson)>,
-    /// The last event that told more of it later.
+    /// The last event that amended it.
     pub amended: Option<EventPosition>,
 }
 
-/// A question whether something may be done.
+/// An approval: the request and its answer.
 #[derive(Clone, Debug)]
 pub struct Approval {
     /// Its first event.
@@ -95,7 +95,7 @@ pub struct Approval {
     pub tool_call_id: Option<JsonString>,
     /// That call.
     pub call: Option<CallNumber>,
-    /// Whether somebody asked, and not only answered.
+    /// Whether the request is recorded, and not only the answer.
     pub is_asked: bool,
     /// Whether it was answered.
     pub state: State,
@@ -109,7 +109,7 @@ pub struct Approval {
     pub answer: Option<RawJson>,
 }
 
-/// A link to a child run, whose session is its own.
+/// A link to a child run, which has its own session.
 #[derive(Clone, Debug)]
 pub struct ChildLink {
     /// The event that names it first.
@@ -124,13 +124,13 @@ pub struct ChildLink {
     pub path: JsonString,
     /// The run.
     pub run_id: RunId,
-    /// What it is called here.
+    /// Its name here.
     pub name: Option<JsonString>,
     /// The id of the call that began it.
     pub tool_call_id: Option<JsonString>,
     /// That call.
     pub call: Option<CallNumber>,
-    /// What its parent says of its end.
+    /// How it ended, as reported by its parent.
     pub state: State,
     /// Why it failed.
     pub error: Option<JsonString>,

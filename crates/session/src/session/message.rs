@@ -1,4 +1,4 @@
-//! What was said: records of both sides, and the model's responses.
+//! Messages of both sides, and the model's responses.
 
 use steno_model::Timestamp;
 use steno_model::json::{JsonString, RawJson};
@@ -6,18 +6,18 @@ use steno_model::json::{JsonString, RawJson};
 use super::{CallNumber, EventPosition, MessageId, StepId, TurnId};
 use crate::usage::Tokens;
 
-/// Who said something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
     /// The user's side.
     User,
-    /// Whoever tells the model what it is.
+    /// The system prompt.
     System,
     /// The model.
     Model,
 }
 
-/// One record of what was said.
+/// One record of a message.
 #[derive(Clone, Debug)]
 pub struct Message {
     /// Its event.
@@ -34,13 +34,13 @@ pub struct Message {
     pub path: JsonString,
     /// The provider's id of the record.
     pub id: Option<JsonString>,
-    /// Whose record it is copied from: a run, or a session.
+    /// The run or session that it is copied from.
     pub copied_from: Option<JsonString>,
     /// What was said, in order.
     pub blocks: Vec<Block>,
-    /// What else the record says.
+    /// Other fields of the record.
     pub extra: Vec<(JsonString, RawJson)>,
-    /// The bytes that it was made from, where it has only marks of pictures.
+    /// The bytes that it was made from, if it has only placeholders of pictures.
     pub evidence: Option<RawJson>,
 }
 
@@ -51,17 +51,17 @@ pub enum Block {
     Recorded(RawJson),
     /// A call that the model asks for.
     Call(CallNumber),
-    /// What stands elsewhere: a result with its call, a call with its first report.
+    /// A block that is stored elsewhere: a result with its call, a call with its first report.
     Elsewhere,
 }
 
-/// How the records of a response are known to be one.
+/// Why records are grouped as one response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseOrigin {
-    /// They are words that no record ties to one response.
+    /// They are consecutive words without an id or usage.
     #[default]
     Words,
-    /// By an id, or by usage that is told once for all of them.
+    /// They share an id, or one usage record.
     Response,
 }
 
@@ -80,7 +80,7 @@ pub struct Response {
     pub path: JsonString,
     /// Whose record it is copied from.
     pub copied_from: Option<JsonString>,
-    /// Its records, in order; none where only its usage is told.
+    /// Its records, in order; none if only its usage is recorded.
     pub messages: Vec<MessageId>,
     /// The calls that it asks for.
     pub calls: Vec<CallNumber>,
@@ -88,15 +88,15 @@ pub struct Response {
     pub id: Option<RawJson>,
     /// The model.
     pub model: Option<JsonString>,
-    /// How hard the model was told to think.
+    /// The reasoning effort that the model was set to.
     pub effort: Option<RawJson>,
     /// Why the model stopped.
     pub stop_reason: Option<JsonString>,
-    /// What it is for, where the provider says.
+    /// Its phase, if the provider says it.
     pub phase: Option<RawJson>,
     /// What it used.
     pub usage: Option<ResponseUsage>,
-    /// How its records are known to be one.
+    /// Why its records are one response.
     pub origin: ResponseOrigin,
     /// Whether it is the summary that a compaction asked for.
     pub is_compaction: bool,
@@ -111,6 +111,6 @@ pub struct ResponseUsage {
     pub report: RawJson,
     /// Whether these are the last counts.
     pub is_final: bool,
-    /// Whether they are known to be only at least so much.
+    /// Whether they are known to be a lower bound.
     pub is_lower_bound: bool,
 }

@@ -1,7 +1,7 @@
-//! What a session is: the types that every view, export and route is made from.
+//! The types of a session, which every view, export and route is made from.
 //!
-//! Things of one kind lie in one list and name each other by number, so that no depth can overflow a stack. Every fact has
-//! the place it was read at ([`EventPosition`]): which of the session's runs, and which of its events.
+//! Each kind of thing has one list, and things refer to each other by number, so that no depth can overflow the stack. Every
+//! fact has its [`EventPosition`]: the run and the event that it was read from.
 
 mod call;
 mod message;
@@ -22,7 +22,7 @@ pub use run_head::RunHead;
 pub(crate) use run_head::channel_rank;
 pub use turn::{EndedBy, Turn, TurnCost, TurnStatus};
 
-/// Declares the number of a thing in its list.
+/// Declares index types.
 macro_rules! numbers {
     ($($(#[$about:meta])* $name:ident,)*) => {$(
         $(#[$about])*
@@ -66,7 +66,7 @@ pub struct EventPosition {
     pub seq: Seq,
 }
 
-/// A session: one or more runs that show the same work, as one.
+/// A session: one or more runs of the same work, merged.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// The agent's own id of it.
@@ -79,21 +79,21 @@ pub struct Session {
     pub roots: Vec<StepId>,
     /// The turns, in the order in which they began.
     pub turns: Vec<Turn>,
-    /// What was said, record by record.
+    /// The messages, one for each record.
     pub messages: Vec<Message>,
-    /// The model's responses, each put together from its records.
+    /// The model's responses, each combined from its records.
     pub responses: Vec<Response>,
     /// The calls, each once, in the order of their first report.
     pub calls: Vec<Call>,
-    /// Who was asked, and what the answer was.
+    /// The approvals.
     pub approvals: Vec<Approval>,
-    /// The runs that it began.
+    /// The child runs.
     pub children: Vec<ChildLink>,
     /// The runs that events name as children, with the step that does, in order.
     pub links: Vec<(RunId, Option<StepId>)>,
-    /// Every other step that says something: compactions, errors, retries, system events.
+    /// Other steps: compactions, errors, retries, system events.
     pub facts: Vec<Fact>,
-    /// What happened, in order. What a call or response holds is not listed again.
+    /// What happened, in order. Parts of a call or a response are not listed again.
     pub items: Vec<Item>,
     /// Records that their adapter did not understand, by name.
     pub unknown_records: BTreeMap<String, u64>,
@@ -103,11 +103,11 @@ pub struct Session {
     pub unknown_blocks: BTreeMap<JsonString, u64>,
     /// How many events named another run; they are left out.
     pub foreign_events: u64,
-    /// What copies of the session say otherwise from some point on.
+    /// The ends of copies that continue differently.
     pub branches: Vec<Branch>,
-    /// What its responses used that were not copied from another session; `None` where no record says it.
+    /// The usage of its responses, without those copied from another session; `None` if no record has it.
     pub used: Option<TokenUsage>,
-    /// What the agent says that the session used in all, its subagents perhaps included.
+    /// The total usage that the agent reports, which may include subagents.
     pub reported_total: Option<RawJson>,
 }
 
@@ -118,7 +118,7 @@ impl Session {
         self.runs.get(at.run.0).map_or(self.id, |run| run.id)
     }
 
-    /// Names its children anew: a run that was recorded on another channel has an id of its own.
+    /// Renames its children: a run of another channel has another id.
     pub fn rename_children(&mut self, name: impl Fn(RunId) -> RunId) {
         for child in &mut self.children {
             child.run_id = name(child.run_id);
@@ -137,7 +137,7 @@ impl Session {
     }
 }
 
-/// One execution of a step. Every iteration and every attempt is a step of its own.
+/// One execution of a step. Every iteration and every attempt is a separate step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The step around it; `None` at run level.
@@ -152,7 +152,7 @@ pub struct Step {
     pub name: Option<JsonString>,
     /// Its kind; `None` where the payload gives none.
     pub kind: Option<JsonString>,
-    /// How often the innermost loop or retry has come round before.
+    /// How many iterations of the innermost loop or retry came before.
     pub iteration: u64,
     /// The indices of the loops around it, outermost first; `None` where the record has no `loop`.
     pub loop_indices: Option<Vec<u64>>,
@@ -189,28 +189,28 @@ pub struct Fact {
     pub turn: Option<TurnId>,
     /// Its path.
     pub path: JsonString,
-    /// Whose record it is copied from.
+    /// The run or session that it is copied from.
     pub copied_from: Option<JsonString>,
     /// Its kind.
     pub kind: Option<JsonString>,
     /// Its name.
     pub name: Option<JsonString>,
-    /// Whether its beginning is recorded; else it is an instant.
+    /// Whether its start is recorded; else it is an instant.
     pub is_begun: bool,
     /// What is known of its end.
     pub state: State,
     /// Why it failed.
     pub error: Option<JsonString>,
-    /// What it gave; the summary of a compaction.
+    /// Its result; the summary of a compaction.
     pub result: Option<RawJson>,
-    /// What else its records say.
+    /// Other fields of its records.
     pub extra: Vec<(JsonString, RawJson)>,
 }
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its place in the order of the session; turns have one too.
+    /// Its position in the order of the session, which turns share.
     pub order: usize,
     /// The turn that it is in.
     pub turn: Option<TurnId>,
@@ -221,23 +221,23 @@ pub struct Item {
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
-    /// What the user said.
+    /// A message of the user.
     Prompt(MessageId),
-    /// What the model was told to be.
+    /// A system prompt.
     SystemPrompt(MessageId),
-    /// What the model said in one response.
+    /// A response of the model.
     Response(ResponseId),
-    /// A call that no response holds.
+    /// A call without a response.
     Call(CallNumber),
-    /// A question about something that is no call of this session.
+    /// An approval of something that is not a call of this session.
     Approval(ApprovalId),
-    /// A child run that no call of this session began.
+    /// A child run that no call of this session started.
     Child(ChildId),
     /// Any other step.
     Fact(FactId),
 }
 
-/// How a copy of the session goes on otherwise.
+/// The end of a copy that continues differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// The run that has it.

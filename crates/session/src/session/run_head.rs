@@ -13,7 +13,7 @@ pub struct RunHead {
     pub id: RunId,
     /// The run that called it.
     pub parent: Option<RunId>,
-    /// The session that it shows, where that has another id.
+    /// The session that it shows, if that has another id.
     pub session: Option<RunId>,
     /// The run that it is a fork of.
     pub forked_from: Option<RunId>,
@@ -41,16 +41,15 @@ pub struct RunHead {
     pub seq_last: Option<Seq>,
     /// How many events were folded.
     pub events: u64,
-    /// Where the run began, again and again perhaps, and what its source could tell of from then on; `None` where it does
-    /// not say.
+    /// The starts of the run, which may be several, and what its source carries from then on; `None` if it does not say.
     pub beginnings: Vec<(Seq, Option<Vec<String>>)>,
     /// The payload of its first `run.started`.
     pub head: Option<RawJson>,
-    /// How many of its facts another run tells too, as ids or bytes show.
+    /// How many of its facts another run has too, by ids or bytes.
     pub matched: u64,
-    /// How many of its facts only look like those of another run.
+    /// How many of its facts have the same content as one of another run.
     pub alike: u64,
-    /// How many of its facts nothing ties to the other runs, on a channel without ids; they are not counted.
+    /// How many of its facts have no match in other runs, on a channel without ids; they are not counted.
     pub unmatched: u64,
 }
 
@@ -81,7 +80,7 @@ impl RunHead {
         }
     }
 
-    /// Takes what an event of the run says of the run itself.
+    /// Updates the head from an event of the run.
     pub(crate) fn note(&mut self, event: &ExchangeEvent) {
         self.events += 1;
         self.seq_first = self.seq_first.or(Some(event.seq));
@@ -133,13 +132,13 @@ impl RunHead {
         }
     }
 
-    /// Tells whether usage may come before the words that it is for.
+    /// Tells whether usage may come before its words.
     pub(crate) fn usage_may_lead(&self) -> bool {
         self.channel.as_deref() == Some("disk")
     }
 }
 
-/// Tells which channel counts more, the best first.
+/// Returns the precedence of a channel, the best first.
 pub(crate) fn channel_rank(channel: Option<&str>) -> u8 {
     match channel {
         Some("disk") => 0,

@@ -1,20 +1,20 @@
-//! A turn: from a prompt to the end of what it set off.
+//! A turn: a prompt and the work that follows it.
 
 use steno_model::Timestamp;
 use steno_model::json::{JsonString, RawJson};
 
 use super::{EventPosition, RunNumber, StepId};
 
-/// How a turn stands.
+/// The status of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnStatus {
-    /// It goes on, or nobody has said that it has ended.
+    /// It is running, or its end is not recorded.
     InProgress,
-    /// It has ended well.
+    /// It ended without an error.
     Completed,
     /// It was stopped.
     Interrupted,
-    /// It has ended otherwise.
+    /// It ended with an error.
     Failed,
 }
 
@@ -23,22 +23,22 @@ pub enum TurnStatus {
 pub enum EndedBy {
     /// A record of its end.
     Record,
-    /// Somebody interrupted it.
+    /// It was interrupted.
     Interrupt,
     /// The next prompt began another one.
     Prompt,
-    /// The model's last response said that it was the last, and no call waits.
+    /// The model's last response was final, and no call waits for a result.
     StopReason,
 }
 
-/// A turn: from a prompt to the end of what it set off.
+/// A turn: a prompt and the work that follows it.
 #[derive(Clone, Debug)]
 pub struct Turn {
     /// Its step.
     pub step: StepId,
-    /// What it is called in the session: its path, with the place of its beginning where a path is used again.
+    /// Its name in the session: its path, and the number of its first event if the path is reused.
     pub name: String,
-    /// Its place in the order of the session: items before it have a smaller one.
+    /// Its position in the order of the session: items before it have a smaller one.
     pub order: usize,
     /// The provider's id of it.
     pub turn_id: Option<JsonString>,
@@ -48,40 +48,40 @@ pub struct Turn {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// How it stands.
+    /// Its status.
     pub status: TurnStatus,
     /// What ended it.
     pub ended_by: Option<EndedBy>,
     /// Why it failed, or that it was interrupted.
     pub error: Option<JsonString>,
-    /// What was in force when it began.
+    /// The settings when it began.
     pub settings: Option<RawJson>,
-    /// The model that spoke in it first.
+    /// The model of its first response.
     pub model: Option<JsonString>,
-    /// The place of its end in the order of the session, if it has one.
+    /// The position of its end in the order of the session, if it has one.
     pub order_end: Option<usize>,
-    /// What it cost, in the provider's words.
+    /// Its usage, as the provider reports it.
     pub usage: Option<TurnCost>,
-    /// The events in it, of whichever run, in order.
+    /// Its events in all runs, in order.
     pub events: Vec<EventPosition>,
-    /// The runs that tell of its beginning.
+    /// The runs that have its start.
     pub runs: Vec<RunNumber>,
-    /// The runs that tell of its end.
+    /// The runs that have its end.
     pub ended_in: Vec<RunNumber>,
-    /// Events of other runs in it that no id ties to it; a session that is merged by ids leaves them out.
+    /// Events of other runs in it that no id links to it; a session that is merged by ids leaves them out.
     pub left_out: Vec<EventPosition>,
-    /// Events outside of it that its facts are made of: what tells elsewhere of its calls, and of calls that it tells of.
+    /// Events outside of it that its facts depend on: other events about its calls and about calls that its events mention.
     pub others: Vec<EventPosition>,
 }
 
-/// What a turn cost.
+/// The usage of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnCost {
-    /// The counts, by the provider's names.
+    /// The counts, with the provider's names.
     pub report: RawJson,
-    /// Whether it may have cost more.
+    /// Whether it is a lower bound.
     pub is_lower_bound: bool,
-    /// The run that tells it.
+    /// The run that reports it.
     pub run: RunNumber,
 }
 

@@ -1,4 +1,4 @@
-//! The steps of a session: each start with its end, each step in the step around it.
+//! The steps of a session: matches starts with ends, and nests steps.
 
 mod open_steps;
 mod path;
@@ -16,8 +16,8 @@ use crate::state::State;
 
 pub use path::StepPath;
 
-/// Folds step events. Nothing is lost and nothing invented: a step without a parent in the record hangs at the nearest step
-/// around it, an end without a start is a step of its own, a start without an end stays open.
+/// Folds step events. Nothing is lost and nothing is inferred: a step without a recorded parent goes below the nearest step
+/// around it, an end without a start is a separate step, a start without an end stays open.
 pub(crate) struct StepFold {
     pub(crate) steps: Vec<Step>,
     pub(crate) roots: Vec<StepId>,
@@ -78,7 +78,7 @@ impl StepFold {
         id
     }
 
-    /// Ends the step of a turn. It is found by its turn: another run may call it by another name.
+    /// Ends the step of a turn. The turn identifies it, because another run may name it differently.
     pub(crate) fn end_turn(&mut self, step: StepId, incoming: &IncomingEvent<'_>) {
         let (event, fields) = (incoming.event, &incoming.fields);
         let Some(found) = self.steps.get_mut(step.0).filter(|found| found.completed.is_none()) else {
@@ -142,7 +142,7 @@ impl StepFacts {
     }
 }
 
-/// Makes an open step from what its first event says.
+/// Makes an open step from its first event.
 fn new_step(event: &ExchangeEvent, spot: &StepLocation, facts: StepFacts) -> Step {
     Step {
         parent: None,

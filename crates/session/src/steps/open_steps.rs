@@ -1,4 +1,4 @@
-//! Finds the open step that an end belongs to.
+//! Finds the open step of an end event.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::session::StepId;
 
 /// What a step's start and end have in common.
 ///
-/// `iteration` counts only where no loop indices are given, because they say the same and more.
+/// `iteration` is used only without loop indices, because these are more exact.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct StepKey {
     spot: StepLocation,
@@ -47,14 +47,14 @@ impl OpenSteps {
         self.opened.insert(step, (identity, child));
     }
 
-    /// Takes out the step that an end belongs to: the latest one that fits.
+    /// Removes and returns the step of an end: the latest one that matches.
     pub(super) fn close(&mut self, identity: &StepKey, child: Option<RunId>) -> Option<StepId> {
         let step = self.find(identity, child)?;
         self.drop(step);
         Some(step)
     }
 
-    /// Takes out a step that has ended.
+    /// Removes a step that has ended.
     pub(super) fn drop(&mut self, step: StepId) {
         let Some((identity, child)) = self.opened.remove(&step) else { return };
         remove(&mut self.by_identity, &identity, step);
@@ -66,12 +66,12 @@ impl OpenSteps {
     fn find(&self, identity: &StepKey, child: Option<RunId>) -> Option<StepId> {
         let opened = |step: &&StepId| self.opened.get(step);
         if let Some(callers) = child.and_then(|child| self.by_child.get(&child)) {
-            // A child run is its caller's whatever the path says: an agent may report the end a turn later. Only a
-            // child that was called twice leaves a choice.
+            // The child run identifies its caller, even at another path: an agent may report the end a turn later. There
+            // is a choice only if a child was called twice.
             let same = |step: &&StepId| opened(step).is_some_and(|(known, _)| known == identity);
             return callers.iter().rfind(same).or(callers.last()).copied();
         }
-        // Two different children are two steps, however alike they look otherwise.
+        // Different children are different steps, even if everything else is equal.
         let fits = |step: &&StepId| {
             opened(step).is_some_and(|(_, known_child)| known_child.is_none() || child.is_none())
         };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Where a step stands in its run: names from the outermost inwards; none at run level.
+/// The path of a step in its run: names from the outermost inwards; none at run level.
 ///
 /// ```
 /// use steno_session::StepPath;
@@ -14,12 +14,12 @@ use std::fmt;
 pub struct StepPath(Vec<String>);
 
 impl StepPath {
-    /// How many names a path is split into; what follows stays together in the last one.
+    /// How many names a path is split into; the rest stays in the last one.
     ///
     /// A line of 64 MB could otherwise be a path of 32 million names.
     pub const NAMES_MAX: usize = 1024;
 
-    /// Splits a path. Every text is one: a backslash before anything but a dot or a backslash stands for itself.
+    /// Splits a path. Every text is valid: a backslash before anything but a dot or a backslash is literal.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text.is_empty() {

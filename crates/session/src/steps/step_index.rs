@@ -1,7 +1,7 @@
-//! Finds the step around an event: from its path, its loop indices, its iteration and its attempt.
+//! Finds the step around an event, by its path, loop indices, iteration and attempt.
 //!
-//! A step whose name is its path's last name *is* that place. Any other step is a guest there: an approval, a retry,
-//! an unknown record. Guests hang below the place, and own a path only where no place does.
+//! A step whose name is the last name of its path owns the path. Any other step there is a guest: an approval, a retry, an
+//! unknown record. Guests are below the owner. A guest stands for the path only if there is no owner.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ use crate::state::State;
 /// How many outer loops are tried when looking for the step around an event.
 const LOOPS_MAX: usize = 64;
 
-/// A path that has occurred in the run.
+/// A path of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PathId(usize);
 
-/// Where an event says that it happened.
+/// The location of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StepLocation {
     pub(super) path: PathId,
@@ -28,7 +28,7 @@ pub(super) struct StepLocation {
     pub(super) attempt: Option<u64>,
 }
 
-/// Whether a step is the place that its path names.
+/// Whether a step owns its path or is a guest there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum PathRole {
     Owner,
@@ -43,7 +43,7 @@ struct PathNode {
     has_steps: bool,
 }
 
-/// The steps at one path that have the same standing and come from the same round.
+/// The steps at one path with the same role and round.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct StepGroup {
     standing: PathRole,
@@ -53,7 +53,7 @@ struct StepGroup {
     round: Round,
 }
 
-/// How closely steps of one group agree about iteration and attempt.
+/// How exactly iteration and attempt have to match within a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Round {
     Any,
@@ -64,7 +64,7 @@ enum Round {
 #[derive(Clone)]
 struct GroupSteps {
     latest: StepId,
-    /// In order; closed steps are taken out when they come to light at the end, so that asking stays cheap.
+    /// In order; closed steps are removed when they are found at the end, so that a lookup stays cheap.
     open: Vec<StepId>,
 }
 
@@ -117,7 +117,7 @@ impl StepIndex {
         path
     }
 
-    /// Tells whether a step called `name` is the place `path`; one without a name can be nothing else.
+    /// Returns the role of a step called `name` at `path`; a step without a name is the owner.
     pub(super) fn standing(&self, path: PathId, name: Option<&str>) -> PathRole {
         match name {
             Some(name) if name != self.paths[path.0].name => PathRole::Guest,
@@ -125,7 +125,7 @@ impl StepIndex {
         }
     }
 
-    /// Takes down the step that comes next; one that is not open owns its path only as a place.
+    /// Adds the next step; a closed guest is not indexed.
     pub(super) fn add(&mut self, step: StepId, spot: &StepLocation, standing: PathRole, state: State) {
         let is_open = state == State::Open;
         debug_assert_eq!(step.0, self.is_open.len(), "steps are added in order");
@@ -154,7 +154,7 @@ impl StepIndex {
         self.is_open[step.0] = false;
     }
 
-    /// Returns the step that an event at `spot` is located in: the one at its path, else the nearest around it.
+    /// Returns the step of an event at `spot`: the one at its path, else the nearest around it.
     pub(super) fn owner(&mut self, spot: &StepLocation) -> Option<StepId> {
         let here = |places: &mut Self, standing| places.at(standing, spot, Self::here);
         here(self, PathRole::Owner).or_else(|| here(self, PathRole::Guest)).or_else(|| self.above(spot))
@@ -184,7 +184,7 @@ impl StepIndex {
 
     /// Returns the step at the path of `spot` whose loop indices begin those of `spot`, closest loop first.
     ///
-    /// An event without loop indices belongs to any loop, for want of better knowledge.
+    /// An event without loop indices matches any loop.
     fn at(
         &mut self,
         standing: PathRole,
@@ -206,7 +206,7 @@ impl StepIndex {
         if spot.loop_indices.is_none() { choose(self, &group, spot) } else { None }
     }
 
-    /// Chooses for an event at the step's own path: there, iteration and attempt are those of the step.
+    /// Chooses for an event at the step's own path, where iteration and attempt are those of the step.
     fn here(&mut self, group: &StepGroup, spot: &StepLocation) -> Option<StepId> {
         let rounds =
             [Round::Attempt(spot.iteration, spot.attempt), Round::Iteration(spot.iteration), Round::Any];
@@ -216,8 +216,8 @@ impl StepIndex {
         })
     }
 
-    /// Chooses for an event further in: its iteration may be that of an inner loop, and agree with that of a step
-    /// which ended long ago. So an open step comes before one with the same iteration.
+    /// Chooses for an event at an inner path. Its iteration may be that of an inner loop, and equal that of an old step. So an
+    /// open step wins over one with the same iteration.
     fn around(&mut self, group: &StepGroup, spot: &StepLocation) -> Option<StepId> {
         let same = StepGroup { round: Round::Iteration(spot.iteration), ..group.clone() };
         let any = StepGroup { round: Round::Any, ..group.clone() };

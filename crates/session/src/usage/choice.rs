@@ -1,15 +1,15 @@
-//! Which reports tell what a turn cost, where one or more runs have it.
+//! Chooses the reports that give the usage of a turn.
 //!
-//! The counts of responses with the provider's ids come first if they are final, then final counts without ids, then the
-//! agent's own sum of the turn, then a lower bound. Responses are put together by ids of one origin, and by totals of the
-//! thread. A number is valid in its own run, so that numbers are taken from one run.
+//! Final counts of responses with provider ids win, then final counts without ids, then the agent's total of the turn, then a
+//! lower bound. Responses are joined by ids of one origin and by totals of the thread. Response numbers are valid within one
+//! run, so they are taken from one run.
 
 use std::collections::{HashMap, HashSet};
 
 use super::Tokens;
 use crate::session::channel_rank;
 
-/// What names a response.
+/// The kind of a response's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NameKind {
     /// The provider's id.
@@ -20,51 +20,51 @@ pub(crate) enum NameKind {
     Number,
 }
 
-/// What a run says of a response.
+/// A response in one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseReport {
-    /// The same for the same response, in whichever run.
+    /// Equal for the same response in every run.
     pub(crate) key: usize,
     pub(crate) name: NameKind,
     pub(crate) is_final: bool,
     pub(crate) tokens: Tokens,
 }
 
-/// What a run says of a turn.
+/// A turn in one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnReport<'a> {
     pub(crate) channel: &'a str,
     pub(crate) responses: Vec<ResponseReport>,
-    /// The agent's own sum.
+    /// The agent's total.
     pub(crate) total: Option<Tokens>,
 }
 
-/// What tells the cost of a turn.
+/// The source of a turn's usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Nothing does.
+    /// There is none.
     Nothing,
-    /// These responses. They may be not all, or their counts not the last ones, if it is a lower bound.
+    /// These responses. As a lower bound, some may be missing or not final.
     Responses { keys: Vec<usize>, is_lower_bound: bool },
-    /// The sum in the report at this place, which is that of so many responses.
+    /// The total in the report at this index, for this number of responses.
     Total { place: usize, responses: usize },
 }
 
-/// A choice, and how much it tells.
+/// A choice, and its size.
 struct Candidate {
     choice: Choice,
     responses: usize,
     tokens: Tokens,
 }
 
-/// Chooses what tells the cost of a turn. The order of the reports changes nothing that is counted.
+/// Chooses the usage of a turn. The order of the reports does not change the counts.
 pub(crate) fn choose(reports: &[TurnReport<'_>]) -> Choice {
     if let [report] = reports {
         return of_one(report);
     }
     let turn = TurnView::of(reports);
     let lower_bound = turn.lower_bound();
-    // A sum is never less than its parts: one that is covers only a part of the turn.
+    // A total below its parts covers only a part of the turn.
     let is_whole = |total: &Candidate| {
         lower_bound.as_ref().is_none_or(|parts| total.tokens.total() >= parts.tokens.total())
     };
@@ -74,7 +74,7 @@ pub(crate) fn choose(reports: &[TurnReport<'_>]) -> Choice {
     chosen.map_or(Choice::Nothing, |chosen| chosen.choice)
 }
 
-/// Chooses what tells the cost of a turn that one run alone has.
+/// Chooses the usage of a turn that only one run has.
 fn of_one(report: &TurnReport<'_>) -> Choice {
     let keys = keys(report);
     let is_whole = !keys.is_empty() && report.responses.iter().all(|response| response.is_final);
@@ -85,10 +85,10 @@ fn of_one(report: &TurnReport<'_>) -> Choice {
     }
 }
 
-/// What all runs say of a turn.
+/// A turn in all runs.
 struct TurnView<'a> {
     reports: &'a [TurnReport<'a>],
-    /// Those with ids of one origin: of one channel, or with an id that both have. A channel may have ids of its own.
+    /// Reports with ids, grouped by origin: the same channel, or a shared id. Channels may have different ids.
     with_ids: Vec<Vec<&'a TurnReport<'a>>>,
     finals: HashSet<usize>,
     tokens: HashMap<usize, Tokens>,
@@ -113,7 +113,7 @@ impl<'a> TurnView<'a> {
             self.with_ids.iter().filter(|reports| reports.iter().all(|report| self.is_final(report)));
         let found = finals.filter_map(|reports| {
             let named = self.named(NameKind::Id, reports)?;
-            // A run may know of more than has ids.
+            // A run may have responses without ids.
             let whole = reports.iter().filter_map(|report| self.candidate(keys(report)));
             let whole = whole.reduce(Candidate::larger)?;
             Some(if whole.responses > named.responses { whole } else { named })
@@ -149,7 +149,7 @@ impl<'a> TurnView<'a> {
         named.chain(self.named(NameKind::Total, &all)).chain(alone).reduce(Candidate::larger)
     }
 
-    /// Puts together the responses with a kind of name that is valid in all of these reports.
+    /// Joins the responses by a kind of name that is valid in all these reports.
     fn named(&self, name: NameKind, reports: &[&TurnReport<'_>]) -> Option<Candidate> {
         let responses = reports.iter().flat_map(|report| &report.responses);
         let named = responses.filter(|response| response.name == name);
@@ -170,13 +170,13 @@ impl<'a> TurnView<'a> {
 }
 
 impl Candidate {
-    /// Returns this one, unless the other has more of the turn in every respect: then this comes from a run that was cut off.
+    /// Returns this one, unless the other has more responses and more tokens: then this one is from a run that was cut off.
     fn unless_cut_off(self, other: Self) -> Self {
         let is_cut = other.responses > self.responses && other.tokens.total() > self.tokens.total();
         if is_cut { other } else { self }
     }
 
-    /// Returns the one that tells more; the first where both tell the same.
+    /// Returns the larger one; the first if both are equal.
     fn larger(self, other: Self) -> Self {
         let size = |one: &Self| {
             let Tokens { input, output, cache_read, cache_write, reasoning } = one.tokens;
@@ -187,7 +187,7 @@ impl Candidate {
     }
 }
 
-/// Sorts reports with ids by the origin of these, the best channel first.
+/// Groups reports by the origin of their ids, the best channel first.
 fn with_ids<'a>(reports: &'a [TurnReport<'a>]) -> Vec<Vec<&'a TurnReport<'a>>> {
     let mut origins = Vec::<Vec<&'a TurnReport<'a>>>::new();
     for report in reports.iter().filter(|report| has_ids(report)) {
@@ -223,7 +223,7 @@ fn each_once(keys: impl Iterator<Item = usize>) -> Vec<usize> {
     const FEW: usize = 16;
     let (mut each, mut seen) = (Vec::new(), HashSet::new());
     for key in keys {
-        // Most turns have a few, and need no set.
+        // Most turns have few responses and need no set.
         let is_new = if each.len() < FEW { !each.contains(&key) } else { !seen.contains(&key) };
         if !is_new {
             continue;

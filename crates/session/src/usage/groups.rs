@@ -1,4 +1,4 @@
-//! Rows of usage as somebody wants to see them: added up by day, provider, model or session.
+//! Groups rows of usage by day, provider, model or session.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use steno_model::json::{ObjectWriter, RawJson};
 
 use super::{RowKey, TokenUsage, Tokens};
 
-/// What a row adds up.
+/// A column to group by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// A day in UTC.
     Day,
-    /// Whose agent it was.
+    /// The provider of the agent.
     Provider,
     /// A model.
     Model,
@@ -33,7 +33,7 @@ impl Column {
         }
     }
 
-    /// Returns the one of a name.
+    /// Returns the column with a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|column| column.name() == name)
@@ -49,10 +49,10 @@ impl Column {
     }
 }
 
-/// What a row adds up, column by column; what is not asked for is left out.
+/// The values of a group, for the selected columns.
 pub type UsageGroup = Vec<(&'static str, String)>;
 
-/// Adds rows up. Columns that are named twice count once.
+/// Groups and sums rows. A column that is named twice counts once.
 #[must_use]
 pub fn grouped(rows: &BTreeMap<RowKey, TokenUsage>, by: &[Column]) -> BTreeMap<UsageGroup, TokenUsage> {
     let by = each_once(by);

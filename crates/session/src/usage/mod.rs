@@ -1,6 +1,6 @@
-//! What sessions cost in tokens: exact where the record is, a lower bound where it says less.
+//! The token usage of sessions: exact if the records are complete, else a lower bound.
 //!
-//! One response may stand in several records, files and channels; it is counted once, with the largest of its counts.
+//! A response may be in several records, files and channels. It counts once, with its largest counts.
 
 mod choice;
 mod groups;
@@ -25,35 +25,35 @@ use self::tally::Tally;
 use crate::fields::{PayloadFields, run_id_in, session_run_id};
 use crate::path_tree::PathTree;
 
-/// The name of the step that stands for a record which could not be read.
+/// The name of the step for a record that could not be read.
 const UNREADABLE: &[u8] = b"\"unreadable\"";
 
-/// What a row adds up.
+/// The key of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     /// The day in UTC, like `2026-11-15`.
     pub day: String,
-    /// Whose agent it was.
+    /// The provider of the agent.
     pub provider: String,
     /// The model; empty where the record does not say.
     pub model: String,
-    /// The session that it was for; a subagent's tokens are its parent's.
+    /// The session; a subagent's tokens count for its parent.
     pub session: RunId,
 }
 
-/// What was used.
+/// A sum of token usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenUsage {
     /// How many responses, or turns where a channel counts only those.
     pub responses: u64,
     /// The tokens.
     pub tokens: Tokens,
-    /// Whether some of it is known only to be at least so much.
+    /// Whether it is a lower bound.
     pub is_lower_bound: bool,
 }
 
 impl TokenUsage {
-    /// Adds up.
+    /// Adds another sum.
     pub fn add(&mut self, other: Self) {
         self.responses += other.responses;
         self.tokens = self.tokens.plus(other.tokens);
@@ -61,31 +61,31 @@ impl TokenUsage {
     }
 }
 
-/// Folds the events of any runs, in any order of runs, into what was used.
+/// Sums the usage in the events of any runs, in any order of runs.
 #[derive(Default)]
 pub struct UsageBuilder {
     runs: HashMap<RunId, RunEntry>,
     responses: Vec<ResponseEntry>,
-    /// Where a response stands among them.
+    /// The index of each response.
     places: HashMap<ResponseKey, usize>,
-    /// What single runs say of single turns.
+    /// The turns of each run.
     turns: Vec<TurnEntry>,
-    /// Whether the runs are one session's, whose turns stand at the same paths in all of them.
+    /// Whether the runs belong to one session, with the same paths for the same turns.
     is_session: bool,
 }
 
-/// What makes a response the same one.
+/// The identity of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum ResponseKey {
-    /// The provider's own id, wherever it was seen.
+    /// The provider's id.
     Id { provider: String, id: String },
-    /// The agent's total after it, where that is told: a copy and another channel tell the same one.
+    /// The agent's total after the response, which is equal in copies and on other channels.
     Total { agent: RunId, tokens: String },
-    /// A number that its run alone knows.
+    /// A number that is valid in its run.
     Number { run: RunId, number: String },
 }
 
-/// What is known of a run.
+/// The usage of a run.
 #[derive(Default)]
 struct RunEntry {
     provider: String,
@@ -99,20 +99,20 @@ struct RunEntry {
     turns: PathTree<usize>,
     /// How many turns have begun at a path.
     begun: HashMap<String, usize>,
-    /// Where what is in no turn is added.
+    /// The entry for usage outside of turns.
     outside: Option<usize>,
-    /// What the agent has added up for the session, model by model, as it stood last.
+    /// The agent's last total of the session, by model.
     total: Vec<Amount>,
     /// Whether a part of its source cannot be read.
     is_incomplete: bool,
 }
 
-/// What a run says of a turn, or of what is in none.
+/// The usage of a turn in one run, or of what is outside of turns.
 struct TurnEntry {
     run: RunId,
-    /// Its beginning, if it has one.
+    /// Its start, if recorded.
     name: Option<TurnName>,
-    /// What the agent has added up for it.
+    /// The agent's total of it.
     total: Option<TurnTotal>,
     responses: Vec<usize>,
 }
@@ -142,7 +142,7 @@ struct ResponseEntry {
     copies: Vec<RunId>,
     amount: Amount,
     is_final: bool,
-    /// Whether its counts are known to be only at least so much.
+    /// Whether its counts are a lower bound.
     is_lower_bound: bool,
 }
 
@@ -154,29 +154,29 @@ struct Amount {
 }
 
 impl UsageBuilder {
-    /// Makes an empty one.
+    /// Creates an empty builder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes one for the runs of one session, whose events come with their paths in the session.
+    /// Creates a builder for the runs of one session, whose events have session paths.
     pub(crate) fn of_session() -> Self {
         Self { is_session: true, ..Self::default() }
     }
 
-    /// Tells whether events of this type say anything about usage, or of which turn it is.
+    /// Tells whether events of this type may have usage, or identify its turn.
     #[must_use]
     pub fn wants(event_type: EventType) -> bool {
         matches!(event_type, EventType::RunStarted | EventType::StepStarted | EventType::MessageAssistant)
     }
 
-    /// Tells whether events of this type say anything about usage, also that some of it is lost.
+    /// Tells whether events of this type may have usage, or show that some is lost.
     pub(crate) fn may_tell(event_type: EventType) -> bool {
         Self::wants(event_type) || event_type == EventType::StepCompleted
     }
 
-    /// Tells whether a line of a transcript may say anything about usage, also that some of it is lost.
+    /// Tells whether a line of a transcript may have usage, or show that some is lost.
     #[must_use]
     pub fn wants_line(event_type: EventType, line: &[u8]) -> bool {
         let is_unreadable = || line.windows(UNREADABLE.len()).any(|bytes| bytes == UNREADABLE);
@@ -201,12 +201,12 @@ impl UsageBuilder {
         }
     }
 
-    /// Takes note that a part of the run's source could not be read, so that more may have been used.
+    /// Marks a run whose source could not be read completely, so that its usage is a lower bound.
     pub fn mark_incomplete(&mut self, run: RunId) {
         self.runs.entry(run).or_default().is_incomplete = true;
     }
 
-    /// Takes note of a record that its adapter could not read.
+    /// Marks the run of a record that its adapter could not read.
     fn lose(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
         if fields.text("kind").as_deref() == Some("unknown")
             && fields.text("name").as_deref() == Some("unreadable")
@@ -242,7 +242,7 @@ impl UsageBuilder {
         });
     }
 
-    /// Returns the turn that an event is in, or what stands for none.
+    /// Returns the turn of an event, or the entry outside of turns.
     fn turn_of(&mut self, event: &ExchangeEvent) -> &mut TurnEntry {
         let run = self.runs.entry(event.run_id).or_default();
         let found = run.turns.around(&event.path.to_text()).map(|(turn, _)| *turn);
@@ -263,7 +263,7 @@ impl UsageBuilder {
         let Some(usage) = fields.json_text("usage") else { return };
         let Some(counts) = Counts::read(usage) else { return };
         match fields.text("usage_scope").as_deref() {
-            // A command of the program's own is a turn that asked the model for nothing.
+            // A turn of a local command does not call the model.
             Some("turn") if counts.tokens == Tokens::default() => {}
             Some("turn") => {
                 let id = fields.text("id").map(Cow::into_owned);
@@ -271,7 +271,7 @@ impl UsageBuilder {
                 let turn = self.turn_of(event);
                 turn.total = Some(TurnTotal { id, amount });
                 if turn.name.is_none() {
-                    // What is in no turn is told up to here.
+                    // The total covers what came before outside of turns.
                     self.runs.entry(event.run_id).or_default().outside = None;
                 }
             }
@@ -315,7 +315,7 @@ impl UsageBuilder {
         }
     }
 
-    /// Adds everything up: of each agent what tells it most exactly, and nothing twice.
+    /// Sums everything: the most exact reports of each agent, and nothing twice.
     #[must_use]
     pub fn finish(self) -> BTreeMap<RowKey, TokenUsage> {
         Tally::of(&self).rows()
@@ -323,7 +323,7 @@ impl UsageBuilder {
 }
 
 impl ResponseKey {
-    /// Returns the key of a report; `unnamed` tells one that says nothing of itself from all others.
+    /// Returns the key of a report; `unnamed` makes a report without a name unique.
     fn of(event: &ExchangeEvent, fields: &PayloadFields<'_>, run: &RunEntry, unnamed: usize) -> Self {
         if let Some(id) = fields.text("response") {
             return Self::Id { provider: run.provider.clone(), id: id.into_owned() };
@@ -349,13 +349,13 @@ impl ResponseKey {
 }
 
 impl Amount {
-    /// Makes the amount that an event tells, of the model that spoke last.
+    /// Makes the amount of an event, for the last model of the run.
     fn of(event: &ExchangeEvent, run: &RunEntry, tokens: Tokens) -> Self {
         let day = event.timestamp.to_string().chars().take(10).collect();
         Self { day, model: run.model.clone(), tokens }
     }
 
-    /// Takes a total apart by its models, where it has them.
+    /// Splits a total by model, if it has models.
     fn by_model(self, usage: &str) -> Vec<Self> {
         let models = Tokens::read_by_model(usage);
         if models.is_empty() {
@@ -367,7 +367,7 @@ impl Amount {
 }
 
 impl ResponseEntry {
-    /// Takes another record of it in the same run.
+    /// Adds another record of the same run.
     fn refine(&mut self, tokens: Tokens, is_final: bool, is_lower_bound: bool) {
         self.amount.tokens = self.amount.tokens.max(tokens);
         self.is_final |= is_final;
@@ -379,7 +379,7 @@ impl ResponseEntry {
         if self.amount.model.is_empty() {
             self.amount.model = other.amount.model;
         }
-        // Files come in any order; the same run wins whatever it is.
+        // The same run wins in any order of files.
         let mut copy = other.run;
         if (&other.run_started, other.run) < (&self.run_started, self.run) {
             copy = std::mem::replace(&mut self.run, other.run);

@@ -1,4 +1,4 @@
-//! What one session used.
+//! The usage of one session.
 
 use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, Word};
@@ -9,9 +9,9 @@ use crate::fields::PayloadFields;
 use crate::session::Session;
 
 impl Session {
-    /// Returns what its responses used. That is a lower bound also where the agent itself has counted more: it asks the model
-    /// for what it shows nobody, like the summary of a compaction. An agent's count may include its subagents, and that of a
-    /// fork goes on from another one's; then it tells nothing here.
+    /// Returns the usage of its responses. It is a lower bound also if the agent's own total is larger: agents make hidden
+    /// requests, like the summary of a compaction. The total is ignored if it may include subagents, or continues that of
+    /// another session in a fork.
     #[must_use]
     pub fn own_usage(&self) -> Option<TokenUsage> {
         let used = self.used?;
@@ -63,7 +63,7 @@ impl SessionUsage {
         }
     }
 
-    /// Returns what was used, and what the agent says it was in all.
+    /// Returns the usage, and the agent's total.
     pub(crate) fn finish(self) -> (Option<TokenUsage>, Option<RawJson>) {
         let told = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
         let used = sum(self.usage).or_else(|| {
@@ -76,7 +76,7 @@ impl SessionUsage {
     }
 }
 
-/// Adds up all rows; nothing where no record says anything, which is not zero.
+/// Sums all rows; `None` if no record has usage, which is not zero.
 fn sum(usage: UsageBuilder) -> Option<TokenUsage> {
     let rows = usage.finish();
     let mut all = TokenUsage::default();

@@ -1,5 +1,5 @@
-//! Adds up what was reported, each response once: by itself where its counts are final, else by its turn, else as far as
-//! it was counted; an agent's own total where there is nothing else.
+//! Sums the reports, each response once: by itself if its counts are final, else by the total of its turn, else as a lower
+//! bound; an agent's total only if there is nothing else.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,13 +10,13 @@ use super::{
     TurnReport, UsageBuilder, choose,
 };
 
-/// What was used, row by row.
+/// The usage by row.
 type Rows = BTreeMap<RowKey, TokenUsage>;
 
-/// The sum in the making.
+/// The state of the summation.
 pub(super) struct Tally<'a> {
     usage: &'a UsageBuilder,
-    /// The runs that there are, and the sessions that they show.
+    /// The runs, and the sessions that they show.
     known: HashSet<RunId>,
     /// The runs that have responses with final counts and the provider's ids.
     runs_with_ids: HashSet<RunId>,
@@ -24,29 +24,29 @@ pub(super) struct Tally<'a> {
     agents_with_ids: HashSet<RunId>,
     /// The agents that have responses with final counts.
     with_finals: HashSet<RunId>,
-    /// The responses that were counted, or told again by others that were.
+    /// The responses that were counted, or repeat counted ones.
     told: HashSet<usize>,
-    /// The agents of whom something was counted.
+    /// The agents with counted usage.
     counted: HashSet<RunId>,
     rows: Rows,
 }
 
-/// One turn, as one or more runs tell it.
+/// One turn in one or more runs.
 struct TurnGroup<'a> {
     turns: Vec<&'a TurnEntry>,
     agent: RunId,
-    /// Whether an id or the session tells that its turns are the same.
+    /// Whether an id or the session identifies its turns.
     is_named: bool,
 }
 
-/// What makes turns of several runs the same.
+/// The identity of a turn across runs.
 #[derive(PartialEq, Eq, Hash)]
 enum TurnKey<'a> {
     /// The provider's id.
     Id(RunId, &'a str),
-    /// The path in the session, and how many began there before.
+    /// The path in the session, and the number of turns there before.
     Path(&'a str, usize),
-    /// What is in no turn of an agent.
+    /// Usage of an agent outside of turns.
     Outside(RunId),
 }
 
@@ -75,7 +75,7 @@ impl<'a> Tally<'a> {
         tally
     }
 
-    /// Returns what was used.
+    /// Returns the rows.
     pub(super) fn rows(mut self) -> Rows {
         let groups = self.groups();
         let choices: Vec<Choice> = groups.iter().map(|group| self.choose(group)).collect();
@@ -95,9 +95,9 @@ impl<'a> Tally<'a> {
         self.rows
     }
 
-    /// Puts together what runs say of the same turn.
+    /// Groups the turns of runs.
     fn groups(&self) -> Vec<TurnGroup<'a>> {
-        // In the order in which the runs started, so that the same ones win whatever was read first.
+        // Sorted by the start of the runs, so that the order of reading does not matter.
         let mut turns: Vec<&TurnEntry> = self.usage.turns.iter().collect();
         let started = |turn: &TurnEntry| self.usage.runs.get(&turn.run).map(|run| &run.started);
         turns.sort_by(|turn, other| (started(turn), turn.run).cmp(&(started(other), other.run)));
@@ -131,13 +131,13 @@ impl<'a> Tally<'a> {
         groups
     }
 
-    /// Returns what shows that a turn is the same as one of another run.
+    /// Returns the key that identifies a turn across runs.
     fn key_of(&self, turn: &'a TurnEntry) -> Option<TurnKey<'a>> {
         let agent = self.agent_of(turn.run);
         match &turn.name {
             Some(name) if self.usage.is_session => Some(TurnKey::Path(&name.path, name.number)),
             Some(name) => name.id.as_deref().map(|id| TurnKey::Id(agent, id)),
-            // What the agent has added up there is that of a turn whose beginning nobody has recorded.
+            // A total outside of turns is that of a turn without a recorded start.
             None => turn.total.is_none().then_some(TurnKey::Outside(agent)),
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Tally<'a> {
         choose(&group.turns.iter().map(report).collect::<Vec<_>>())
     }
 
-    /// Adds the agent's own sum of a turn.
+    /// Adds the agent's total of a turn.
     fn add_total(
         &mut self,
         group: &TurnGroup<'a>,
@@ -179,11 +179,11 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds the responses that tell the cost of a turn.
+    /// Adds the chosen responses of a turn.
     fn add_responses(&mut self, group: &TurnGroup<'_>, places: &[usize]) {
         for place in places {
             let response = &self.usage.responses[*place];
-            // Beside ids in another recording of the agent, numbers tell the same again, unless their turn is known.
+            // If another recording of the agent has ids, numbered responses repeat them, unless their turn is known.
             let is_repeat = !group.is_named
                 && response.name != NameKind::Id
                 && self.agents_with_ids.contains(&group.agent)
@@ -195,12 +195,12 @@ impl<'a> Tally<'a> {
         self.told.extend(group.turns.iter().flat_map(|turn| &turn.responses));
     }
 
-    /// Adds what agents have added up themselves, where that is all. It may leave out what subagents used.
+    /// Adds the agents' totals if there is nothing else. They may leave out subagents.
     fn add_totals(&mut self) {
         let sum = |run: RunId| self.reported_sum(run).total();
         let mut largest = HashMap::<RunId, RunId>::new();
         for id in self.usage.runs.keys() {
-            // A total goes on where the one before stood, so those of one agent are not summed.
+            // Totals are cumulative, so those of one agent are not summed.
             let best = largest.entry(self.agent_of(*id)).or_insert(*id);
             if (sum(*id), *id) > (sum(*best), *best) {
                 *best = *id;
@@ -224,8 +224,8 @@ impl<'a> Tally<'a> {
         total.fold(Tokens::default(), |sum, amount| sum.plus(amount.tokens))
     }
 
-    /// Marks the sessions that used more than there is on record: a part of it cannot be read, or the agent itself has
-    /// counted more. It also asks the model for what it shows nobody, like the summary of a compaction.
+    /// Marks sessions whose usage is a lower bound: a part of the records cannot be read, or the agent's total is larger.
+    /// Agents make hidden requests, like the summary of a compaction.
     fn mark_incomplete(&mut self) {
         let forks = self.forks();
         let mut counted = HashMap::<RunId, Tokens>::new();
@@ -247,7 +247,7 @@ impl<'a> Tally<'a> {
         rows.for_each(|(_, used)| used.is_lower_bound = true);
     }
 
-    /// Finds the sessions that have copied responses of others; their totals go on from those of the others.
+    /// Finds the sessions that have copied responses of others; their totals include those of the others.
     fn forks(&self) -> HashSet<RunId> {
         let copied = self.usage.responses.iter().filter(|response| !response.copies.is_empty());
         copied
@@ -270,13 +270,12 @@ impl<'a> Tally<'a> {
         self.rows.entry(key).or_default().add(used);
     }
 
-    /// Returns the agent that a run shows: the run of its own file, wherever this one was recorded.
+    /// Returns the agent of a run: the run of the agent's own file.
     fn agent_of(&self, run: RunId) -> RunId {
         self.usage.runs.get(&run).and_then(|run| run.session).unwrap_or(run)
     }
 
-    /// Returns the session that a run belongs to: its topmost parent that is there, or what that was recorded from outside
-    /// of.
+    /// Returns the session of a run: its topmost known parent, or the session that this one shows.
     fn session_of(&self, run: RunId) -> RunId {
         const PARENTS_MAX: usize = 64;
         let mut at = run;

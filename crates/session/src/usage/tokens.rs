@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use steno_model::json::{Fields, RawJson};
 
-/// Tokens in five kinds that do not overlap, but for `reasoning`, which is part of `output`.
+/// Tokens of five kinds that do not overlap, except `reasoning`, which is part of `output`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// Read by the model for the first time.
@@ -14,7 +14,7 @@ pub struct Tokens {
     pub cache_read: u64,
     /// Written to a cache.
     pub cache_write: u64,
-    /// Of the output, what nobody was meant to read.
+    /// The part of the output that is reasoning.
     pub reasoning: u64,
 }
 
@@ -30,8 +30,8 @@ pub struct Counts {
 impl Counts {
     /// Reads a report, which is JSON.
     ///
-    /// Providers disagree on whether a cached token is an input token. Claude's counts are apart, those of Codex and
-    /// other OpenAI-style reports include each other; the names tell which it is.
+    /// Providers disagree on whether a cached token is an input token. Claude's counts are separate; those of Codex and other
+    /// OpenAI-style reports include each other. The field names show which it is.
     #[must_use]
     pub fn read(report: &str) -> Option<Self> {
         let fields = Fields::parse(report).ok()?;
@@ -60,7 +60,7 @@ impl Counts {
 }
 
 impl Tokens {
-    /// Adds up what an agent says it has used in all, model by model where it tells them apart.
+    /// Sums an agent's total, over its models if it has them.
     #[must_use]
     pub fn reported_sum(report: &RawJson) -> Self {
         let by_model = Self::read_by_model(report.as_str());
@@ -70,7 +70,7 @@ impl Tokens {
         by_model.into_iter().fold(Self::default(), |sum, (_, of)| sum.plus(of))
     }
 
-    /// Reads a report that has one for each model, by the model's name; none when it is a plain one.
+    /// Reads a report by model; empty if it is a plain report.
     #[must_use]
     pub fn read_by_model(report: &str) -> Vec<(String, Self)> {
         let Ok(fields) = Fields::parse(report) else { return Vec::new() };
@@ -82,13 +82,13 @@ impl Tokens {
         read.collect()
     }
 
-    /// Takes the larger of both counts, kind by kind: records of one response repeat and refine its usage.
+    /// Returns the larger count of each kind: records of one response repeat and refine its usage.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         self.zip(other, u64::max)
     }
 
-    /// Adds up.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.zip(other, u64::saturating_add)

@@ -1,4 +1,4 @@
-//! Makes a session a conversation.
+//! Builds the conversation of a session.
 
 use steno_model::RunId;
 use steno_session::usage::{UsageGroup, row};
@@ -61,7 +61,7 @@ impl Conversation {
     }
 }
 
-/// Tells whether records are known to be one response, and not only words in a row.
+/// Tells whether the records are known to be one response, and not only consecutive words.
 fn is_known(response: &Response) -> bool {
     match response.origin {
         ResponseOrigin::Response => true,
@@ -81,7 +81,7 @@ fn source_run(run: &RunHead) -> SourceRun {
     }
 }
 
-/// A session, to be shown.
+/// Builds the parts of a conversation from a session.
 struct ConversationBuilder<'a>(&'a Session);
 
 impl ConversationBuilder<'_> {
@@ -150,7 +150,7 @@ impl ConversationBuilder<'_> {
         }
     }
 
-    /// Returns a response as a message; nothing where only its usage is told.
+    /// Returns a response as a message; `None` if only its usage is recorded.
     fn message(&self, id: ResponseId) -> Option<Message> {
         let response: &Response = &self.0.responses[id.0];
         if response.messages.is_empty() {
@@ -177,7 +177,7 @@ impl ConversationBuilder<'_> {
         })
     }
 
-    /// Returns a call as blocks: itself, and what came back.
+    /// Returns a call as blocks: the call and its result.
     fn blocks_of(&self, number: CallNumber) -> impl Iterator<Item = Block> + use<> {
         let call = &self.0.calls[number.0];
         let result = self.result_of(call).map(|result| Block::ToolResult(Box::new(result)));
@@ -255,7 +255,7 @@ impl ConversationBuilder<'_> {
     }
 }
 
-/// Returns the run that something is copied from, where it is a run.
+/// Returns the run that a record is copied from, if it is a run.
 fn run_of(copied_from: Option<&steno_model::json::JsonString>) -> Option<RunId> {
     RunId::parse(&copied_from?.to_text()).ok()
 }

@@ -1,4 +1,4 @@
-//! What blocks and tools hold, as text for people.
+//! The content of blocks and tool outputs, as text for people.
 
 use serde_json::value::RawValue;
 use steno_model::json::RawJson;
@@ -13,7 +13,7 @@ pub(super) enum BlockText {
     Words(String),
     /// A part of what was said, to be put together with the next one.
     Chunk(String),
-    /// What was thought; `None` where the provider keeps it to itself.
+    /// A thought; `None` if the provider does not show it.
     Thought(Option<String>),
     /// A command that the user has run.
     Command(String),
@@ -31,7 +31,7 @@ pub(super) fn shown(block: &RawJson) -> BlockText {
     match &*kind {
         "text" => {
             let words = text("text").unwrap_or_default();
-            // A picture, say, which is not among the words.
+            // A picture, for example, has no text.
             let mark = || placeholder(&|name| fields.json(name));
             BlockText::Words(if words.is_empty() { mark().unwrap_or_default() } else { words })
         }
@@ -45,7 +45,7 @@ pub(super) fn shown(block: &RawJson) -> BlockText {
     }
 }
 
-/// Returns what a tool gave as text: a string as it is, blocks of text put together, anything else as JSON.
+/// Returns a tool's output as text: a string as it is, text blocks joined, anything else as JSON.
 pub(super) fn output(content: &RawJson) -> Option<String> {
     if content.is_null() {
         return None;

@@ -1,8 +1,7 @@
-//! A session as a conversation: who said what in which turn, with each call and what came back of it.
+//! A session as a conversation: the messages of each turn, with each call and its result.
 //!
-//! The output of a call is recorded once, in `tool.result`; here it stands as a `tool_result` block beside its
-//! `tool_use`, whoever reported the two and in whatever order. What a channel tells later is folded in, and nothing is
-//! answered that was not: a call without a result says so.
+//! The output of a call is recorded once, in `tool.result`. Here it is a `tool_result` block after its `tool_use`, in
+//! whatever order they were reported. Amendments are folded in. A call without a result is marked as such.
 
 mod build;
 mod content;
@@ -22,12 +21,12 @@ pub use text::{ConversationStyle, ConversationTone, count_of_branches, styled_te
 use crate::State;
 use crate::wire;
 
-/// A session as a conversation. As JSON no field is ever left out: null says that the record does not have it.
+/// A session as a conversation. Its JSON has every field: null means that the record does not have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Conversation {
     /// The session.
     pub run_id: RunId,
-    /// The runs that it was read from, the one whose order it has first.
+    /// The runs that it was read from; the first one gives the order.
     pub runs: Vec<SourceRun>,
     /// The run that called it.
     pub parent_run_id: Option<RunId>,
@@ -43,19 +42,19 @@ pub struct Conversation {
     /// Why it failed.
     #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
-    /// What the model was told to be, each time it changed; these messages are not among the items.
+    /// The system prompts, each time they changed; they are not among the items.
     pub system_prompts: Vec<Prompt>,
-    /// What belongs to no turn; its numbers say between which.
+    /// The items outside of turns; their numbers say where they belong.
     pub outside: Vec<Item>,
     /// The turns, in the order in which they began.
     pub turns: Vec<Turn>,
-    /// How many responses of the model are told apart, by an id or by usage.
+    /// How many responses of the model have an id or usage.
     pub responses: u64,
     /// How many calls there are, each counted once.
     pub calls: u64,
     /// How many calls changed files, as far as that is known.
     pub file_changes: u64,
-    /// What its responses used, as `steno usage` tells it; null where no record does.
+    /// What its responses used, as in `steno usage`; null if no record says it.
     pub usage: Option<RawJson>,
     /// The calls without a result, in the order of their first report.
     #[serde(serialize_with = "wire::texts")]
@@ -83,15 +82,15 @@ pub struct SourceRun {
     pub adapter: Option<String>,
     /// How many events it has.
     pub events: u64,
-    /// How many of them tell what another run tells too, as ids show.
+    /// How many of them another run has too, by id.
     pub matched: u64,
-    /// How many only look like what another run tells.
+    /// How many only look like events of another run.
     pub alike: u64,
-    /// How many nothing ties to the other runs, on a channel without ids; they are not shown.
+    /// How many have no match in other runs, on a channel without ids; they are not shown.
     pub unmatched: u64,
 }
 
-/// A turn: from a prompt to the end of what it set off.
+/// A turn: a prompt and the work that follows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Turn {
     /// Its path.
@@ -112,7 +111,7 @@ pub struct Turn {
     pub ended_at: Option<Timestamp>,
     /// What is known of its end.
     pub state: State,
-    /// How it stands: `in_progress`, `completed`, `interrupted` or `failed`.
+    /// Its status: `in_progress`, `completed`, `interrupted` or `failed`.
     pub status: &'static str,
     /// What ended it: `record`, `interrupt`, `prompt` or `stop_reason`.
     pub ended_by: Option<&'static str>,
@@ -121,12 +120,12 @@ pub struct Turn {
     pub error: Option<JsonString>,
     /// What happened in it, in order.
     pub items: Vec<Item>,
-    /// How much of what belongs to no turn stands before it.
+    /// How many items outside of turns come before it.
     #[serde(skip)]
     pub outside_before: usize,
 }
 
-/// Something that happened in a conversation; as JSON its kind stands in `item`.
+/// Something that happened in a conversation; its kind is the `item` field of the JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "item", rename_all = "snake_case")]
 pub enum Item {
@@ -136,9 +135,9 @@ pub enum Item {
     Message(Message),
     /// A call that no message holds, as two blocks.
     Call(LooseCall),
-    /// Somebody was asked about something that is no call of this run.
+    /// An approval of something that is not a call of this run.
     Approval(Approval),
-    /// A child run that no call of this run began.
+    /// A child run that no call of this run started.
     Child(ChildRun),
     /// The conversation so far was replaced by a summary of it.
     Compaction(Fact),
@@ -146,7 +145,7 @@ pub enum Item {
     Fact(Fact),
 }
 
-/// Blocks that were said at one time.
+/// A message of the user or a system prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Prompt {
     /// The run that has it.
@@ -182,7 +181,7 @@ pub struct Message {
     /// Why the model stopped.
     #[serde(serialize_with = "wire::optional_text")]
     pub stop_reason: Option<JsonString>,
-    /// What was said, in order; the result of a call stands after the call.
+    /// Its blocks, in order; the result of a call follows the call.
     pub blocks: Vec<Block>,
 }
 
@@ -209,7 +208,7 @@ pub enum Block {
     ToolResult(Box<ToolResult>),
 }
 
-/// A call, with what was decided about it and what it began.
+/// A call, with its approvals and the runs it started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "tool_use")]
 pub struct ToolUse {
@@ -227,19 +226,19 @@ pub struct ToolUse {
     /// What sort of tool it is: command, `file_change`, mcp, agent, other.
     #[serde(serialize_with = "wire::optional_text")]
     pub class: Option<JsonString>,
-    /// The run that has its `tool.call`; without one, the run that tells of it first.
+    /// The run that has its `tool.call`; without one, the run that mentions it first.
     pub run: RunId,
     /// The number of its `tool.call` there.
     pub seq_call: Option<Seq>,
     /// Whether no result is recorded.
     pub is_dangling: bool,
-    /// Who was asked about it, and what they said.
+    /// Its approvals.
     pub approvals: Vec<Approval>,
-    /// The runs that it began.
+    /// The runs that it started.
     pub child_runs: Vec<ChildRun>,
 }
 
-/// What came back of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "tool_result")]
 pub struct ToolResult {
@@ -259,15 +258,15 @@ pub struct ToolResult {
     pub error: Option<JsonString>,
     /// The exit code, where the provider gives one as a number.
     pub exit_code: Option<RawJson>,
-    /// The run that has its `tool.result`; null where it stood in a message.
+    /// The run that has its `tool.result`; null if it was part of a message.
     pub run: Option<RunId>,
     /// The number of its `tool.result` there.
     pub seq_result: Option<Seq>,
-    /// Whether some of this became known only after the result.
+    /// Whether a later event amended it.
     pub is_amended: bool,
 }
 
-/// A question whether something may be done.
+/// An approval: the request and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Approval {
     /// The request's id.
@@ -293,12 +292,12 @@ pub struct Approval {
     pub scope: Option<JsonString>,
 }
 
-/// A link to a child run, whose conversation is its own.
+/// A link to a child run, which has its own conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChildRun {
     /// The run.
     pub run_id: RunId,
-    /// What it is called here.
+    /// Its name here.
     #[serde(serialize_with = "wire::optional_text")]
     pub name: Option<JsonString>,
     /// The run that names it.
@@ -308,7 +307,7 @@ pub struct ChildRun {
     /// The call that began it.
     #[serde(serialize_with = "wire::optional_text")]
     pub tool_call_id: Option<JsonString>,
-    /// What its parent says of its end.
+    /// How it ended, as reported by its parent.
     pub state: State,
     /// Why it failed.
     #[serde(serialize_with = "wire::optional_text")]
@@ -336,6 +335,6 @@ pub struct Fact {
     /// Why it failed.
     #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
-    /// What it gave; the summary of a compaction.
+    /// Its result; the summary of a compaction.
     pub result: Option<RawJson>,
 }

@@ -1,4 +1,4 @@
-//! What stands beside a conversation: steps of the system, approvals, child runs, and how things ended.
+//! The lines of a conversation for system steps, approvals, child runs, and ends.
 
 use steno_model::json::JsonString;
 
@@ -44,14 +44,14 @@ impl Writer<'_> {
     }
 }
 
-/// Returns the name of a step of the system that nobody misses; commands of the user and refusals are none.
+/// Returns the name of a minor system step, which may be grouped with others. User commands and refusals are not minor.
 fn quiet_name(item: &Item) -> Option<&JsonString> {
     let Item::Fact(fact) = item else { return None };
     let is_system = fact.kind.as_ref().is_some_and(|kind| kind.is("system"));
     fact.name.as_ref().filter(|name| is_system && fact.state == State::Completed && is_minor(name))
 }
 
-/// Returns how a question was answered; a refusal looks like one.
+/// Returns the answer of an approval; a denial has its own tone.
 pub(super) fn approval(asked: &Approval) -> (ConversationTone, String) {
     let Some(decision) = &asked.decision else {
         let words = if asked.state == State::Open { "asked, no answer" } else { "asked, answered" };
@@ -63,10 +63,10 @@ pub(super) fn approval(asked: &Approval) -> (ConversationTone, String) {
     (tone, format!("{}{by}{scope}", name_of(decision)))
 }
 
-/// Returns a child run, and how its parent says that it ended.
+/// Returns a child run, with its end as reported by its parent.
 pub(super) fn child_run(child: &ChildRun) -> String {
     let id = child.run_id.to_string();
-    // Some agents call their threads by nothing but the id.
+    // Some agents use the id as the name of a thread.
     let name = child.name.as_ref().filter(|name| !name.is(&id));
     let name = name.map(|name| format!("  {}", name_of(name))).unwrap_or_default();
     format!("child run {id}{name}  {}", end(child.state, child.error.as_ref()).1)

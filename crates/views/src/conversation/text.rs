@@ -1,7 +1,7 @@
 //! Shows a conversation as lines of text.
 //!
-//! What people and models say is whole; what goes to tools and comes back is cut to fit, and the JSON form has it whole.
-//! Foreign text passes through [`visible`] and is indented or stands after a mark, so that no line of it looks like ours.
+//! Messages are complete. Tool inputs and outputs are cut to fit; the JSON form has them complete. Foreign text passes
+//! through [`visible`] and is indented or follows a mark, so that none of its lines looks like ours.
 
 use steno_model::RunId;
 use steno_model::json::RawJson;
@@ -15,15 +15,15 @@ use crate::{ParentReport, State};
 
 /// How many characters of a name or a path are shown.
 pub(super) const NAME_CHARS_MAX: usize = 80;
-/// How many characters of a line to or from a tool are shown where no width is given.
+/// How many characters of a tool's input or output line are shown if no width is given.
 pub(super) const LINE_CHARS_MAX: usize = 160;
-/// How many lines of what a tool gave are shown.
+/// How many lines of a tool's output are shown.
 const OUTPUT_LINES_MAX: usize = 6;
 
-/// What a part of a line tells, for whoever gives it a colour. Without colours nothing is lost.
+/// The meaning of a part of a line, to choose its colour. The text is complete without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConversationTone {
-    /// What holds the rest together: drawn lines, ids, times, steps beside the conversation.
+    /// Drawn lines, ids, times, system steps.
     Frame,
     /// Who speaks, if it is the user.
     User,
@@ -37,7 +37,7 @@ pub enum ConversationTone {
     Failed,
     /// No end so far.
     Open,
-    /// What one would not expect: a call without a result, an unknown type.
+    /// Unexpected facts: a call without a result, an unknown type.
     Odd,
 }
 
@@ -70,28 +70,28 @@ pub fn count_of_branches(branches: u64) -> String {
     if branches == 1 { "1 branch".to_owned() } else { format!("{branches} branches") }
 }
 
-/// How a conversation is to style.
+/// How a conversation is printed.
 #[derive(Clone)]
 pub struct ConversationStyle<'a> {
     /// Gives a part of a line its colour.
     pub paint: &'a dyn Fn(ConversationTone, &str) -> String,
-    /// How wide lines are that are cut to fit; `None` for as wide as suits a file.
+    /// The width to which lines are cut; `None` for a default that suits files.
     pub width: Option<usize>,
-    /// Whether system steps that follow each other are shown each.
+    /// Whether consecutive system steps are all shown.
     pub has_every_step: bool,
     /// What the run's parent reports of its end.
     pub reported: Option<ParentReport>,
 }
 
 impl<'a> ConversationStyle<'a> {
-    /// Returns how [`text()`] shows a conversation, but for the colours.
+    /// Returns the style of [`text()`], with colours.
     #[must_use]
     pub fn plain(paint: &'a dyn Fn(ConversationTone, &str) -> String) -> Self {
         Self { paint, width: None, has_every_step: false, reported: None }
     }
 }
 
-/// Returns the same lines as [`text()`], as they are to style.
+/// Returns the same lines as [`text()`], in a style.
 #[must_use]
 pub fn styled_text(conversation: &Conversation, style: &ConversationStyle<'_>) -> String {
     let mut writer = Writer { out: String::new(), style, is_beside: false, copied_from: None };
@@ -99,7 +99,7 @@ pub fn styled_text(conversation: &Conversation, style: &ConversationStyle<'_>) -
     for said in &conversation.system_prompts {
         writer.system(said);
     }
-    // What is in no turn stands before the first turn that began after it.
+    // Items outside of turns come before the first turn that began after them.
     let mut shown = 0;
     for turn in &conversation.turns {
         let before = turn.outside_before.clamp(shown, conversation.outside.len());
@@ -111,13 +111,13 @@ pub fn styled_text(conversation: &Conversation, style: &ConversationStyle<'_>) -
     writer.out
 }
 
-/// Puts lines together: parts with two spaces between them, each in its tone.
+/// Writes lines: parts separated by two spaces, each in its tone.
 pub(super) struct Writer<'a> {
     out: String,
     pub(super) style: &'a ConversationStyle<'a>,
-    /// Whether the last line stood beside the conversation; such lines stand close.
+    /// Whether the last line was a system line; these are not separated by blank lines.
     is_beside: bool,
-    /// The run that the whole turn is copied from, which its heading says.
+    /// The run that the whole turn is copied from, as its heading says.
     copied_from: Option<RunId>,
 }
 
@@ -190,7 +190,7 @@ impl Writer<'_> {
                 self.blank();
                 self.line(&[(
                     ConversationTone::Frame,
-                    "── what was said so far was replaced by a summary".to_owned(),
+                    "── the conversation so far was replaced by a summary".to_owned(),
                 )]);
                 self.output(
                     ConversationTone::Frame,
@@ -231,7 +231,7 @@ impl Writer<'_> {
         self.blocks(&message.blocks);
     }
 
-    /// Says what something is copied from, where the heading has not said it of the whole turn.
+    /// Returns the run that something is copied from, unless the heading of the turn has it.
     fn copied(&self, from: Option<RunId>) -> Option<(ConversationTone, String)> {
         let from = from.filter(|run| self.copied_from != Some(*run))?;
         Some((ConversationTone::Frame, format!("copied from run {from}")))
@@ -263,7 +263,7 @@ impl Writer<'_> {
         match block {
             BlockText::Words(words) | BlockText::Chunk(words) => self.words(words),
             BlockText::Thought(Some(thought)) => self.thought(thought),
-            BlockText::Thought(None) => self.thought("(a thought that is not in the record)"),
+            BlockText::Thought(None) => self.thought("(thought not recorded)"),
             BlockText::Command(command) => self.words(&format!("$ {command}")),
             BlockText::Output(text) => self.output(ConversationTone::Frame, text),
             BlockText::Other(kind) => {
@@ -306,7 +306,7 @@ impl Writer<'_> {
             }
             return;
         };
-        // Agents give the output of a failed call as the reason why it failed.
+        // Agents often repeat the output of a failed call as its error.
         match error.filter(|error| error.trim() != said.trim()) {
             Some(error) => {
                 self.output(ConversationTone::Failed, &format!("{word}: {error}"));
@@ -317,7 +317,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a line beside the conversation; several of them stand together.
+    /// Writes a system line; consecutive ones are not separated.
     pub(super) fn beside(&mut self, parts: &[(ConversationTone, String)]) {
         if !self.is_beside {
             self.blank();
@@ -326,26 +326,26 @@ impl Writer<'_> {
         self.is_beside = true;
     }
 
-    /// Returns how many characters there is room for after those that are used.
+    /// Returns how many characters fit after those that are used.
     pub(super) fn room(&self, used: usize) -> usize {
         room(self.style.width, used, LINE_CHARS_MAX)
     }
 
-    /// Writes what was said, whole.
+    /// Writes a message, complete.
     fn words(&mut self, words: &str) {
         for line in visible(words.trim_end(), Lines::Keep).lines() {
             self.push(&format!("  {line}"));
         }
     }
 
-    /// Writes what was thought, whole.
+    /// Writes a thought, complete.
     fn thought(&mut self, thought: &str) {
         for line in visible(thought.trim_end(), Lines::Keep).lines() {
             self.marked("┊", ConversationTone::Thought, line);
         }
     }
 
-    /// Writes the first lines of what a tool gave, and how many there are more.
+    /// Writes the first lines of a tool's output, and the number of the others.
     fn output(&mut self, tone: ConversationTone, text: &str) {
         let lines = text.trim_end().trim_start_matches('\n').lines();
         let chars_max = self.room(columns_of("│ "));

@@ -1,4 +1,4 @@
-//! Who was asked, and what the answers were: each request once.
+//! Counts approval requests and their answers, each request once.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use steno_model::records::EventRecord;
 
 use steno_session::{PayloadFields, decision_is_yes};
 
-/// How often somebody was asked, and how often the answer was yes or no.
+/// The numbers of approval requests and of their answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Approvals {
-    /// How often somebody was asked.
+    /// How many requests there were.
     pub required: u64,
-    /// How often the answer was yes.
+    /// How many were allowed.
     pub allowed: u64,
-    /// How often something was not allowed, whoever decided.
+    /// How many were denied, by anybody.
     pub denied: u64,
 }
 
@@ -26,15 +26,15 @@ struct Request {
 
 /// Counts the approvals among a turn's events.
 ///
-/// A request that has timed out is told twice, the second time as a denial; an answer may come without a request, and a
-/// request may never be answered.
+/// A request that timed out is recorded twice, the second time as a denial. An answer may come without a request, and a
+/// request may have no answer.
 pub(super) fn count<'a>(events: impl Iterator<Item = &'a EventRecord>) -> Approvals {
     let mut requests: HashMap<String, Request> = HashMap::new();
     for event in events {
         let decision = match &*event.event {
             "approval.required" => None,
             "approval.decided" => Some(decision(event)),
-            // A timeout too: what comes of it is decided.
+            // A timeout is followed by a decision.
             _ => continue,
         };
         let request = requests.entry(id(event)).or_default();
@@ -52,7 +52,7 @@ pub(super) fn count<'a>(events: impl Iterator<Item = &'a EventRecord>) -> Approv
     approvals
 }
 
-/// Returns what a request is called; one without a name is its own.
+/// Returns the id of a request; one without an id is unique.
 fn id(event: &EventRecord) -> String {
     let fields = PayloadFields::parse(event.payload.as_str());
     let name = ["approval_id", "id", "tool_call_id"].into_iter().find_map(|name| fields.text(name));

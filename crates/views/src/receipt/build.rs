@@ -1,4 +1,4 @@
-//! The builder of receipts.
+//! Builds receipts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use super::approvals::Approvals;
 use super::facts::{Channel, TurnFacts};
 use crate::records::Flags;
 
-/// Names of counts that tell what came from a cache.
+/// Names of the counts of cached tokens.
 const CACHE_COUNTS: [&str; 10] = [
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
@@ -32,30 +32,30 @@ const CACHE_COUNTS: [&str; 10] = [
 /// Where records come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordOrigin {
-    /// A session of ours.
+    /// A session of the store.
     Session,
-    /// A directory of records, which its system keeps whole.
+    /// A directory of records, which its system keeps complete.
     Directory,
 }
 
-/// What is missing among the events of a record.
+/// The events that are missing in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MissingEvents {
-    /// This, and nothing else.
+    /// Exactly these.
     Known(Vec<MissingRange>),
-    /// That cannot be known, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
-/// What a receipt is built from.
+/// The input of a receipt.
 pub struct ReceiptInput<'a> {
     /// The session.
     pub thread: &'a ThreadRecord,
     /// The turn.
     pub turn: &'a TurnRecord,
-    /// Items, those of other turns perhaps among them.
+    /// Items, which may include those of other turns.
     pub items: &'a [ItemRecord],
-    /// What else the turn's events tell.
+    /// Other facts of the turn's events.
     pub facts: TurnFacts,
     /// Where these come from.
     pub origin: RecordOrigin,
@@ -63,10 +63,10 @@ pub struct ReceiptInput<'a> {
     pub missing: MissingEvents,
 }
 
-/// Why there is no receipt (R96).
+/// Why a receipt cannot be built (R96).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// The turn is one of another session.
+    /// The turn belongs to another session.
     Turn {
         /// The turn.
         turn: String,
@@ -75,7 +75,7 @@ pub enum Mismatch {
         /// The session that the turn names.
         found: String,
     },
-    /// The turn names an item that is another turn's.
+    /// The turn names an item of another turn.
     Item {
         /// The item.
         item: String,
@@ -157,15 +157,15 @@ fn referenced<'a>(
 struct ReceiptBuilder<'a> {
     source: &'a ReceiptInput<'a>,
     items: Vec<&'a ItemRecord>,
-    /// Whether the turn names items that are not there.
+    /// Whether items that the turn names are missing.
     lacks_items: bool,
 }
 
-/// Takes the name of a field that is null, and why it is.
+/// Records that a field is null, and why.
 type MarkUnavailable<'a> = &'a mut dyn FnMut(&str, &str);
 
 impl ReceiptBuilder<'_> {
-    /// Tells whether the source can tell of something at all; `None` where that is not known.
+    /// Tells whether the source carries a kind of fact; `None` if that is unknown.
     fn carries(&self, what: &str) -> Option<bool> {
         match self.source.origin {
             RecordOrigin::Session => {
@@ -176,7 +176,7 @@ impl ReceiptBuilder<'_> {
         }
     }
 
-    /// Tells whether thoughts can be told of: these are those of the turn's own run.
+    /// Tells whether the turn's own run carries thoughts.
     fn carries_thoughts(&self) -> Option<bool> {
         match self.source.origin {
             RecordOrigin::Session => self.source.facts.channels.first()?.carries("thinking"),
@@ -187,7 +187,7 @@ impl ReceiptBuilder<'_> {
     fn thread(&self, say: MarkUnavailable<'_>) -> ReceiptThread {
         let ReceiptInput { thread, turn, origin, .. } = self.source;
         let flags = Flags::of(&turn.settings);
-        // What a run's thread says is what was in force last, and perhaps not during this turn.
+        // The settings of a session's thread are the last ones, which may differ from those of this turn.
         let of_thread = |value: &Option<String>| value.clone().filter(|_| *origin == RecordOrigin::Directory);
         let flag = |value: Option<bool>| value.filter(|_| *origin == RecordOrigin::Directory);
         let found = ReceiptThread {
@@ -266,7 +266,7 @@ impl ReceiptBuilder<'_> {
             match (has_call, has_result) {
                 (true, false) => tools.unmatched_tool_call_ids.push(id()),
                 (false, true) => tools.unmatched_tool_result_ids.push(id()),
-                // Nobody has recorded either: somebody was asked about it, and nothing came of it.
+                // Neither is recorded: only an approval request names the call.
                 (false, false) | (true, true) => {}
             }
         }
@@ -319,7 +319,7 @@ impl ReceiptBuilder<'_> {
         }
     }
 
-    /// Tells whether what is missing may be of the turn.
+    /// Tells whether a missing range may belong to the turn.
     fn is_inside(&self, range: &MissingRange) -> bool {
         let seqs = &self.source.facts.seqs;
         let Some((first_own, last_own)) = seqs.iter().min().zip(seqs.iter().max()) else { return false };
@@ -329,7 +329,7 @@ impl ReceiptBuilder<'_> {
         }
     }
 
-    /// Tells whether a zero is known: a source that carries it has the whole turn, without a gap.
+    /// Tells whether a zero is certain: a source that carries the fact has the whole turn without a gap.
     fn is_zero_known(&self, what: &str) -> bool {
         match (self.source.origin, &self.source.missing) {
             (RecordOrigin::Session, _) => {
@@ -366,7 +366,7 @@ impl ReceiptBuilder<'_> {
             count
         };
         let count = |count: u64, what: &str| (count > 0 || self.is_zero_known(what)).then_some(count);
-        // Denials alone do not tell who was asked.
+        // Denials alone do not show how many requests there were.
         let has_questions = required + allowed > 0;
         let asked = |number: u64| {
             if has_questions { Some(number) } else { count(0, "approvals").filter(|_| denied == 0) }
@@ -386,13 +386,13 @@ impl ReceiptBuilder<'_> {
     }
 }
 
-/// Returns what a call is called: by its item, else by the event that began it, else as the item is.
+/// Returns the id of a call: from its item, else from the event that started it, else the id of the item.
 fn call_id(item: &ItemRecord, metadata: &PayloadFields<'_>, begun: &HashMap<String, String>) -> String {
     let in_item = metadata.text("tool_call_id").map(std::borrow::Cow::into_owned);
     in_item.or_else(|| begun.get(&item.id).cloned()).unwrap_or_else(|| item.id.clone())
 }
 
-/// Names a thought by its hash.
+/// Returns a thought with its hash.
 fn reasoning(item: &ItemRecord) -> ReasoningItem {
     let known = item.metadata.as_ref().and_then(|metadata| {
         PayloadFields::parse(metadata.as_str()).text("sha256").map(std::borrow::Cow::into_owned)
@@ -403,7 +403,7 @@ fn reasoning(item: &ItemRecord) -> ReasoningItem {
 }
 
 impl Channel {
-    /// Tells whether it can tell of something; `None` where it does not say.
+    /// Tells whether it carries a kind of fact; `None` if it does not say.
     fn carries(&self, what: &str) -> Option<bool> {
         self.carries.as_ref().map(|carries| carries.iter().any(|word| word == what))
     }

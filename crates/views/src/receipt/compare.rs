@@ -1,25 +1,25 @@
-//! Where two receipts differ first.
+//! Finds the first difference of two receipts.
 //!
-//! Compared token by token: a number that no program can hold, or half a character, is as good as any other.
+//! They are compared token by token, so that huge numbers and lone surrogates compare exactly.
 
 use serde_json::value::RawValue;
 use steno_model::json::Fields;
 
-/// A place where two receipts say different things.
+/// A field in which two receipts differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The field, with dots and numbers.
     pub field: String,
-    /// What the receipt says; `None` where it says nothing.
+    /// The value in the receipt, if any.
     pub said: Option<String>,
-    /// What the record gives; `None` where it gives nothing.
+    /// The value from the record, if any.
     pub found: Option<String>,
 }
 
-/// Finds the first difference, in the order of what the record gives.
+/// Finds the first difference, in the order of the record's receipt.
 ///
 /// # Errors
-/// When what is said is no JSON.
+/// When the receipt is not JSON.
 pub fn first_difference(said: &str, found: &str) -> Result<Option<Difference>, serde_json::Error> {
     let (said, found): (&RawValue, &RawValue) = (serde_json::from_str(said)?, serde_json::from_str(found)?);
     Ok(differ("", Some(said), Some(found)))

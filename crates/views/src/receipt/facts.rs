@@ -1,4 +1,4 @@
-//! What a turn's events tell besides its items: who was asked, what ran, what changed.
+//! Facts of a turn besides its items: approvals, commands, file changes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,30 +11,30 @@ use steno_session::{
 
 use super::approvals::{self, Approvals};
 
-/// What a turn's events tell besides its items.
+/// Facts of a turn besides its items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnFacts {
-    /// The numbers of its events in the run that it is addressed by.
+    /// The numbers of its events in its own run.
     pub seqs: Vec<u64>,
     /// The runs that were used; `None` for a directory of records.
     pub runs: Option<Vec<LineageRun>>,
-    /// Who was asked, and what was not allowed.
+    /// Its approvals.
     pub approvals: Approvals,
-    /// How often the sandbox refused something.
+    /// How many times the sandbox refused something.
     pub sandbox_denied: u64,
     /// How many commands ran.
     pub commands: u64,
     /// How many changes of files were made.
     pub changes: u64,
-    /// How many commands may have run besides.
+    /// How many more commands may have run.
     pub commands_open: u64,
-    /// How many changes may have been made besides.
+    /// How many more changes may have been made.
     pub changes_open: u64,
-    /// The ids of calls by their items, where only events tell them.
+    /// The ids of calls by their items, if only events have them.
     pub call_ids: HashMap<String, String>,
     /// The runs that have the turn, its own first.
     pub channels: Vec<Channel>,
-    /// What is missing in these, where notes beside them say so.
+    /// What is missing in these runs according to their notes.
     pub missing: Vec<MissingRange>,
     /// What was left out of which run, and why.
     pub left_out: Vec<String>,
@@ -43,14 +43,14 @@ pub struct TurnFacts {
 /// A run that has a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// What it can tell of; `None` where it does not say.
+    /// The kinds of facts it carries; `None` if it does not say.
     pub carries: Option<Vec<String>>,
     /// Whether it has the whole turn, without a gap.
     pub is_whole: bool,
 }
 
 impl TurnFacts {
-    /// Reads the facts of a turn of a session, and what notes say that is missing in its runs.
+    /// Reads the facts of a turn of a session; `missing` is from the notes of its runs.
     #[must_use]
     pub fn of_session(session: &Session, turn: TurnId, missing: &HashMap<RunId, Vec<MissingRange>>) -> Self {
         let Some(known) = session.turns.get(turn.0) else { return Self::default() };
@@ -79,12 +79,12 @@ impl TurnFacts {
         facts
     }
 
-    /// Reads what the runs that have a turn can tell of, and what each of them lacks.
+    /// Reads what the runs of a turn carry, and what each of them lacks.
     fn read_channels(&mut self, session: &Session, turn: &Turn, missing: &HashMap<RunId, Vec<MissingRange>>) {
         for (number, head) in turn.runs.iter().filter_map(|run| Some((*run, session.runs.get(run.0)?))) {
             let seqs = seqs_in(turn, number);
             let Some((first, last)) = seqs.iter().min().zip(seqs.iter().max()) else { continue };
-            // Agents' own files have no record of the end of every turn, and go on with the next one all the same.
+            // An agent's own file may have the whole turn without a record of its end.
             let is_own_file = head.channel.as_deref() == Some("disk");
             let mut is_whole = is_own_file || turn.ended_in.is_empty() || turn.ended_in.contains(&number);
             for range in missing.get(&head.id).into_iter().flatten() {
@@ -127,7 +127,7 @@ impl TurnFacts {
     }
 }
 
-/// Counts questions and answers, and of denials each call once, with or without a question.
+/// Counts requests and answers, and each denied call once, with or without a request.
 fn approvals_of(session: &Session, turn: TurnId) -> Approvals {
     let mut counts = Approvals::default();
     let mut denied_calls = HashSet::new();
@@ -155,7 +155,7 @@ fn seqs_in(turn: &Turn, run: RunNumber) -> Vec<u64> {
     all.filter(|at| at.run == run).map(|at| at.seq.get()).collect()
 }
 
-/// Says what a turn's receipt leaves out, because no id ties it to the turn.
+/// Returns what a receipt leaves out, because no id links it to the turn.
 fn left_out(session: &Session, turn: &Turn) -> Vec<String> {
     let mut said = Vec::new();
     for (number, run) in session.runs.iter().enumerate() {
@@ -170,7 +170,7 @@ fn left_out(session: &Session, turn: &Turn) -> Vec<String> {
     said
 }
 
-/// Names the runs that a session was read from.
+/// Returns the runs that a session was read from.
 fn runs(session: &Session) -> Vec<LineageRun> {
     let run = |run: &steno_session::RunHead| LineageRun {
         run_id: run.id.to_string(),

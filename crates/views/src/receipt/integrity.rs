@@ -1,4 +1,4 @@
-//! How the lines of a receipt are proven to be lines of a run, and how that is checked without the run.
+//! Proofs that the lines of a receipt are lines of a run, and their check without the run.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use steno_model::{Envelope, RunId};
 
 use super::merkle::{Hash, MerkleTree, is_included, leaf_hash};
 
-/// Gathers the lines of a run, all of them and in order.
+/// Collects all lines of a run, in order.
 #[derive(Default)]
 pub struct Prover {
     leaves: Vec<Hash>,
@@ -23,7 +23,7 @@ impl Prover {
         self.hashes.push(Sha256::digest(line).into());
     }
 
-    /// Forgets all lines but the first ones.
+    /// Keeps only the first lines.
     pub fn cut(&mut self, lines: usize) {
         self.leaves.truncate(lines);
         self.hashes.truncate(lines);
@@ -44,20 +44,20 @@ impl Prover {
     }
 }
 
-/// What is wrong with lines that were shown.
+/// Why given lines do not match a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IntegrityError {
-    /// A line is no event of the run.
+    /// A line is not an event of the run.
     NotOfRun {
-        /// Which one of those that were shown, from 1.
+        /// The number of the line, from 1.
         line: usize,
     },
-    /// A line that the receipt is made of was not shown.
+    /// A line that the receipt is made of is missing.
     MissingLine {
         /// The run and its number there: `RUN:SEQ`.
         event: String,
     },
-    /// A line was shown that the receipt is not made of.
+    /// A line is not one that the receipt is made of.
     UnexpectedLine {
         /// The run and its number there: `RUN:SEQ`.
         event: String,
@@ -77,13 +77,13 @@ pub enum IntegrityError {
 impl std::fmt::Display for IntegrityError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotOfRun { line } => write!(out, "line {line} is no event of the receipt's run"),
+            Self::NotOfRun { line } => write!(out, "line {line} is not an event of the receipt's run"),
             Self::MissingLine { event } => write!(out, "the line of event {event} is missing"),
             Self::UnexpectedLine { event } => {
-                write!(out, "the receipt is not made of event {event}, or it is there twice")
+                write!(out, "event {event} is not one of the receipt's events, or appears twice")
             }
             Self::WrongHash { event } => {
-                write!(out, "the line of event {event} is not the one that the receipt names")
+                write!(out, "the line of event {event} differs from the one that the receipt names")
             }
             Self::NotInTree { event } => {
                 write!(out, "the line of event {event} is not in the tree with the receipt's root")
@@ -94,10 +94,10 @@ impl std::fmt::Display for IntegrityError {
 
 impl std::error::Error for IntegrityError {}
 
-/// Checks that lines are exactly those that a receipt is made of, and that all are in the trees of their runs.
+/// Checks that the lines are exactly those of the receipt, and that all are in the trees of their runs.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first mismatch.
 pub fn check_lines(trees: &[Integrity], lines: &[&[u8]]) -> Result<(), IntegrityError> {
     let mut shown: HashMap<(&str, u64), &[u8]> = HashMap::new();
     for (number, line) in (1..).zip(lines) {

@@ -1,4 +1,4 @@
-//! The Merkle tree of RFC 6962 over the lines of a transcript: its root, proofs that a line is in it, and their check.
+//! The Merkle tree of RFC 6962 over the lines of a transcript: its root, inclusion proofs, and their check.
 
 use sha2::{Digest as _, Sha256};
 
@@ -15,13 +15,13 @@ fn node_hash(left: &Hash, right: &Hash) -> Hash {
     Sha256::new().chain_update([1]).chain_update(left).chain_update(right).finalize().into()
 }
 
-/// A tree, level by level: the leaves first, the root last. A node without a neighbour goes up as it is.
+/// A tree, level by level: the leaves first, the root last. A node without a sibling moves up unchanged.
 pub struct MerkleTree {
     levels: Vec<Vec<Hash>>,
 }
 
 impl MerkleTree {
-    /// Makes the tree over leaves.
+    /// Builds the tree over leaves.
     #[must_use]
     pub fn new(leaves: Vec<Hash>) -> Self {
         let mut levels = vec![leaves];

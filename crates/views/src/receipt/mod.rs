@@ -1,7 +1,7 @@
-//! Receipts: what one turn did, built from its records alone (003).
+//! Receipts of turns, built from their records alone (003).
 //!
-//! The same records give the same bytes. Counts come from kinds of items and names of events that are known, and from no
-//! free text; what is not known is null, with its reason.
+//! The same records give the same bytes. Counts come from known kinds of items and names of events, never from free text.
+//! What is not known is null, with a reason.
 
 mod approvals;
 mod build;

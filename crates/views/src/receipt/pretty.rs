@@ -1,8 +1,8 @@
-//! JSON laid out over lines or in one, every token as it was.
+//! Formats JSON on several lines or on one, without changing tokens.
 
 use std::fmt::Write as _;
 
-/// Lays out compact or any other JSON with two spaces a level. Strings and numbers keep their bytes.
+/// Indents JSON with two spaces per level. Strings and numbers keep their bytes.
 pub(super) fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0;

@@ -8,8 +8,8 @@ use steno_model::receipt::{Integrities, MissingRange, Receipt};
 use super::pretty::compact;
 use crate::{Lines, count, visible};
 
-/// Returns a receipt as lines. Foreign text is made harmless for a terminal. `run` is the one whose numbers the turn has, where
-/// the receipt names several; events are named `RUN:SEQ` then, as with one run.
+/// Returns a receipt as lines. Foreign text is escaped for the terminal. If the receipt names several runs, `run` is the run of
+/// the turn's numbers. Events are written as `RUN:SEQ`.
 #[must_use]
 pub fn text(receipt: &Receipt, run: Option<RunId>) -> String {
     let mut rows = Rows(String::new());
@@ -33,7 +33,7 @@ impl Rows {
         writeln!(self.0, "{name:<16}{}", visible(value, Lines::Escape)).expect("a string takes everything");
     }
 
-    /// Which turn it is, and what was in force.
+    /// The turn and its settings.
     fn thread(&mut self, receipt: &Receipt) {
         let thread = &receipt.thread;
         self.add("thread", &thread.id);
@@ -44,7 +44,7 @@ impl Rows {
             ("trust", thread.trust_mode),
             ("shell", thread.allow_shell),
         ];
-        self.add("in force", &flags.map(|(name, value)| format!("{name} {}", flag(value))).join(", "));
+        self.add("settings", &flags.map(|(name, value)| format!("{name} {}", flag(value))).join(", "));
         let turn = &receipt.turn;
         self.add("turn", &format!("{}  {}", turn.id, turn.status));
         let duration = turn.duration_ms.map_or_else(|| UNKNOWN.to_owned(), |ms| format!("{ms} ms"));
@@ -52,7 +52,7 @@ impl Rows {
         self.add("time", &format!("{start} to {end}, {duration}"));
     }
 
-    /// What was done.
+    /// The work of the turn.
     fn work(&mut self, receipt: &Receipt) {
         let reasoning = &receipt.reasoning_custody;
         let thoughts = match reasoning.item_count {
@@ -90,7 +90,7 @@ impl Rows {
         self.add("side effects", &list(effects.map(|(number, noun)| counted(number, noun))));
     }
 
-    /// What it is made of, and what is not known.
+    /// What the receipt is made of, and what is not known.
     fn record(&mut self, receipt: &Receipt, run: Option<&str>) {
         let events = &receipt.source_event_lineage;
         let ranges = events.missing_event_ranges.as_deref();
@@ -135,15 +135,14 @@ fn flag(value: Option<bool>) -> &'static str {
     }
 }
 
-/// A count in words, if it is known, and what was to be counted.
+/// A count with its noun, if known, and the noun alone.
 type CountText = (Option<String>, String);
 
 fn counted(number: Option<u64>, noun: &str) -> CountText {
     (number.map(|number| count(number, noun)), format!("{noun}s"))
 }
 
-/// Returns counts beside each other. One that is not known keeps its name, and where none is known, that is all there is to
-/// say.
+/// Returns counts as a list. An unknown count keeps its name; if all are unknown, returns just that.
 fn list(counts: [CountText; 3]) -> String {
     if counts.iter().all(|(known, _)| known.is_none()) {
         return UNKNOWN.to_owned();
@@ -151,7 +150,7 @@ fn list(counts: [CountText; 3]) -> String {
     counts.map(|(known, name)| known.unwrap_or_else(|| format!("{name} {UNKNOWN}"))).join(", ")
 }
 
-/// Returns the name of an event: `RUN:SEQ`, or its number alone where records have no runs.
+/// Returns the name of an event: `RUN:SEQ`, or its number if records have no runs.
 fn named(run: Option<&str>, seq: u64) -> String {
     run.map_or_else(|| seq.to_string(), |run| format!("{run}:{seq}"))
 }

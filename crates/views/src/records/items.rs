@@ -1,4 +1,4 @@
-//! Items: what was said, thought, called and changed in a turn.
+//! The items of a turn: messages, thoughts, calls, compactions and errors.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(super) fn all(session: &Session, wanted: &[bool]) -> Vec<(TurnId, ItemRecord
         match message.speaker {
             Speaker::User => items.extend(prompt(message)),
             Speaker::Model => words(message, &mut items),
-            // What the model was told to be is nobody's words.
+            // System prompts are not items.
             Speaker::System => {}
         }
     }
@@ -31,7 +31,7 @@ pub(super) fn all(session: &Session, wanted: &[bool]) -> Vec<(TurnId, ItemRecord
     let calls = session.calls.iter().filter(|call| is_wanted(call.turn));
     items.extend(calls.filter_map(|call| of_call(call, &mut of_message)));
     items.extend(session.facts.iter().filter(|fact| is_wanted(fact.turn)).filter_map(of_fact));
-    // Every event of the session is put in, so the hash has to be a quick one.
+    // Every event of the session is inserted, so the hash has to be fast.
     let mut places = HashMap::<_, _, foldhash::fast::FixedState>::default();
     for (number, turn) in session.turns.iter().enumerate().filter(|(number, _)| wanted[*number]) {
         places.extend(turn.events.iter().enumerate().map(|(place, at)| ((TurnId(number), *at), place)));
@@ -40,7 +40,7 @@ pub(super) fn all(session: &Session, wanted: &[bool]) -> Vec<(TurnId, ItemRecord
     items.into_iter().map(|item| (item.turn, item.record)).collect()
 }
 
-/// An item, and where it was first told.
+/// An item, and its first event.
 struct ItemEntry {
     turn: TurnId,
     at: EventPosition,
@@ -72,7 +72,7 @@ fn of_block(message: &Message, number: usize, block: &Block) -> Option<ItemEntry
             ItemRecord { summary: Some(shortened(&said)), ..new(ItemKind::AgentMessage) }
         }
         "thinking" => {
-            // By its hash alone: nobody who reads records gets at its words.
+            // Only its hash: records do not contain thoughts.
             let thought = fields.text("thinking").filter(|thought| !thought.is_empty());
             let metadata = thought.map(|thought| {
                 let hash = HEXLOWER.encode(&Sha256::digest(thought.as_bytes()));
@@ -85,19 +85,19 @@ fn of_block(message: &Message, number: usize, block: &Block) -> Option<ItemEntry
     Some(ItemEntry { turn, at: message.at, record })
 }
 
-/// Makes the item of a call; `of_message` counts those that only a message tells of, by their event.
+/// Makes the item of a call; `of_message` counts the calls that only a message has, by its event.
 fn of_call(call: &Call, of_message: &mut HashMap<EventPosition, u64>) -> Option<ItemEntry> {
     let kind = match call.effect() {
         Effect::Command => ItemKind::CommandExecution,
         Effect::Change => ItemKind::FileChange,
-        // It was asked for, and nobody can say that it was carried out.
+        // It is not known to have been carried out.
         Effect::None | Effect::Unknown => ItemKind::ToolCall,
     };
     let outcome = call.outcome();
     let id = call.id.clone().unwrap_or_else(|| JsonString::from_text(""));
     let metadata = RawJson::object(|out| {
         out.string("tool_call_id", &id);
-        // Its result came without a call, which was put in its place.
+        // Its result came without a call, and the adapter added one.
         if !call.is_recorded {
             out.json("call_recorded", &false.into());
         }
@@ -151,7 +151,7 @@ fn of_fact(fact: &Fact) -> Option<ItemEntry> {
 
 fn new_item(at: EventPosition, number: usize, kind: ItemKind, time: &Timestamp) -> ItemRecord {
     let seq = at.seq;
-    // The numbers of events are those of one run.
+    // Event numbers are unique within one run only.
     let of_run = match at.run {
         RunNumber::MAIN => String::new(),
         RunNumber(other) => format!("run{}-", other + 1),

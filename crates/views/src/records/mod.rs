@@ -31,7 +31,7 @@ impl SessionRecords {
         Self::with_items_of(session, |_| true)
     }
 
-    /// Makes the records of a session, with the items of some turns alone: a receipt needs those of one.
+    /// Makes the records of a session with the items of selected turns: a receipt needs those of one.
     #[must_use]
     pub fn with_items_of(session: Session, is_wanted: impl Fn(&Turn) -> bool) -> Self {
         let id = session.id.to_string();
@@ -48,7 +48,7 @@ impl SessionRecords {
         Self { thread, turns, items, session }
     }
 
-    /// Finds the turns that a name may mean: the one with that id, else those that the provider calls so.
+    /// Finds turns by name: the one with that id, else those with that provider id.
     #[must_use]
     pub fn turns_named(&self, name: &str) -> Vec<&TurnRecord> {
         let with_id: Vec<&TurnRecord> = self.turns.iter().filter(|turn| turn.id == name).collect();
@@ -56,16 +56,16 @@ impl SessionRecords {
         if with_id.is_empty() { self.turns.iter().filter(is_called).collect() } else { with_id }
     }
 
-    /// Returns the turn that a record is about.
+    /// Returns the turn of a record.
     #[must_use]
     pub fn turn_of(&self, record: &TurnRecord) -> Option<(TurnId, &Turn)> {
         let number = self.turns.iter().position(|turn| turn.id == record.id)?;
         Some((TurnId(number), self.session.turns.get(number)?))
     }
 
-    /// Returns the events that a turn's records are made of, in order: those in it, in every run; the events elsewhere that
-    /// tell of the same calls; the first one of each run; the beginnings of the runs that have it, up to its last event
-    /// there; and those of turns whose paths tell which turn it is.
+    /// Returns the events that a turn's records are made of, in order: its events in every run; events elsewhere about the same
+    /// calls; the first event of each run; the starts of the runs that have the turn, up to its last event there; and the
+    /// starts of turns whose paths identify this turn.
     #[must_use]
     pub fn lines_of(&self, turn: &Turn) -> Vec<EventPosition> {
         let in_turn = || turn.events.iter().chain(&turn.left_out).copied();
@@ -83,7 +83,7 @@ impl SessionRecords {
         for other in &self.session.turns {
             let is_before = last_in(&lines, other.at.run).is_some_and(|last| other.at <= last);
             let other_path = path(other);
-            // A turn of another run that stands at a path of its own is called after the path that was taken.
+            // A turn of another run is named after the path that was already taken.
             let gives_name = own.strip_prefix(&other_path).is_some_and(|rest| rest.starts_with('@'));
             if is_before && is_inside(&other_path, &own) || gives_name {
                 lines.push(other.at);
@@ -95,7 +95,7 @@ impl SessionRecords {
     }
 }
 
-/// Tells whether a path is another, or below it: a turn that begins there says which events are the other's.
+/// Tells whether a path equals another, or is below it.
 fn is_inside(path: &str, other: &str) -> bool {
     let rest = path.strip_prefix(other);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && !other.ends_with('\\'))
@@ -170,7 +170,7 @@ const NANOSECONDS_IN_MILLISECOND: i128 = 1_000_000;
 
 /// Returns how long it is from one time to another; `None` where one is no time, or the second comes first.
 fn milliseconds(start: &str, end: &str) -> Option<u64> {
-    // Cut as their digits are, also before 1970.
+    // Truncated to milliseconds, also before 1970.
     let unix_ms = |text: &str| {
         Some(Timestamp::parse(text).ok()?.instant()?.as_nanosecond().div_euclid(NANOSECONDS_IN_MILLISECOND))
     };

@@ -1,4 +1,4 @@
-//! What was in force during a turn, and which of 003's flags follow from it.
+//! The settings of a turn, and the flags of 003 that follow from them.
 
 use steno_model::json::RawJson;
 use steno_model::records::TurnSettings;
@@ -16,10 +16,10 @@ pub(super) fn of(settings: Option<&RawJson>) -> TurnSettings {
     }
 }
 
-/// The flags of a thread that follow from a turn's settings. A word that we do not know says nothing.
+/// The flags of a thread that follow from a turn's settings. Unknown words give `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// Whether nobody was asked.
+    /// Whether everything was approved without a request.
     pub auto_approve: Option<bool>,
     /// Whether the agent could leave its directory.
     pub trust_mode: Option<bool>,

@@ -1,4 +1,4 @@
-//! Makes a session a tree of steps.
+//! Builds the step tree of a session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -87,7 +87,7 @@ impl RunTree {
     }
 }
 
-/// How a call ended, as far as that is bad.
+/// The outcomes of calls that are counted as bad.
 enum BadOutcome {
     Failed,
     Denied,
@@ -143,7 +143,7 @@ fn shown(session: &Session, step: &SessionStep, tools: &HashMap<String, &JsonStr
         counts: Counts::default(),
     };
     if let Some(turn) = turn {
-        // How a turn ended is worked out in one place.
+        // The session model decides how a turn ended.
         shown.state = crate::state_of(turn.status);
         shown.error.clone_from(&turn.error);
         shown.ended_at.clone_from(&turn.ended_at);
@@ -151,7 +151,7 @@ fn shown(session: &Session, step: &SessionStep, tools: &HashMap<String, &JsonStr
     shown
 }
 
-/// Tells whether a message says something.
+/// Tells whether a message has content.
 fn says_something(message: &Message) -> bool {
     message.blocks.iter().any(|block| match block {
         Block::Recorded(block) => block_says_something(block),
@@ -160,7 +160,7 @@ fn says_something(message: &Message) -> bool {
     })
 }
 
-/// Tells whether somebody says something with a block. Results are counted as such.
+/// Tells whether a block has content. Results are counted separately.
 fn block_says_something(block: &RawJson) -> bool {
     let block = PayloadFields::parse(block.as_str());
     let is = |name: &str, word: &str| block.text(name).is_some_and(|text| text == word);

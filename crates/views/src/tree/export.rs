@@ -1,6 +1,6 @@
-//! A joined tree as JSON: nodes with children, each of one shape by its `node` field.
+//! A joined tree as JSON: nodes with children. The `node` field says which shape a node has.
 //!
-//! No field is ever left out: null says that the record does not have it. Texts are the tokens that were read.
+//! Every field is present: null means that the record does not have it. Texts are the tokens that were read.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::{Child, Forest, JoinKind, RunTree, Step};
 use crate::State;
 use crate::wire::Verbatim;
 
-/// How many levels are nested. A deeper node stands among the children of its ancestor at the last level but one,
-/// in the order of the tree; its `depth` and `below` say where it belongs.
+/// How many levels are nested. A deeper node is listed among the children of its ancestor at the last level but one, in
+/// the order of the tree; its `depth` and `below` say where it belongs.
 ///
 /// A node nests two levels of JSON, and readers like `serde_json` and jq give up at 128 or 256.
 const LEVELS_NESTED_MAX: usize = 60;
@@ -61,7 +61,7 @@ enum NodeExport<'a> {
     Absent(Box<AbsentExport<'a>>),
 }
 
-/// What a node stands below.
+/// The parent of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct ParentRef {
     /// The node of that run.
@@ -81,7 +81,7 @@ struct RunExport<'a> {
     depth: usize,
     /// What it stands below; null for the root.
     below: Option<ParentRef>,
-    /// How it came there; null for the root.
+    /// How it is joined to its parent; null for the root.
     join: Option<JoinKind>,
     /// The run.
     run_id: RunId,
@@ -166,7 +166,7 @@ struct StepExport<'a> {
     name: Option<Verbatim<'a>>,
     /// Its kind.
     kind: Option<Verbatim<'a>>,
-    /// How often the innermost loop or retry has come round before.
+    /// How many iterations of the innermost loop or retry came before.
     iteration: u64,
     /// The indices of the loops around it, outermost first.
     #[serde(rename = "loop")]
@@ -224,7 +224,7 @@ struct AbsentExport<'a> {
     join: JoinKind,
     /// The run.
     run_id: RunId,
-    /// Always empty: what is known of the run stands at its own place.
+    /// Always empty: the run is shown elsewhere, if at all.
     children: Vec<NodeExport<'a>>,
 }
 

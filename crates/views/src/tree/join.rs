@@ -1,5 +1,5 @@
-//! Joins the trees of several runs into one, from both sides: what a parent's events link, what a child's own
-//! events claim. Without recursion, so that runs may nest as deep as they like.
+//! Joins the trees of several runs into one, by the links in a parent's events and by the parent that a child's events
+//! name. Without recursion, so that runs may nest to any depth.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use super::walk::{Node, Walk};
 use super::{RunTree, StepId};
 use crate::{ParentReport, State};
 
-/// How a run came to its place below another.
+/// How a run is joined to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JoinKind {
@@ -19,9 +19,9 @@ pub enum JoinKind {
     Unlinked,
     /// The parent's events name it, and it is not among the runs.
     Missing,
-    /// It is a run around this place: its own ancestor. Cut here.
+    /// It is one of its own ancestors. The tree is cut here.
     Cycle,
-    /// It is nested at another place, to which it belongs or where it was named first.
+    /// It is nested elsewhere: below its own parent, or where it was named first.
     Elsewhere,
 }
 
@@ -30,11 +30,11 @@ pub enum JoinKind {
 pub struct Child {
     /// The child.
     pub run_id: RunId,
-    /// The run that it stands below.
+    /// The parent run.
     pub parent: RunId,
-    /// The step of the parent that it stands below; `None` at run level.
+    /// The step of the parent that it is below; `None` at run level.
     pub step: Option<StepId>,
-    /// How it came there.
+    /// How it is joined.
     pub join: JoinKind,
 }
 
@@ -49,7 +49,7 @@ impl Child {
     }
 }
 
-/// Several runs as one tree, or as several. Every run that can be reached from a root is nested exactly once.
+/// Several runs as one or more trees. Every run that can be reached from a root is nested exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forest {
     roots: Vec<RunId>,
@@ -90,7 +90,7 @@ impl Forest {
         self.children.get(&(run_id, step)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns what parents report of the ends of runs below them that have none in their own record.
+    /// Returns how runs ended as reported by their parents, for runs without a recorded end.
     #[must_use]
     pub fn reported(&self) -> BTreeMap<RunId, ParentReport> {
         let nested = self.children.values().flatten().filter(|child| child.is_nested());
@@ -101,7 +101,7 @@ impl Forest {
             for (_, step) in self.run(*parent).into_iter().flat_map(RunTree::steps) {
                 let child = step.child_run_id.filter(|child| parents.get(child) == Some(parent));
                 let Some(child) = child.filter(is_open) else { continue };
-                // A child that was called again is as its last call says.
+                // Of a child that was called again, the last call counts.
                 match step.state {
                     State::Open => found.remove(&child),
                     State::Completed | State::Failed => {
@@ -133,7 +133,7 @@ pub fn join(root: RunId, runs: BTreeMap<RunId, RunTree>) -> Forest {
     placed.of(runs)
 }
 
-/// Joins `runs` into as many trees as it takes to show them all, oldest first; otherwise as [`join()`].
+/// Joins `runs` into as many trees as needed to show them all, oldest first; otherwise like [`join()`].
 ///
 /// At the top are the runs whose parent is not among them, and of runs that are each other's parents the oldest.
 #[must_use]
@@ -154,14 +154,14 @@ pub fn join_all(runs: BTreeMap<RunId, RunTree>) -> Forest {
     placed.of(runs)
 }
 
-/// Returns what a run's events say of who is below whom: the runs that it links, and itself if its parent is here.
+/// Returns the runs that are below others according to a run's events: those it links, and itself if its parent is here.
 fn children_of<'a>(run: &'a RunTree, runs: &'a BTreeMap<RunId, RunTree>) -> impl Iterator<Item = RunId> + 'a {
     let is_other = |other: &RunId| *other != run.run_id && runs.contains_key(other);
     let is_below = run.parent_run_id.is_some_and(|parent| is_other(&parent));
     run.links.iter().map(|link| link.run_id).filter(is_other).chain(is_below.then_some(run.run_id))
 }
 
-/// Returns what orders runs by their age.
+/// Returns the sort key of a run's age.
 fn age(runs: &BTreeMap<RunId, RunTree>, run_id: RunId) -> impl Ord + use<> {
     let started_at = runs.get(&run_id).and_then(|run| run.started_at.as_ref());
     (started_at.and_then(steno_model::Timestamp::instant), run_id)
@@ -172,15 +172,15 @@ struct Joiner<'a> {
     /// The runs that name a run as their parent, oldest first.
     claims: BTreeMap<RunId, Vec<RunId>>,
     roots: Vec<RunId>,
-    /// Where each run was placed: below which other.
+    /// The parent below which each run was placed.
     places: BTreeMap<RunId, Option<RunId>>,
     children: Vec<Child>,
-    /// Children that were left to the run which they call their parent, by their number in `children`.
+    /// Children that were left for the parent they name, by their number in `children`.
     left: VecDeque<usize>,
     queue: VecDeque<RunId>,
 }
 
-/// What a [`Joiner`] has found out, without the runs.
+/// The result of a [`Joiner`], without the runs.
 struct Placement {
     roots: Vec<RunId>,
     children: BTreeMap<(RunId, Option<StepId>), Vec<Child>>,
@@ -240,8 +240,8 @@ impl<'a> Joiner<'a> {
             while let Some(run_id) = self.queue.pop_front() {
                 self.place_children(run_id);
             }
-            // The run that a child calls its parent may itself be out of reach. Then the child stays where it is
-            // linked after all: a tree that says "elsewhere" and has no elsewhere would lose it.
+            // The parent that a child names may be unreachable. Then the child is nested where it is linked, so that it
+            // is not lost.
             let Some(index) = self.left.pop_front() else { return };
             let child = self.children[index];
             if !self.places.contains_key(&child.run_id) {
@@ -265,7 +265,7 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Decides how `child` stands at its place, and nests it there when it can be.
+    /// Decides how `child` is joined, and nests it if possible.
     fn add(&mut self, mut child: Child) {
         let Some(run) = self.runs.get(&child.run_id) else {
             child.join = JoinKind::Missing;
@@ -292,7 +292,7 @@ impl<'a> Joiner<'a> {
         self.queue.push_back(run_id);
     }
 
-    /// Tells whether `run_id` is `inner` or one of the runs around it.
+    /// Tells whether `run_id` is `inner` or one of its ancestors.
     fn is_around(&self, run_id: RunId, inner: RunId) -> bool {
         let mut at = Some(inner);
         while let Some(outer) = at {

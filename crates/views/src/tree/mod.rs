@@ -1,7 +1,7 @@
 //! The step tree of a run, and the join of several runs into one tree (R57 to R59, R75).
 //!
-//! A session's tree comes from [`RunTree::of`], [`join()`] and [`join_all()`] join several, [`text`] and [`export`] show the
-//! result. Steps lie in one list and name each other by [`StepId`], so that no depth can overflow a stack.
+//! [`RunTree::of`] builds the tree of a session, [`join()`] and [`join_all()`] join several, [`text`] and [`export`] show the
+//! result. Steps are in one list and refer to each other by [`StepId`], so that no depth can overflow the stack.
 
 mod build;
 mod export;
@@ -23,17 +23,16 @@ pub use join::{Child, Forest, JoinKind, join, join_all};
 pub use steno_session::StepPath;
 pub use text::{TreeStyle, TreeTone, styled_text, text};
 
-/// Names a step of one [`RunTree`]: steps are numbered in the order in which they appear.
+/// The id of a step in one [`RunTree`]: steps are numbered in the order in which they appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(usize);
 
-/// How many events of each sort are located in a step, or at run level; what lies in inner steps is not added.
+/// How many events of each kind are in a step or at run level, without those of inner steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// What users and models said: events that say something, all of one response counted once. What the model was told
-    /// to be is none.
+    /// Messages of users and models with content; a response counts once. System prompts do not count.
     pub messages: u64,
-    /// Calls; one that both the router and the agent report is one (R50).
+    /// Calls; one that both the router and the agent report counts once (R50).
     pub calls: u64,
     /// Results, counted like calls.
     pub results: u64,
@@ -43,7 +42,7 @@ pub struct Counts {
     pub denied: u64,
 }
 
-/// One execution of a step. Every iteration and every attempt is a step of its own.
+/// One execution of a step. Every iteration and every attempt is a separate step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The step around it; `None` at run level.
@@ -56,7 +55,7 @@ pub struct Step {
     pub name: Option<JsonString>,
     /// Its kind; `None` where the payload gives none.
     pub kind: Option<JsonString>,
-    /// How often the innermost loop or retry has come round before.
+    /// How many iterations of the innermost loop or retry came before.
     pub iteration: u64,
     /// The indices of the loops around it, outermost first; `None` where the record has no `loop`.
     pub loop_indices: Option<Vec<u64>>,
@@ -80,7 +79,7 @@ pub struct Step {
     pub state: State,
     /// Why it failed.
     pub error: Option<JsonString>,
-    /// Whether it is a turn that was stopped, which is a way to fail.
+    /// Whether it is an interrupted turn.
     pub is_interrupted: bool,
     /// Whether it amends a call that is in the session: the call's result has it, so the text form leaves it out.
     pub is_folded: bool,
@@ -130,7 +129,7 @@ pub struct RunTree {
     pub started_at: Option<Timestamp>,
     /// The time of `run.completed`.
     pub ended_at: Option<Timestamp>,
-    /// Its last event; where several runs show it, of the one that gives the order.
+    /// Its last event; with several runs, that of the run that gives the order.
     pub last: Option<EventRef>,
     /// How many events were folded.
     pub events: u64,

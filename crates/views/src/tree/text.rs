@@ -1,6 +1,6 @@
 //! Shows a joined tree as lines of text.
 //!
-//! Every foreign text passes through [`visible`] and is cut to a length that fits a line; the JSON form has it whole.
+//! Foreign text passes through [`visible`] and is cut to fit a line; the JSON form has it complete.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,30 @@ use crate::{ParentReport, State};
 
 /// How many levels are drawn with lines; deeper ones show their depth as a number.
 ///
-/// Drawn lines grow with the depth: a tree a hundred thousand levels deep would be gigabytes of them.
+/// Drawn lines grow with the depth: a tree of a hundred thousand levels would need gigabytes.
 const LEVELS_DRAWN_MAX: usize = 64;
 /// How many characters of a name, a kind or a path are shown.
 const NAME_CHARS_MAX: usize = 80;
-/// How many characters of a reason, or of steps that stand together, are shown where no width is given.
+/// How many characters of a reason, or of grouped steps, are shown if no width is given.
 const LINE_CHARS_MAX: usize = 200;
-/// About how much of a line stands before the reason of a failure.
+/// About how much of a line comes before the reason of a failure.
 const BEFORE_REASON_CHARS: usize = 40;
-/// How many characters of a run's id are shown at least; more where the runs of the tree begin alike.
+/// The least number of characters of a run id; more if ids of the tree have a common prefix.
 const RUN_ID_CHARS_MIN: usize = 8;
 
-/// What a part of a line tells, for whoever gives it a colour. Without colours nothing is lost.
+/// The meaning of a part of a line, to choose its colour. The text is complete without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeTone {
-    /// What holds the rest together: drawn lines, ids, kinds.
+    /// Drawn lines, ids, kinds.
     Frame,
     /// An end, and no error.
     Completed,
-    /// A failure and its reason, or a run that is not there.
+    /// A failure and its reason, or a missing run.
     Failed,
     /// No end so far.
     Open,
-    /// What one would not expect: a call without a result, an unknown type, a run that its parent does not link or
-    /// that is its own ancestor.
+    /// Unexpected facts: a call without a result, an unknown type, a run that its parent does not link or that is its own
+    /// ancestor.
     Odd,
 }
 
@@ -59,33 +59,33 @@ pub fn text(joined: &Forest) -> String {
     styled_text(joined, &TreeStyle::plain(&|_, words| words.to_owned()))
 }
 
-/// How a tree is to style.
+/// How a tree is printed.
 #[derive(Clone, Copy)]
 pub struct TreeStyle<'a> {
     /// Gives a part of a line its colour.
     pub paint: &'a dyn Fn(TreeTone, &str) -> String,
-    /// How wide lines are that are cut to fit; `None` for as wide as suits a file.
+    /// The width to which lines are cut; `None` for a default that suits files.
     pub width: Option<usize>,
-    /// Whether system steps that follow each other are shown each.
+    /// Whether consecutive system steps are all shown.
     pub has_every_step: bool,
-    /// What is said of a run that is named and not among the runs.
+    /// The text for a run that is named and not among the runs.
     pub absent: &'a str,
 }
 
 impl<'a> TreeStyle<'a> {
-    /// Returns how [`text()`] shows a tree, but for the colours.
+    /// Returns the style of [`text()`], with colours.
     #[must_use]
     pub fn plain(paint: &'a dyn Fn(TreeTone, &str) -> String) -> Self {
         Self { paint, width: None, has_every_step: false, absent: "missing" }
     }
 }
 
-/// Returns the same lines as [`text()`], as they are to style.
+/// Returns the same lines as [`text()`], in a style.
 #[must_use]
 pub fn styled_text(joined: &Forest, style: &TreeStyle<'_>) -> String {
     let lines = LineWriter { id_chars: run_id_chars(joined), style, reported: joined.reported() };
     let mut out = Outline { lines, text: String::new(), is_last: Vec::new() };
-    // Steps of the system that may stand together with the next ones.
+    // System steps that may be grouped with the next ones.
     let mut quiet: Vec<Visit<'_>> = Vec::new();
     for visit in Walk::new(joined).without_folded() {
         let is_more = quiet.last().is_none_or(|last| last.depth == visit.depth);
@@ -108,7 +108,7 @@ pub fn styled_text(joined: &Forest, style: &TreeStyle<'_>) -> String {
 struct Outline<'a> {
     lines: LineWriter<'a>,
     text: String,
-    /// Of each node on the way to the last line, whether it is its parent's last.
+    /// For each node on the path to the last line, whether it is the last child.
     is_last: Vec<bool>,
 }
 
@@ -124,7 +124,7 @@ impl Outline<'_> {
         self.text.push('\n');
     }
 
-    /// Adds steps of the system that stand together: one line where they are many.
+    /// Adds consecutive system steps, as one line if there are many.
     fn together(&mut self, steps: &[Visit<'_>]) {
         let Some(last) = steps.last().filter(|_| steps.len() >= GROUPED_STEPS_MIN) else {
             for step in steps {
@@ -144,7 +144,7 @@ impl Outline<'_> {
     }
 }
 
-/// Tells whether a node is a step of the system that nobody misses.
+/// Tells whether a node is a minor system step.
 fn is_quiet_step(node: Node<'_>) -> bool {
     let Node::Step { step, .. } = node else { return false };
     step.kind.as_ref().is_some_and(|kind| kind.is("system"))
@@ -155,7 +155,7 @@ fn is_quiet_step(node: Node<'_>) -> bool {
         && step.counts == Counts::default()
 }
 
-/// Draws the lines before a node; `is_last` says of each node on the way to it whether it is its parent's last.
+/// Draws the lines before a node; `is_last` says for each node on the path to it whether it is the last child.
 fn indent(is_last: &[bool]) -> String {
     let depth = is_last.len() - 1;
     let [_, outer @ .., last] = is_last else { return String::new() };
@@ -167,16 +167,16 @@ fn indent(is_last: &[bool]) -> String {
     bars.chain([branch]).collect()
 }
 
-/// Returns how many characters tell the runs of the tree apart.
+/// Returns how many characters distinguish the runs of the tree.
 ///
-/// The ids of some agents begin with the time, so that those of one minute begin alike.
+/// Ids of some agents begin with the time, so that those of one minute have a common prefix.
 fn run_id_chars(joined: &Forest) -> usize {
     let ids: Vec<String> = joined.runs().map(|run| run.run_id.to_string()).collect();
     let alike = |pair: &[String]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
     ids.windows(2).map(|pair| alike(pair) + 1).fold(RUN_ID_CHARS_MIN, usize::max)
 }
 
-/// Puts a line together: parts with two spaces between them, each in its tone.
+/// Writes a line: parts separated by two spaces, each in its tone.
 struct LineWriter<'a> {
     id_chars: usize,
     style: &'a TreeStyle<'a>,
@@ -194,7 +194,7 @@ impl LineWriter<'_> {
                     JoinKind::Missing | JoinKind::Linked | JoinKind::Unlinked => {
                         (TreeTone::Failed, self.style.absent)
                     }
-                    JoinKind::Cycle => (TreeTone::Odd, "cycle: it is one of the runs around this place"),
+                    JoinKind::Cycle => (TreeTone::Odd, "cycle: this run is one of its own ancestors"),
                     JoinKind::Elsewhere => (TreeTone::Frame, "shown elsewhere"),
                 };
                 self.add(&mut line, tone, why);
@@ -218,7 +218,7 @@ impl LineWriter<'_> {
 
     fn run(&self, run: &RunTree, below: Option<Child>) -> String {
         let mut line = match run.parent_run_id.filter(|_| below.is_none()) {
-            // Its parent is not in the tree, and so is told by its whole id.
+            // Its parent is not in the tree, so its whole id is shown.
             Some(parent) => (self.style.paint)(
                 TreeTone::Frame,
                 &format!("child run {} of {parent}", self.short(run.run_id)),
@@ -243,7 +243,7 @@ impl LineWriter<'_> {
         }
         add_plain(&mut line, &count(run.events, "event"));
         if let Some(counts) = counts(run.counts) {
-            // What lies in steps is counted there.
+            // Events in steps are counted there.
             let place = if run.steps.is_empty() { "" } else { " outside steps" };
             add_plain(&mut line, &format!("{counts}{place}"));
         }
@@ -330,8 +330,7 @@ fn iteration(step: &Step) -> Option<String> {
     }
 }
 
-/// Names a step: the path where it is the place itself, the name where it is a guest there; an approval by the tool
-/// that it is about.
+/// Returns the label of a step: its path if it owns the path, else its name; for an approval the tool it is about.
 fn label(step: &Step) -> String {
     if let Some(tool) = &step.tool_name {
         return shown(tool, NAME_CHARS_MAX);
@@ -346,7 +345,7 @@ fn label(step: &Step) -> String {
     }
 }
 
-/// Returns what there is of messages, calls and results; `None` when there is nothing.
+/// Returns the counts of messages, calls and results as text; `None` if all are zero.
 fn counts(counts: Counts) -> Option<String> {
     let Counts { messages, calls, results, failed, denied } = counts;
     let mut parts = Vec::new();
@@ -359,7 +358,7 @@ fn counts(counts: Counts) -> Option<String> {
     if calls > 0 || !bad.is_empty() {
         parts.push(format!("{}{bad}", count(calls, "call")));
     }
-    // As many results as calls is what a reader expects anyway.
+    // Results are shown only if their number differs from that of calls.
     if results != calls {
         parts.push(count(results, "result"));
     }

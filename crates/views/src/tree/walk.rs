@@ -1,4 +1,4 @@
-//! Visits a joined tree from the top, each node before what is below it, without recursion.
+//! Visits a joined tree in depth-first order, without recursion.
 
 use steno_model::RunId;
 
@@ -15,7 +15,7 @@ pub(super) enum Node<'a> {
     Absent { run_id: RunId, join: JoinKind, below: Option<Child> },
 }
 
-/// A node and where it stands.
+/// A node and its position.
 #[derive(Clone, Copy)]
 pub(super) struct Visit<'a> {
     pub(super) node: Node<'a>,

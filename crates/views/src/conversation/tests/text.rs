@@ -70,7 +70,7 @@ user
 assistant  m-1
 ┊ First.
 ┊ Then.
-┊ (a thought that is not in the record)
+┊ (thought not recorded)
   On it.
 ▸ Bash {\"command\":\"make\"}
 │ line 1
@@ -88,7 +88,7 @@ assistant  m-1
 │ child run 00000002-0000-4000-8000-000000000000  explore  open
 │ no result
 
-── what was said so far was replaced by a summary
+── the conversation so far was replaced by a summary
 │ In short.
 
 · retry api  failed: 529

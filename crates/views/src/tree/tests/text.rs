@@ -72,7 +72,7 @@ fn absent_runs_say_why() {
         &[
             "run 00000001…  open  4 events",
             "├─ a · command  open",
-            "│  └─ child run 00000001…  cycle: it is one of the runs around this place",
+            "│  └─ child run 00000001…  cycle: this run is one of its own ancestors",
             "├─ b · command  open",
             "│  └─ child run 00000002…  completed  1 event",
             "├─ c · command  open",
