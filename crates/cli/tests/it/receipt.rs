@@ -251,7 +251,7 @@ fn invalid_receipt_or_source_is_refused_with_a_hint() {
         (&["receipt", "--transcript", "bytes"], 1, NEITHER, ""),
         (&["receipt", "--transcript", "empty"], 1, "`empty` has no events", ""),
         (&["receipt", "--lines", "empty"], 1, "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90:1 is missing", lines),
-        (&["receipt", "--lines", "bytes"], 1, "line 1 is no event", lines),
+        (&["receipt", "--lines", "bytes"], 1, "line 1 is not an event", lines),
         (&["plain", "--lines", "empty"], 1, "has no `integrity`", "`steno receipt export --integrity`"),
         (&["receipt", "--records", "dir"], 3, "`dir/threads`", SHAPE),
         (&["receipt", "--records", &records], 1, "has no turn `turn-0001`", "with `--records DIR`"),
