@@ -80,6 +80,9 @@ pub enum BundleContent {
 
 /// Plans the bundle of a spine that was found valid: its sealed segments, the artifacts that they name, and what was wished
 /// for; `None` when no segment is sealed.
+///
+/// # Panics
+/// Never: the description of a bundle is strings and numbers.
 #[must_use]
 pub fn plan_bundle(thread: &ThreadId, report: &Report, wish: BundleWish) -> Option<BundlePlan> {
     let dir = StorePath::spine_of(thread);

@@ -107,7 +107,7 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
             is_odd = !is_text(event.turn_id);
         }
         TurnChange::BeginsInChild => return RecordOutcome::Bookkeeping,
-        TurnChange::BeginsUnannounced => session.begin_unannounced(event.turn_id.string(), emit),
+        TurnChange::BeginsUnannounced => session.begin_unannounced(event.turn_id.string().as_ref(), emit),
         TurnChange::Ends => turn_ended(session, &kind, event, emit),
         TurnChange::None => {}
     }

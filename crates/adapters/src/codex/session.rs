@@ -135,12 +135,12 @@ impl Session {
     }
 
     /// Begins a turn that nothing has announced.
-    pub(super) fn begin_unannounced(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
+    pub(super) fn begin_unannounced(&mut self, id: Option<&JsonString>, emit: &mut Emit<'_>) {
         self.has_turn_records = true;
         self.tie_up(emit);
         self.open_turn(emit);
         self.twins.end_prompts();
-        emit.begin_turn(&mut self.run, id.as_ref(), None);
+        emit.begin_turn(&mut self.run, id, None);
     }
 
     /// Writes the beginning of a turn that was announced, if there is one; tells whether it stands at the record at
