@@ -184,7 +184,7 @@ impl Writer<'_> {
                 self.beside(&[(tone, format!("· {words}"))]);
             }
             Item::Child(child) => {
-                self.beside(&[(ConversationTone::Frame, format!("· {}", child_run(child)))])
+                self.beside(&[(ConversationTone::Frame, format!("· {}", child_run(child)))]);
             }
             Item::Compaction(fact) => {
                 self.blank();
@@ -267,7 +267,7 @@ impl Writer<'_> {
             BlockText::Command(command) => self.words(&format!("$ {command}")),
             BlockText::Output(text) => self.output(ConversationTone::Frame, text),
             BlockText::Other(kind) => {
-                self.line(&[(ConversationTone::Odd, format!("? {}", fit(kind, NAME_CHARS_MAX)))])
+                self.line(&[(ConversationTone::Odd, format!("? {}", fit(kind, NAME_CHARS_MAX)))]);
             }
         }
     }
