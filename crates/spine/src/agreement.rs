@@ -7,12 +7,17 @@ use steno_journal::{ARTIFACTS_DIR, META_BYTES_MAX, SegmentIndex, SegmentMeta, Se
 use steno_model::{ArtifactKind, SPINE_SCHEMA_VERSION, Seq, Timestamp};
 
 use super::bundle_json::{BUNDLE_JSON, BundleJson, ChangedFile};
-use super::finding::{Findings, Place, Rule, Severity};
+use super::finding::{FindingLocation, Findings, Rule, Severity};
 use super::segment_check::Segment;
-use super::validator::{BundleFile, Known, Layout, MetaFile, Parts};
+use super::validator::{BundleFile, ExpectedSpine, Layout, MetaFile, Parts};
 
 /// Checks all of it; returns the thread.
-pub(super) fn check(layout: Layout, known: &Known, parts: &Parts, findings: &mut Findings) -> Option<String> {
+pub(super) fn check(
+    layout: Layout,
+    known: &ExpectedSpine,
+    parts: &Parts,
+    findings: &mut Findings,
+) -> Option<String> {
     let bundle = parts.bundle.read();
     let of_records = parts.segments.values().find_map(|segment| segment.thread.clone());
     let thread = known.thread.clone().or_else(|| of_records.clone());
@@ -39,7 +44,7 @@ pub(super) fn check(layout: Layout, known: &Known, parts: &Parts, findings: &mut
 
 /// Reads a meta file, and says what is wrong with it by itself.
 pub(super) fn read_meta(bytes: &[u8], file: &str, findings: &mut Findings) -> Option<SegmentMeta> {
-    let place = || Place::file(file);
+    let place = || FindingLocation::file(file);
     if bytes.len() > META_BYTES_MAX {
         findings.add(Rule::MetaJson, place(), format!("it has more than {META_BYTES_MAX} bytes"));
         return None;
@@ -70,15 +75,15 @@ fn check_threads(thread: Option<&str>, parts: &Parts, findings: &mut Findings) {
     for segment in parts.segments.values() {
         if let Some(found) = segment.thread.as_deref().filter(|found| *found != wanted) {
             let words = format!("a segment of `{found}`, and the spine is that of `{wanted}`");
-            findings.add(Rule::ThreadId, Place::file(&segment.file), words);
+            findings.add(Rule::ThreadId, FindingLocation::file(&segment.file), words);
         }
     }
 }
 
 /// Every segment up to the last is there.
-fn check_presence(layout: Layout, known: &Known, parts: &Parts, findings: &mut Findings) {
+fn check_presence(layout: Layout, known: &ExpectedSpine, parts: &Parts, findings: &mut Findings) {
     let dir = if layout == Layout::Bundle { "spine/" } else { "" };
-    let file = |index| Place::file(format!("{dir}{}", SegmentName::Records(SegmentIndex(index))));
+    let file = |index| FindingLocation::file(format!("{dir}{}", SegmentName::Records(SegmentIndex(index))));
     let mut next = 0_u32;
     let all: BTreeSet<u32> = parts.segments.keys().chain(parts.metas.keys()).copied().collect();
     for index in &all {
@@ -103,20 +108,24 @@ fn check_presence(layout: Layout, known: &Known, parts: &Parts, findings: &mut F
 
 fn check_sealed(segment: &Segment, index: u32, sealed: &MetaFile, findings: &mut Findings) {
     if let Some(torn) = segment.torn {
-        let place = Place::line(&segment.file, torn.line, torn.offset);
+        let place = FindingLocation::line(&segment.file, torn.line, torn.offset);
         let words = format!("it is sealed, and its last {} bytes are no whole line", torn.len);
         findings.add(Rule::SegmentCut, place, words);
     }
     let Some(meta) = &sealed.meta else { return };
     if segment.records == 0 && meta.record_count == 0 {
-        findings.add(Rule::SegmentEmpty, Place::file(&segment.file), "it is sealed, and has no record");
+        findings.add(
+            Rule::SegmentEmpty,
+            FindingLocation::file(&segment.file),
+            "it is sealed, and has no record",
+        );
     }
     let mut differs = |rule, what: &str, says: String, is: String| {
         if says != is {
             // Which of the two was changed, nobody can tell from here.
             let words =
                 format!("it vouches for `{what}` {says}, and `{}` has {is}: they differ", segment.file);
-            findings.add(rule, Place::file(&sealed.file), words);
+            findings.add(rule, FindingLocation::file(&sealed.file), words);
         }
     };
     let seq = |seq: Option<Seq>| seq.map_or(0, Seq::get).to_string();
@@ -136,28 +145,34 @@ fn check_sealed(segment: &Segment, index: u32, sealed: &MetaFile, findings: &mut
     }
 }
 
-fn check_unsealed(index: u32, segment: &Segment, known: &Known, parts: &Parts, findings: &mut Findings) {
+fn check_unsealed(
+    index: u32,
+    segment: &Segment,
+    known: &ExpectedSpine,
+    parts: &Parts,
+    findings: &mut Findings,
+) {
     let is_last = parts.segments.keys().next_back() == Some(&index);
     if segment.records == 0 && !is_last {
         let words = "it has no record, and later segments are there";
-        findings.add(Rule::SegmentEmpty, Place::file(&segment.file), words);
+        findings.add(Rule::SegmentEmpty, FindingLocation::file(&segment.file), words);
     }
     let words = if known.is_held && is_last {
         "it is being written"
     } else {
         "it has no meta file: it is open, or a crash left it"
     };
-    findings.add(Rule::SegmentUnsealed, Place::file(&segment.file), words);
+    findings.add(Rule::SegmentUnsealed, FindingLocation::file(&segment.file), words);
     let is_unfinished = known.is_held && is_last;
     if let Some(torn) = segment.torn.filter(|_| !is_unfinished) {
-        let place = Place::line(&segment.file, torn.line, torn.offset);
+        let place = FindingLocation::line(&segment.file, torn.line, torn.offset);
         let words = format!("a torn end of {} bytes, as a crash leaves it: it was never a record", torn.len);
         findings.add(Rule::SegmentTorn, place, words);
     }
 }
 
 /// Numbers go on from segment to segment.
-fn check_numbers(known: &Known, parts: &Parts, findings: &mut Findings) {
+fn check_numbers(known: &ExpectedSpine, parts: &Parts, findings: &mut Findings) {
     let mut last: Option<Seq> = None;
     // How many lines behind the last record could not be read, and so have numbers that we don't know.
     let mut unread = 0;
@@ -166,7 +181,7 @@ fn check_numbers(known: &Known, parts: &Parts, findings: &mut Findings) {
             unread += segment.unread.all;
             continue;
         };
-        let place = || Place::line(&segment.file, 1, 0);
+        let place = || FindingLocation::line(&segment.file, 1, 0);
         let next = Seq::after(last);
         if last.is_some_and(|last| first <= last) {
             let words = format!("it begins with seq {first}, and {next} comes next");
@@ -222,7 +237,7 @@ fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Fi
     }
     for name in parts.artifacts.keys().filter(|name| !used.contains(name.as_str())) {
         let words = "no record names it; a crash between the two leaves that";
-        findings.add(Rule::ArtifactUnused, Place::file(format!("{ARTIFACTS_DIR}/{name}")), words);
+        findings.add(Rule::ArtifactUnused, FindingLocation::file(format!("{ARTIFACTS_DIR}/{name}")), words);
     }
 }
 
@@ -233,10 +248,10 @@ fn check_bundle(
     findings: &mut Findings,
 ) {
     if matches!(parts.bundle, BundleFile::Absent) {
-        findings.add(Rule::BundleJson, Place::file(BUNDLE_JSON), "it is not there");
+        findings.add(Rule::BundleJson, FindingLocation::file(BUNDLE_JSON), "it is not there");
     }
     let Some(bundle) = bundle else { return };
-    let place = || Place::file(BUNDLE_JSON);
+    let place = || FindingLocation::file(BUNDLE_JSON);
     if let Some(thread) = of_records.filter(|thread| *thread != bundle.thread_id) {
         let words = format!("the bundle is that of `{}`, and the spine that of `{thread}`", bundle.thread_id);
         findings.add(Rule::BundleThread, place(), words);
@@ -255,7 +270,7 @@ fn check_bundle(
 
 /// The agent's own records of the thread are there, and are those that the bundle lists.
 fn check_rollouts(bundle: &BundleJson, parts: &Parts, findings: &mut Findings) {
-    let place = || Place::file(BUNDLE_JSON);
+    let place = || FindingLocation::file(BUNDLE_JSON);
     let has_own = match &bundle.rollout_files {
         Some(rollouts) => rollouts.iter().any(|rollout| rollout.thread_id.is_none()),
         None => !parts.rollouts.is_empty(),
@@ -283,6 +298,6 @@ fn check_rollouts(bundle: &BundleJson, parts: &Parts, findings: &mut Findings) {
     }
     for name in parts.rollouts.keys().filter(|name| !listed.contains(name.as_str())) {
         let words = format!("`{BUNDLE_JSON}` does not list it");
-        findings.add(Rule::BundleRollout, Place::file(format!("rollout/{name}")), words);
+        findings.add(Rule::BundleRollout, FindingLocation::file(format!("rollout/{name}")), words);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
-use super::finding::{Place, Rule};
+use super::finding::{FindingLocation, Rule};
 use super::tar::{Entry, Kind, TarReader};
-use super::validator::{Known, Layout, Report, Validator};
+use super::validator::{ExpectedSpine, Layout, Report, Validator};
 
 /// How many entries an archive may have.
 const ENTRIES_MAX: u64 = 100_000;
@@ -19,8 +19,8 @@ const NAME_BYTES_MAX: usize = 400;
 ///
 /// One that cannot be read to its end breaks a rule too, also when that is the reader's fault.
 pub fn validate_archive(from: impl Read) -> Report {
-    let mut reading = Reading {
-        validator: Validator::new(Layout::Bundle, Known::default()),
+    let mut reading = BundleReader {
+        validator: Validator::new(Layout::Bundle, ExpectedSpine::default()),
         names: Names::default(),
         entries: 0,
         bytes: 0,
@@ -49,14 +49,14 @@ pub fn validate_archive(from: impl Read) -> Report {
     reading.validator.finish()
 }
 
-struct Reading {
+struct BundleReader {
     validator: Validator,
     names: Names,
     entries: u64,
     bytes: u64,
 }
 
-impl Reading {
+impl BundleReader {
     /// Checks an entry; false when that is enough.
     fn entry<R: Read>(&mut self, entry: &Entry, tar: &mut TarReader<R>) -> std::io::Result<bool> {
         self.entries += 1;
@@ -70,7 +70,7 @@ impl Reading {
         let name = match self.names.of(entry) {
             Ok(name) => name,
             Err(words) => {
-                self.validator.findings.add(Rule::FileName, Place::file(&shown), words);
+                self.validator.findings.add(Rule::FileName, FindingLocation::file(&shown), words);
                 None
             }
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steno_journal::ARTIFACTS_DIR;
 use steno_model::{ArtifactKind, ArtifactRef};
 
-use crate::finding::{Findings, Place, Rule};
+use crate::finding::{FindingLocation, Findings, Rule};
 
 /// How many files records may refer to.
 const REFS_MAX: usize = 100_000;
@@ -33,9 +33,9 @@ pub(super) fn is_plain_name(name: &str) -> bool {
 /// The files that records refer to, each name and hash with where it first stood.
 #[derive(Default)]
 pub(super) struct Refs {
-    pub(super) all: BTreeMap<(String, String), (ArtifactKind, Place)>,
+    pub(super) all: BTreeMap<(String, String), (ArtifactKind, FindingLocation)>,
     /// Those of kinds that we don't know, by name: kind, and where.
-    pub(super) unknown: BTreeMap<String, (String, Place)>,
+    pub(super) unknown: BTreeMap<String, (String, FindingLocation)>,
     is_full: bool,
 }
 
@@ -44,7 +44,7 @@ impl Refs {
         &mut self,
         name: &str,
         artifact: &ArtifactRef<'_>,
-        place: Place,
+        place: FindingLocation,
         findings: &mut Findings,
     ) {
         let key = (name.to_owned(), artifact.sha256.to_string());
@@ -57,7 +57,7 @@ impl Refs {
     }
 
     /// Adds one of a kind that we don't know. Nothing is checked of it, so what is too much is just not kept.
-    pub(super) fn add_unknown(&mut self, name: &str, kind: &str, place: Place) {
+    pub(super) fn add_unknown(&mut self, name: &str, kind: &str, place: FindingLocation) {
         if self.unknown.len() < REFS_MAX {
             self.unknown.entry(name.to_owned()).or_insert_with(|| (kind.to_owned(), place));
         }

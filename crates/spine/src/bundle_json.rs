@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use steno_model::Timestamp;
 
-use super::finding::{Findings, Place, Rule};
+use super::finding::{FindingLocation, Findings, Rule};
 
 /// The version of bundles.
 pub(super) const BUNDLE_VERSION: &str = "rollout_plus_v0";
@@ -86,7 +86,7 @@ fn string_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, 
 
 /// Reads `bundle.json`, and says what is wrong with it by itself.
 pub(super) fn read(bytes: &[u8], file: &str, findings: &mut Findings) -> Option<BundleJson> {
-    let place = || Place::file(file);
+    let place = || FindingLocation::file(file);
     if bytes.len() > BUNDLE_JSON_BYTES_MAX {
         findings.add(Rule::BundleJson, place(), format!("it has more than {BUNDLE_JSON_BYTES_MAX} bytes"));
         return None;

@@ -22,9 +22,9 @@ use crate::hash::hex;
 const KEPT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// The artifacts of a spine.
-pub struct Artifacts(Kept);
+pub struct Artifacts(ArtifactSource);
 
-enum Kept {
+enum ArtifactSource {
     /// Below a directory.
     On(Arc<dyn Disk>, StorePath),
     /// By their names.
@@ -37,8 +37,8 @@ impl Artifacts {
     pub fn read(&self, path: &str, sha256: &str) -> Option<Vec<u8>> {
         let name = path.strip_prefix(ARTIFACTS_DIR)?.strip_prefix('/').filter(|name| is_plain_name(name))?;
         let bytes = match &self.0 {
-            Kept::Here(kept) => kept.get(name)?.clone(),
-            Kept::On(disk, root) => {
+            ArtifactSource::Here(kept) => kept.get(name)?.clone(),
+            ArtifactSource::On(disk, root) => {
                 let file = disk.open_read(&root.below(ARTIFACTS_DIR).below(name)).ok()??;
                 let size = file.identity().ok()?.size_bytes;
                 let size = usize::try_from(size).ok().filter(|size| *size <= ARTIFACT_BYTES_MAX)?;
@@ -90,7 +90,7 @@ fn read_records(
     while let Some(record) = reader.read_next()? {
         each(record);
     }
-    Ok(Artifacts(Kept::On(disk, root)))
+    Ok(Artifacts(ArtifactSource::On(disk, root)))
 }
 
 /// Reads a bundle in a tar archive, given uncompressed. Segments may stand in any order.
@@ -139,7 +139,7 @@ pub fn read_archive(from: impl Read, each: &mut dyn FnMut(SpineRecord)) -> io::R
             next += 1;
         }
     }
-    Ok(Artifacts(Kept::Here(artifacts)))
+    Ok(Artifacts(ArtifactSource::Here(artifacts)))
 }
 
 fn records(segment: &[u8], each: &mut dyn FnMut(SpineRecord)) -> io::Result<()> {

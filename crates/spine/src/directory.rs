@@ -8,7 +8,7 @@ use steno_journal::{ARTIFACTS_DIR, Error, Store};
 use steno_model::ThreadId;
 
 use super::bundle_json::BUNDLE_JSON;
-use super::validator::{Known, Layout, Open, Report, Validator};
+use super::validator::{ExpectedSpine, Layout, Open, Report, Validator};
 
 const PIECE_BYTES: usize = 256 * 1024;
 
@@ -21,7 +21,7 @@ pub fn validate_spine(store: &Store, thread: &ThreadId) -> Result<Report, Error>
 }
 
 pub(super) fn check_stored(disk: &dyn Disk, thread: &ThreadId, is_held: bool) -> Result<Report, Error> {
-    let known = Known { thread: Some(thread.to_string()), is_ours: true, is_held, is_partial: false };
+    let known = ExpectedSpine { thread: Some(thread.to_string()), is_ours: true, is_held, is_partial: false };
     Walk::begin(disk, StorePath::spine_of(thread), Layout::Spine, known).spine()
 }
 
@@ -32,7 +32,7 @@ pub(super) fn check_stored(disk: &dyn Disk, thread: &ThreadId, is_held: bool) ->
 /// As [`validate_spine`].
 pub fn validate_directory(disk: &dyn Disk) -> Result<Report, Error> {
     let layout = layout_of(disk)?;
-    let walk = Walk::begin(disk, StorePath::root(), layout, Known::default());
+    let walk = Walk::begin(disk, StorePath::root(), layout, ExpectedSpine::default());
     match layout {
         Layout::Spine => walk.spine(),
         Layout::Bundle => walk.bundle(),
@@ -56,7 +56,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn begin(disk: &'a dyn Disk, root: StorePath, layout: Layout, known: Known) -> Self {
+    fn begin(disk: &'a dyn Disk, root: StorePath, layout: Layout, known: ExpectedSpine) -> Self {
         Self { disk, root, validator: Validator::new(layout, known), piece: vec![0; PIECE_BYTES] }
     }
 

@@ -171,7 +171,7 @@ rules! {
 
 /// Where something was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FindingLocation {
     /// The file, below what is checked.
     pub file: String,
     /// The line in it, from 1.
@@ -180,7 +180,7 @@ pub struct Place {
     pub offset: Option<u64>,
 }
 
-impl Place {
+impl FindingLocation {
     pub(super) fn file(name: impl Into<String>) -> Self {
         Self { file: name.into(), line: None, offset: None }
     }
@@ -190,7 +190,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FindingLocation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.file)?;
         match self.line {
@@ -208,7 +208,7 @@ pub struct Finding {
     /// How grave it is.
     pub severity: Severity,
     /// Where.
-    pub place: Place,
+    pub place: FindingLocation,
     /// What is so, for people; it may hold what others wrote.
     pub words: String,
 }
@@ -221,7 +221,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn add(&mut self, rule: Rule, place: Place, words: impl Into<String>) {
+    pub(super) fn add(&mut self, rule: Rule, place: FindingLocation, words: impl Into<String>) {
         self.add_as(rule.severity(), rule, place, words);
     }
 
@@ -229,7 +229,7 @@ impl Findings {
         &mut self,
         severity: Severity,
         rule: Rule,
-        mut place: Place,
+        mut place: FindingLocation,
         words: impl Into<String>,
     ) {
         let count = self.counts.entry((rule, severity)).or_default();
@@ -282,9 +282,9 @@ mod tests {
     fn many_findings_are_counted_and_long_words_cut() {
         let mut findings = Findings::default();
         for line in 0..250 {
-            findings.add(Rule::LineJson, Place::line("f", line, 0), "é".repeat(1000));
+            findings.add(Rule::LineJson, FindingLocation::line("f", line, 0), "é".repeat(1000));
         }
-        findings.add(Rule::SegmentUnsealed, Place::file("f"), "");
+        findings.add(Rule::SegmentUnsealed, FindingLocation::file("f"), "");
         let (kept, counts) = findings.into_parts();
         assert_eq!((kept.len(), counts), (101, [250, 0, 1]));
         assert_eq!(kept[0].words.chars().count(), WORDS_CHARS_MAX + 1);

@@ -43,7 +43,7 @@ pub use bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, Masked, Sna
 pub use bundle_json::{BundleJson, ChangedFile, LeftOut, RolloutFile};
 pub use contents::{Artifacts, read_archive, read_directory, read_spine};
 pub use directory::{validate_directory, validate_spine};
-pub use finding::{Finding, Place, Rule, Severity};
+pub use finding::{Finding, FindingLocation, Rule, Severity};
 pub use masking::mask_exports;
 pub use repair::{Repair, repair_directory, repair_spine};
 pub use tar::TarWriter;

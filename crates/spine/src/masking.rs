@@ -22,11 +22,11 @@ pub fn mask_exports(snapshot: &[u8]) -> (Vec<u8>, u64) {
     while let Some(line) = lines.next() {
         is_in_exports |= line.starts_with(EXPORTS);
         let at = match look(line, is_in_exports) {
-            Found::Other => {
+            LineKind::Other => {
                 masked.extend_from_slice(line);
                 continue;
             }
-            Found::Value { at } => at,
+            LineKind::Value { at } => at,
         };
         values += 1;
         masked.extend_from_slice(&line[..at]);
@@ -45,7 +45,7 @@ pub fn mask_exports(snapshot: &[u8]) -> (Vec<u8>, u64) {
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum LineKind {
     /// It gives a variable a value, which begins there.
     Value { at: usize },
     /// Nothing to mask.
@@ -56,20 +56,20 @@ fn begins_export(line: &[u8]) -> bool {
     line.starts_with(EXPORTS) || !matches!(statement(line), Statement::None)
 }
 
-fn look(line: &[u8], is_in_exports: bool) -> Found {
+fn look(line: &[u8], is_in_exports: bool) -> LineKind {
     match statement(line) {
-        Statement::Value { at } => Found::Value { at },
-        Statement::Name => Found::Other,
-        Statement::None if !is_in_exports => Found::Other,
+        Statement::Value { at } => LineKind::Value { at },
+        Statement::Name => LineKind::Other,
+        Statement::None if !is_in_exports => LineKind::Other,
         Statement::None => {
             let text = line.trim_ascii();
             if text.is_empty() || text.starts_with(b"#") {
-                return Found::Other;
+                return LineKind::Other;
             }
             // `NAME=…`, or what nobody expects here: all of it may be a value.
             let is_name = |name: &[u8]| !name.is_empty() && name.iter().all(|byte| is_of_name(*byte));
             let end = line.iter().position(|byte| *byte == b'=').filter(|end| is_name(&line[..*end]));
-            Found::Value { at: end.map_or(0, |end| end + 1) }
+            LineKind::Value { at: end.map_or(0, |end| end + 1) }
         }
     }
 }

@@ -5,7 +5,7 @@ use steno_journal::has_hole;
 use steno_model::{Error as ModelError, PayloadFlaw, SPINE_SCHEMA_VERSION, Seq, SpineEnvelope};
 
 use super::artifact_refs::{Refs, check_path};
-use super::finding::{Findings, Place, Rule, Severity};
+use super::finding::{FindingLocation, Findings, Rule, Severity};
 use super::splitter::{Line, Splitter};
 use crate::hash::hex;
 
@@ -49,7 +49,7 @@ pub(super) struct Torn {
 }
 
 /// What all segments add to.
-pub(super) struct Noticed<'a> {
+pub(super) struct SegmentTotals<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) refs: &'a mut Refs,
     /// How grave a gap in the numbers is.
@@ -95,7 +95,7 @@ impl SegmentCheck {
         Self { splitter: Splitter::default(), hash: Sha256::new(), lines: 0, hole: None, astray: 0, found }
     }
 
-    pub(super) fn push(&mut self, piece: &[u8], noticed: &mut Noticed<'_>) {
+    pub(super) fn push(&mut self, piece: &[u8], noticed: &mut SegmentTotals<'_>) {
         self.hash.update(piece);
         self.found.bytes += piece.len() as u64;
         let mut splitter = std::mem::take(&mut self.splitter);
@@ -103,7 +103,7 @@ impl SegmentCheck {
         self.splitter = splitter;
     }
 
-    fn line(&mut self, offset: u64, line: &Line<'_>, noticed: &mut Noticed<'_>) {
+    fn line(&mut self, offset: u64, line: &Line<'_>, noticed: &mut SegmentTotals<'_>) {
         self.lines += 1;
         let (rule, words, hole) = match line {
             Line::TooLong { hole } => (Rule::LineLength, too_long_words(), *hole),
@@ -112,7 +112,7 @@ impl SegmentCheck {
                 Err(error) => (rule_of(&error), error.to_string(), has_hole(bytes)),
             },
         };
-        let place = Place::line(&self.found.file, self.lines, offset);
+        let place = FindingLocation::line(&self.found.file, self.lines, offset);
         self.found.unread.trailing += 1;
         self.astray += 1;
         if hole {
@@ -133,17 +133,17 @@ impl SegmentCheck {
     }
 
     /// Something follows the zeros that no crash can have left there, so that they are damage.
-    fn end_hole(&mut self, noticed: &mut Noticed<'_>) {
+    fn end_hole(&mut self, noticed: &mut SegmentTotals<'_>) {
         if let Some(hole) = self.hole.take() {
             noticed.findings.take_over(hole.findings);
         }
     }
 
-    fn record(&mut self, offset: u64, record: &SpineEnvelope<'_>, noticed: &mut Noticed<'_>) {
+    fn record(&mut self, offset: u64, record: &SpineEnvelope<'_>, noticed: &mut SegmentTotals<'_>) {
         self.end_hole(noticed);
         let found = &mut self.found;
         let lines = self.lines;
-        let place = || Place::line(&found.file, lines, offset);
+        let place = || FindingLocation::line(&found.file, lines, offset);
         match (found.seq_last, record.seq) {
             (Some(last), seq) if seq <= last => {
                 noticed.findings.add(Rule::SeqOrder, place(), format!("seq {seq} comes after {last}"));
@@ -202,7 +202,7 @@ impl SegmentCheck {
         found.seq_last = found.seq_last.max(Some(record.seq));
     }
 
-    pub(super) fn finish(mut self, noticed: &mut Noticed<'_>) -> Segment {
+    pub(super) fn finish(mut self, noticed: &mut SegmentTotals<'_>) -> Segment {
         let rest = self.splitter.rest();
         if rest.as_ref().is_some_and(|rest| rest.is_too_long) {
             self.end_hole(noticed);
@@ -216,7 +216,7 @@ impl SegmentCheck {
                 found.torn = Some(Torn { offset, line, len: end - offset });
             }
             (None, Some(rest)) if rest.is_too_long => {
-                let place = Place::line(&found.file, self.lines + 1, rest.offset);
+                let place = FindingLocation::line(&found.file, self.lines + 1, rest.offset);
                 noticed.findings.add(Rule::LineLength, place, too_long_words());
             }
             (None, Some(rest)) => {

@@ -14,7 +14,7 @@ pub(super) enum Line<'a> {
 }
 
 /// What stands behind the last newline.
-pub(super) struct Rest {
+pub(super) struct Remainder {
     pub(super) offset: u64,
     pub(super) len: u64,
     /// Whether it is longer than a line may be, without the zeros that a crash leaves.
@@ -73,9 +73,9 @@ impl Splitter {
     }
 
     /// Returns what stands at the end without a newline.
-    pub(super) fn rest(&self) -> Option<Rest> {
+    pub(super) fn rest(&self) -> Option<Remainder> {
         let is_too_long = self.too_long == Some(false);
-        (self.len > 0).then_some(Rest { offset: self.offset, len: self.len, is_too_long })
+        (self.len > 0).then_some(Remainder { offset: self.offset, len: self.len, is_too_long })
     }
 }
 

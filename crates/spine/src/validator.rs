@@ -12,8 +12,8 @@ use steno_model::ArtifactKind;
 use super::agreement;
 use super::artifact_refs::{Refs, is_plain_name};
 use super::bundle_json::{self, BUNDLE_JSON, BUNDLE_JSON_BYTES_MAX, BundleJson};
-use super::finding::{Finding, Findings, Place, Rule, Severity};
-use super::segment_check::{Noticed, Segment, SegmentCheck};
+use super::finding::{Finding, FindingLocation, Findings, Rule, Severity};
+use super::segment_check::{Segment, SegmentCheck, SegmentTotals};
 use crate::hash::hex;
 
 /// How many files there may be.
@@ -30,7 +30,7 @@ pub(super) enum Layout {
 
 /// What is known of a spine before it is read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ExpectedSpine {
     /// Whose it has to be.
     pub(super) thread: Option<String>,
     /// Whether our journal has written it, so that numbers have no gaps.
@@ -134,9 +134,9 @@ pub(super) struct Parts {
     pub(super) rollouts: BTreeMap<String, (String, u64)>,
     pub(super) bundle: BundleFile,
     /// The artifacts that records name: name and hash, kind, where.
-    pub(super) named: Vec<(String, String, ArtifactKind, Place)>,
+    pub(super) named: Vec<(String, String, ArtifactKind, FindingLocation)>,
     /// Those of kinds that we don't know, by name: kind, and where.
-    pub(super) unknown: BTreeMap<String, (String, Place)>,
+    pub(super) unknown: BTreeMap<String, (String, FindingLocation)>,
 }
 
 /// What became of `bundle.json`.
@@ -169,20 +169,20 @@ pub(super) struct MetaFile {
 /// A file while it is read.
 pub(super) enum Open {
     Segment(u32, Box<SegmentCheck>),
-    Meta(u32, Kept),
-    BundleJson(Kept),
+    Meta(u32, SmallFile),
+    BundleJson(SmallFile),
     Artifact(String, Sha256, u64),
     Rollout(String, Sha256, u64),
 }
 
 /// A small file, kept whole; of one that is too long, one byte more than it may have.
-pub(super) struct Kept {
+pub(super) struct SmallFile {
     file: String,
     bytes: Vec<u8>,
     bytes_max: usize,
 }
 
-impl Kept {
+impl SmallFile {
     fn new(file: &str, bytes_max: usize) -> Self {
         Self { file: file.to_owned(), bytes: Vec::new(), bytes_max }
     }
@@ -195,7 +195,7 @@ impl Kept {
 
 pub(super) struct Validator {
     layout: Layout,
-    known: Known,
+    known: ExpectedSpine,
     pub(super) findings: Findings,
     refs: Refs,
     parts: Parts,
@@ -205,7 +205,7 @@ pub(super) struct Validator {
 }
 
 impl Validator {
-    pub(super) fn new(layout: Layout, known: Known) -> Self {
+    pub(super) fn new(layout: Layout, known: ExpectedSpine) -> Self {
         let (findings, refs) = (Findings::default(), Refs::default());
         Self {
             layout,
@@ -227,7 +227,7 @@ impl Validator {
             (Layout::Spine, None) | (Layout::Bundle, Some(("spine", _))) => self.open_of_spine(name),
             (Layout::Bundle, None) if name == BUNDLE_JSON => {
                 self.parts.bundle = BundleFile::Unreadable;
-                Some(Open::BundleJson(Kept::new(name, BUNDLE_JSON_BYTES_MAX)))
+                Some(Open::BundleJson(SmallFile::new(name, BUNDLE_JSON_BYTES_MAX)))
             }
             (_, Some((ARTIFACTS_DIR, below))) if is_plain_name(below) => {
                 // What a crash left of one that was being written is none.
@@ -238,7 +238,11 @@ impl Validator {
                 Some(Open::Rollout(below.to_owned(), Sha256::new(), 0))
             }
             (Layout::Bundle, _) => {
-                self.findings.add(Rule::BundleUnknown, Place::file(name), "bundles have no such file");
+                self.findings.add(
+                    Rule::BundleUnknown,
+                    FindingLocation::file(name),
+                    "bundles have no such file",
+                );
                 None
             }
             (Layout::Spine, Some(_)) => None,
@@ -248,22 +252,26 @@ impl Validator {
     /// Says that what there is could not be read to its end.
     pub(super) fn ends_early(&mut self, rule: Rule, words: String) {
         self.known.is_partial = true;
-        self.findings.add(rule, Place::file("the archive"), words);
+        self.findings.add(rule, FindingLocation::file("the archive"), words);
     }
 
     /// Says that something stands where a file or a directory should be.
     pub(super) fn is_no_file(&mut self, name: &str, found: &str) {
-        self.findings.add(Rule::FileKind, Place::file(name), format!("it is {found}"));
+        self.findings.add(Rule::FileKind, FindingLocation::file(name), format!("it is {found}"));
     }
 
     fn is_new(&mut self, name: &str) -> bool {
         let is_new = self.names.insert(name.to_owned());
         if !self.lower_names.insert(name.to_lowercase()) {
             let words = "another file is called the same, at least where case does not count";
-            self.findings.add(Rule::BundleDuplicate, Place::file(name), words);
+            self.findings.add(Rule::BundleDuplicate, FindingLocation::file(name), words);
         }
         if is_new && self.names.len() == FILES_MAX + 1 {
-            self.findings.add(Rule::Limit, Place::file(name), format!("more than {FILES_MAX} files"));
+            self.findings.add(
+                Rule::Limit,
+                FindingLocation::file(name),
+                format!("more than {FILES_MAX} files"),
+            );
         }
         is_new && self.names.len() <= FILES_MAX
     }
@@ -276,23 +284,23 @@ impl Validator {
             }
             Some(SegmentName::Meta(index)) => {
                 self.parts.metas.insert(index.0, MetaFile { file: file.to_owned(), ..MetaFile::default() });
-                Some(Open::Meta(index.0, Kept::new(file, META_BYTES_MAX)))
+                Some(Open::Meta(index.0, SmallFile::new(file, META_BYTES_MAX)))
             }
             None => {
                 // Files kept aside begin with the name of the one that they were kept from.
                 let aside = [".torn-", ".orphan-", ".tmp-"].iter().any(|mark| name.contains(mark));
                 if name.to_ascii_lowercase().starts_with("segment") && !aside {
                     let words = "it is called like a segment, and not as segments are";
-                    self.findings.add(Rule::SegmentName, Place::file(file), words);
+                    self.findings.add(Rule::SegmentName, FindingLocation::file(file), words);
                 }
                 None
             }
         }
     }
 
-    fn noticed(&mut self) -> Noticed<'_> {
+    fn noticed(&mut self) -> SegmentTotals<'_> {
         let gap = self.known.gap();
-        Noticed { findings: &mut self.findings, refs: &mut self.refs, gap }
+        SegmentTotals { findings: &mut self.findings, refs: &mut self.refs, gap }
     }
 
     pub(super) fn push(&mut self, open: &mut Open, piece: &[u8]) {
@@ -355,7 +363,7 @@ impl Validator {
     }
 }
 
-impl Known {
+impl ExpectedSpine {
     /// Returns how grave a gap in the numbers is.
     pub(super) fn gap(&self) -> Severity {
         if self.is_ours { Severity::Error } else { Rule::SeqGap.severity() }

@@ -11,7 +11,7 @@ use super::events::settings;
 use super::items::message_of;
 use super::prompt;
 use super::waits::Wait;
-use super::wire::{Answered, Message, NetworkDecision, Params, WideDecision};
+use super::wire::{Message, NetworkDecision, Params, RpcReply, WideDecision};
 use crate::adapter::RecordOutcome;
 use crate::emit::{Answer, CallReport, Decision, Emit, Outcome};
 use crate::requests::{AnswerMatch, OpenRequests};
@@ -20,17 +20,17 @@ use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _, object};
 
 /// A request of the server without an answer.
-struct Asked {
+struct OpenRequest {
     thread: Option<String>,
     /// The name of the request; for an unknown one, its method.
     name: JsonString,
     call: Option<JsonString>,
-    what: What,
+    what: DecisionKind,
 }
 
 /// What the answer decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum DecisionKind {
     Approval,
     UserInput,
     Tool,
@@ -47,7 +47,7 @@ type AskedByClient = (String, Option<String>);
 #[derive(Default)]
 pub(super) struct Requests {
     by_client: OpenRequests<AskedByClient>,
-    by_server: OpenRequests<Asked>,
+    by_server: OpenRequests<OpenRequest>,
 }
 
 /// Requests that add to a thread besides prompts; the method is the fact's name.
@@ -115,7 +115,7 @@ pub(super) fn answered_by_server(
     app: &mut AppServer,
     id: &RawValue,
     message: &Message<'_>,
-    answer: &Answered<'_>,
+    answer: &RpcReply<'_>,
     emit: &mut Emit<'_>,
 ) -> RecordOutcome {
     let (method, thread) = match app.requests.by_client.answer(id) {
@@ -160,7 +160,7 @@ pub(super) fn answered_by_server(
 }
 
 /// Takes the answer that names the new thread; false if it names none.
-fn announced(app: &mut AppServer, method: &str, answer: &Answered<'_>, emit: &mut Emit<'_>) -> bool {
+fn announced(app: &mut AppServer, method: &str, answer: &RpcReply<'_>, emit: &mut Emit<'_>) -> bool {
     let thread = answer.thread.unwrap_or_default();
     let Some(id) = thread.id.text() else { return false };
     let has_history = method == "thread/resume" || thread.forked_from_id.json().is_some();
@@ -195,11 +195,12 @@ pub(super) fn of_server(
 ) -> RecordOutcome {
     let thread = params.thread_id.or(params.conversation_id).text();
     let what = what_of(method, params, thread.is_some());
-    let Some(thread) = thread.filter(|_| !matches!(what, What::Secret | What::Unknown)) else {
+    let Some(thread) = thread.filter(|_| !matches!(what, DecisionKind::Secret | DecisionKind::Unknown))
+    else {
         let thread = params.thread_id.or(params.conversation_id).text().map(Cow::into_owned);
-        let asked = Asked { thread: thread.clone(), name: method.into(), call: None, what };
+        let asked = OpenRequest { thread: thread.clone(), name: method.into(), call: None, what };
         app.requests.by_server.ask(id, asked);
-        if what == What::Secret {
+        if what == DecisionKind::Secret {
             return RecordOutcome::Bookkeeping;
         }
         return app.unknown(thread.as_deref(), &format!("request.{method}"), emit);
@@ -210,27 +211,27 @@ pub(super) fn of_server(
     let items = &mut conversation.thread;
     let mut call = params.item_id.or(params.call_id).string().or_else(|| open_mcp_call(items, params));
     match what {
-        What::Approval => {
+        DecisionKind::Approval => {
             if let Some(call) = params.item_id.or(params.call_id).string() {
                 items.call(&call, asked_call(method, params), Some(detail), emit);
             }
             emit.ask(&items.run, &name, call.as_ref());
             emit.entry_with(&items.run, EntryType::SystemEvent, Some("approval_requested"), detail);
         }
-        What::UserInput => {
+        DecisionKind::UserInput => {
             let mut payload = StepPayload::new(name.clone(), "user_input");
             payload.extra.push("request", message.params.json().unwrap_or_else(RawJson::null));
             emit.step_started(&items.run, &items.run.turns.path_of("user_input"), payload);
             emit.entry_with(&items.run, EntryType::SystemEvent, Some("user_input_requested"), detail);
         }
-        What::Tool => {
+        DecisionKind::Tool => {
             let call = call.get_or_insert_with(|| name.clone());
             items.call(call, asked_call(method, params), Some(detail), emit);
         }
-        What::Unknown | What::Secret => {}
+        DecisionKind::Unknown | DecisionKind::Secret => {}
     }
     let is_odd = !(is_text(params.item_id) && is_text(params.call_id) && is_text(params.tool));
-    let asked = Asked { thread: Some(thread.clone().into_owned()), name, call, what };
+    let asked = OpenRequest { thread: Some(thread.clone().into_owned()), name, call, what };
     app.requests.by_server.ask(id, asked);
     if is_odd {
         return app.unknown(Some(&thread), &format!("request.{method}"), emit);
@@ -239,22 +240,22 @@ pub(super) fn of_server(
 }
 
 /// Classifies a request of the server; without a thread it belongs to none.
-fn what_of(method: &str, params: &Params<'_>, has_thread: bool) -> What {
+fn what_of(method: &str, params: &Params<'_>, has_thread: bool) -> DecisionKind {
     match method {
         // Secrets of the account and attestations of the machine: never recorded.
-        "account/chatgptAuthTokens/refresh" | "attestation/generate" => What::Secret,
-        _ if !has_thread => What::Unknown,
+        "account/chatgptAuthTokens/refresh" | "attestation/generate" => DecisionKind::Secret,
+        _ if !has_thread => DecisionKind::Unknown,
         "item/commandExecution/requestApproval"
         | "item/fileChange/requestApproval"
         | "item/permissions/requestApproval"
         | "applyPatchApproval"
-        | "execCommandApproval" => What::Approval,
+        | "execCommandApproval" => DecisionKind::Approval,
         "mcpServer/elicitation/request" if params.meta.is_some_and(|meta| meta.approval_kind.is_some()) => {
-            What::Approval
+            DecisionKind::Approval
         }
-        "mcpServer/elicitation/request" | "item/tool/requestUserInput" => What::UserInput,
-        "item/tool/call" => What::Tool,
-        _ => What::Unknown,
+        "mcpServer/elicitation/request" | "item/tool/requestUserInput" => DecisionKind::UserInput,
+        "item/tool/call" => DecisionKind::Tool,
+        _ => DecisionKind::Unknown,
     }
 }
 
@@ -308,10 +309,10 @@ pub(super) fn answered_by_client(
         AnswerMatch::Again => return RecordOutcome::Bookkeeping,
         AnswerMatch::Nothing => return app.unknown(None, "response", emit),
     };
-    let answer = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
+    let answer = message.result.and_then(object::<RpcReply<'_>>).unwrap_or_default();
     let raw = message.result.or(message.error);
     let detail = raw.map_or("null", RawValue::get);
-    if asked.what == What::Unknown {
+    if asked.what == DecisionKind::Unknown {
         return app.unknown(asked.thread.as_deref(), &format!("response.{}", asked.name.to_text()), emit);
     }
     let Some(conversation) = asked.thread.and_then(|thread| app.get(&thread)) else {
@@ -319,7 +320,7 @@ pub(super) fn answered_by_client(
     };
     let thread = &mut conversation.thread;
     match asked.what {
-        What::Approval => {
+        DecisionKind::Approval => {
             let (decision, scope) = decision_of(&answer, message.error.is_some());
             if let Some(call) = asked.call.as_ref().filter(|_| decision != "allowed") {
                 thread.declined.insert(call.to_text().into_owned());
@@ -329,7 +330,7 @@ pub(super) fn answered_by_client(
             emit.decide(&thread.run, &asked.name, asked.call.as_ref(), &what);
             emit.entry_with(&thread.run, EntryType::SystemEvent, Some("approval_resolved"), detail);
         }
-        What::UserInput => {
+        DecisionKind::UserInput => {
             let error =
                 message.error.map(|error| message_of(Some(error)).unwrap_or_else(|| "refused".into()));
             let payload = StepPayload {
@@ -340,17 +341,17 @@ pub(super) fn answered_by_client(
             emit.step_completed(&thread.run, &thread.run.turns.path_of("user_input"), payload);
             emit.entry_with(&thread.run, EntryType::SystemEvent, Some("user_input_resolved"), detail);
         }
-        What::Tool => {
+        DecisionKind::Tool => {
             if let Some(call) = &asked.call {
                 thread.answer(call, tool_answer(&answer, message), Some(detail), emit);
             }
         }
-        What::Unknown | What::Secret => return RecordOutcome::Bookkeeping,
+        DecisionKind::Unknown | DecisionKind::Secret => return RecordOutcome::Bookkeeping,
     }
     RecordOutcome::Understood
 }
 
-fn tool_answer(answer: &Answered<'_>, message: &Message<'_>) -> Answer {
+fn tool_answer(answer: &RpcReply<'_>, message: &Message<'_>) -> Answer {
     let is_ok = message.error.is_none() && answer.success.is_none_or(|raw| raw.get() == "true");
     let output = answer.content_items.json().or_else(|| message.result.json()).unwrap_or_else(RawJson::null);
     let mut result = Answer::new(output, if is_ok { Outcome::Ok } else { Outcome::Failed });
@@ -361,7 +362,7 @@ fn tool_answer(answer: &Answered<'_>, message: &Message<'_>) -> Answer {
 }
 
 /// Reads a decision and for how long it holds. A client that cannot answer has not allowed anything.
-fn decision_of(answer: &Answered<'_>, is_error: bool) -> (&'static str, Option<&'static str>) {
+fn decision_of(answer: &RpcReply<'_>, is_error: bool) -> (&'static str, Option<&'static str>) {
     let word = answer.decision.or(answer.action).text();
     let wide = answer.decision.and_then(object::<WideDecision<'_>>).unwrap_or_default();
     let is_refusal =
@@ -383,7 +384,7 @@ fn decision_of(answer: &Answered<'_>, is_error: bool) -> (&'static str, Option<&
     }
 }
 
-fn scope_of(answer: &Answered<'_>) -> &'static str {
+fn scope_of(answer: &RpcReply<'_>) -> &'static str {
     let persist = answer.meta.and_then(|meta| meta.persist).or(answer.scope).text();
     match persist.as_deref() {
         Some("session") => "session",
@@ -401,15 +402,17 @@ pub(super) fn resolved(app: &mut AppServer, id: Raw<'_>, emit: &mut Emit<'_>) ->
     };
     let run = &conversation.thread.run;
     match asked.what {
-        What::Approval => {
+        DecisionKind::Approval => {
             let what = Decision { verdict: "unknown", by: "unknown", scope: None, raw: None };
             emit.decide(run, &asked.name, asked.call.as_ref(), &what);
         }
-        What::UserInput => {
+        DecisionKind::UserInput => {
             let payload = StepPayload::new(asked.name, "user_input");
             emit.step_completed(run, &run.turns.path_of("user_input"), payload);
         }
-        What::Tool | What::Unknown | What::Secret => return RecordOutcome::Bookkeeping,
+        DecisionKind::Tool | DecisionKind::Unknown | DecisionKind::Secret => {
+            return RecordOutcome::Bookkeeping;
+        }
     }
     RecordOutcome::Understood
 }

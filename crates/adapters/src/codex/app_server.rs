@@ -9,10 +9,10 @@ use steno_model::json::{Extra, JsonString, RawJson};
 use super::app_requests::Requests;
 use super::connection::Conversation;
 use super::deltas::{DELTA_EVENT, DELTAS, Deltas};
-use super::notes::{Note, Waiter, Waiting, params_of};
+use super::notes::{Note, Waiter, WaitingNotes, params_of};
 use super::thread::{Channel, Thread};
 use super::usage::Start;
-use super::wire::{self, Answered, Message, Params, ServerEnd};
+use super::wire::{self, Message, Params, RpcReply, ServerEnd};
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER, app_notices, app_requests};
 use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
 use crate::emit::{AdapterInfo, Emit, push};
@@ -56,7 +56,7 @@ pub(super) struct AppServer {
     first: Option<String>,
     pub(super) requests: Requests,
     pub(super) version: Option<JsonString>,
-    waiting: Waiting,
+    waiting: WaitingNotes,
     /// The thread whose last prompt is still the latest, so it can be written at its position.
     sending: Option<String>,
     /// Whether the current message only queued a prompt.
@@ -76,7 +76,7 @@ impl AppServer {
             first: None,
             requests: Requests::default(),
             version: None,
-            waiting: Waiting::default(),
+            waiting: WaitingNotes::default(),
             sending: None,
             is_quiet: false,
             spawning: Vec::new(),
@@ -286,7 +286,7 @@ impl Mapper for AppServer {
                 app_requests::of_client(self, &method, id, (&message, &params), emit)
             }
             (None, Some(id), true) => {
-                let answer = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
+                let answer = message.result.and_then(object::<RpcReply<'_>>).unwrap_or_default();
                 app_requests::answered_by_server(self, id, &message, &answer, emit)
             }
             (None, Some(id), false) => app_requests::answered_by_client(self, id, &message, emit),
@@ -316,7 +316,7 @@ impl Mapper for AppServer {
             return LeftoverRecord::Delta;
         }
         let params: Params<'_> = message.params.and_then(object::<Params<'_>>).unwrap_or_default();
-        let answer: Answered<'_> = message.result.and_then(object::<Answered<'_>>).unwrap_or_default();
+        let answer: RpcReply<'_> = message.result.and_then(object::<RpcReply<'_>>).unwrap_or_default();
         let made = params.thread.or(answer.thread).and_then(|thread| thread.id.text());
         let owner = params.thread_id.or(params.conversation_id).text().or(made);
         let its = owner.and_then(|owner| self.conversations.get(&*owner));

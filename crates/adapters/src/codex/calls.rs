@@ -5,13 +5,13 @@ use steno_model::json::{Extra, JsonString, RawJson};
 
 use super::agents::End;
 use super::session::{Session, use_block};
-use super::waits::{Awaited, Ended, Wait};
+use super::waits::{Awaited, CallEnd, Wait};
 use crate::emit::{Answer, CallReport, Emit, push};
 use crate::repeats::{amendment, hash_of, hash_of_call};
 
 /// What is recorded about a call so far, as hashes: a record that repeats it adds nothing.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct CallHashes {
     call: Option<u64>,
     output: Option<u64>,
     report: Option<u64>,
@@ -59,7 +59,7 @@ impl Session {
 
     /// Takes the end of a call: its result or an amendment. A report without output waits for the next record, which
     /// may have it.
-    pub(super) fn report(&mut self, ended: Ended, emit: &mut Emit<'_>) {
+    pub(super) fn report(&mut self, ended: CallEnd, emit: &mut Emit<'_>) {
         let key = ended.id.to_text().into_owned();
         let hash = ended.report.hash();
         let is_repeated = self.heard.entry(key.clone()).or_default().report.replace(hash) == Some(hash);
@@ -80,7 +80,7 @@ impl Session {
             Some((false, _)) => self.write_report(ended, emit),
             // A command of the user, or a call of the model's script: it is in no response.
             None => {
-                let Ended { id, report, call, made, done } = ended;
+                let CallEnd { id, report, call, made, done } = ended;
                 self.write_call(&id, call, None, emit);
                 self.answer(&id, report.into_answer(RawJson::null()), emit);
                 self.link(made, &id, done, emit);
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    fn write_report(&mut self, ended: Ended, emit: &mut Emit<'_>) {
+    fn write_report(&mut self, ended: CallEnd, emit: &mut Emit<'_>) {
         self.link(ended.made, &ended.id, ended.done, emit);
         self.answer(&ended.id, ended.report.into_answer(RawJson::null()), emit);
     }

@@ -8,7 +8,7 @@ use steno_model::{EntryType, StepPayload};
 use super::outbox::{Outbox, Prompt};
 use super::prompt::UserMessage;
 use super::thread::Thread;
-use super::usage::{Named, Start, Totals, fields};
+use super::usage::{ResponseName, Start, Totals, fields};
 use super::waits::Wait;
 use super::wire::ThreadUsage;
 use crate::emit::{Emit, EndedBy, TurnEnd, push};
@@ -210,7 +210,7 @@ impl Conversation {
             return self.totals.take_baseline(usage.total);
         }
         let growth = self.totals.take(usage.total, usage.last);
-        let named = Named::Number(self.responses + 1, &self.totals);
+        let named = ResponseName::Number(self.responses + 1, &self.totals);
         if let Some(extra) = fields(growth, named, self.thread.model.clone()) {
             self.responses += 1;
             emit.assistant(&self.thread.run, Vec::new(), extra);
@@ -224,7 +224,7 @@ impl Conversation {
         }
         self.totals.use_exactly(&usage);
         let growth = super::usage::Growth::Exact(usage);
-        if let Some(extra) = fields(growth, Named::Id(response), self.thread.model.clone()) {
+        if let Some(extra) = fields(growth, ResponseName::Id(response), self.thread.model.clone()) {
             emit.assistant(&self.thread.run, Vec::new(), extra);
         }
     }

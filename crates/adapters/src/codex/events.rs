@@ -16,8 +16,8 @@ use super::prompt::{self, UserMessage};
 use super::session::Session;
 use super::shapes::{are_states, are_texts, is_odd_end, is_odd_item, is_odd_usage};
 use super::turn_ids::TurnChange;
-use super::twins::{Shown, Side, Words};
-use super::waits::Ended;
+use super::twins::{DisplayedText, Side, Words};
+use super::waits::CallEnd;
 use super::wire::{Item, Payload, RawLine};
 use crate::adapter::RecordOutcome;
 use crate::emit::Emit;
@@ -144,8 +144,8 @@ pub(super) fn event_msg(session: &mut Session, event: &Payload<'_>, emit: &mut E
     if is_odd { session.unknown(&format!("event_msg.{kind}"), emit) } else { RecordOutcome::Understood }
 }
 
-fn shown(words: Words, text: Option<JsonString>) -> Shown {
-    Shown { words, id: None, text: text.unwrap_or_else(|| "".into()) }
+fn shown(words: Words, text: Option<JsonString>) -> DisplayedText {
+    DisplayedText { words, id: None, text: text.unwrap_or_else(|| "".into()) }
 }
 
 fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) {
@@ -208,12 +208,13 @@ fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_
         }
         Kind::AgentMessage => {
             let text = item.text.string().unwrap_or_else(|| joined(paragraphs(item.content), ""));
-            session.show(vec![Shown { id: item.id.string(), ..shown(Words::Text, Some(text)) }], emit);
+            session
+                .show(vec![DisplayedText { id: item.id.string(), ..shown(Words::Text, Some(text)) }], emit);
             !(is_text(item.text) && are_texts(item.content))
         }
         Kind::Reasoning => {
             let texts = paragraphs(item.raw_content).into_iter().chain(paragraphs(item.summary_text));
-            let thought = |text| Shown { id: item.id.string(), ..shown(Words::Thought, Some(text)) };
+            let thought = |text| DisplayedText { id: item.id.string(), ..shown(Words::Thought, Some(text)) };
             session.show(texts.map(thought).collect(), emit);
             !(are_texts(item.raw_content) && are_texts(item.summary_text))
         }
@@ -250,7 +251,7 @@ fn tool_completed(session: &mut Session, item: &Item<'_>, tool: Tool, emit: &mut
     let is_spawning = is_collab && item.tool.text().is_some_and(|tool| is_spawn(&tool));
     let made = if is_spawning { receivers(item) } else { Vec::new() };
     let done = if is_collab { ended(item.states()) } else { Vec::new() };
-    let ended = Ended { id, report: report_of(item, tool), call: call_of(item, tool), made, done };
+    let ended = CallEnd { id, report: report_of(item, tool), call: call_of(item, tool), made, done };
     session.report(ended, emit);
     !is_odd_item(item, tool)
 }
@@ -307,7 +308,7 @@ fn call_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut
         session.searches += 1;
     }
     let (call, made, done) = (call_of_event(kind, event), Vec::new(), Vec::new());
-    session.report(Ended { id, report, call, made, done }, emit);
+    session.report(CallEnd { id, report, call, made, done }, emit);
     !is_odd_end(kind, event)
 }
 

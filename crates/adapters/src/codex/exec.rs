@@ -9,7 +9,7 @@ use steno_model::{EntryType, StepPayload};
 use super::deltas::is_delta;
 use super::items::{Kind, kind_of, message_of, type_of};
 use super::legacy::{self, Legacy};
-use super::notes::{Note, Waiting};
+use super::notes::{Note, WaitingNotes};
 use super::shapes::is_odd_item;
 use super::thread::{Channel, Thread, ToolItem};
 use super::wire::{ExecLine, Payload};
@@ -54,7 +54,7 @@ pub(super) struct Exec {
     current: String,
     /// How many processes there were. Items are numbered from the start in each.
     processes: u32,
-    waiting: Waiting,
+    waiting: WaitingNotes,
 }
 
 impl Exec {
@@ -64,7 +64,7 @@ impl Exec {
             streams: HashMap::new(),
             current: String::new(),
             processes: 0,
-            waiting: Waiting::default(),
+            waiting: WaitingNotes::default(),
         }
     }
 

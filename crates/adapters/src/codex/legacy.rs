@@ -9,7 +9,7 @@ use super::items::{call_of_event, report_of_event};
 use super::session::thinking_block;
 use super::shapes::{is_odd_end, is_odd_usage};
 use super::thread::Say;
-use super::usage::{Growth, Named, Start, Totals, fields, only_counts};
+use super::usage::{Growth, ResponseName, Start, Totals, fields, only_counts};
 use super::wire::{ExecLine, Payload, TokenInfo};
 use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, EndedBy, TurnEnd};
@@ -124,7 +124,7 @@ fn token_count(stream: &mut Stream, event: &Payload<'_>, line: &ExecLine<'_>, em
         Some(info) => stream.legacy.totals.take(info.total, info.last),
         None => only_counts(line.msg).map_or(Growth::None, Growth::Exact),
     };
-    let named = Named::Number(stream.legacy.responses + 1, &stream.legacy.totals);
+    let named = ResponseName::Number(stream.legacy.responses + 1, &stream.legacy.totals);
     if let Some(extra) = fields(growth, named, stream.thread.model.clone()) {
         stream.legacy.responses += 1;
         emit.assistant(&stream.thread.run, Vec::new(), extra);

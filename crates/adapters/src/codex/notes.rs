@@ -96,9 +96,9 @@ impl Waiter {
 
 /// What waits, in order.
 #[derive(Default)]
-pub(super) struct Waiting(Vec<Waiter>);
+pub(super) struct WaitingNotes(Vec<Waiter>);
 
-impl Waiting {
+impl WaitingNotes {
     /// Keeps a note; false when no more may wait after it.
     #[must_use]
     pub(super) fn keep(&mut self, thread: Option<&str>, note: Note, emit: &Emit<'_>) -> bool {

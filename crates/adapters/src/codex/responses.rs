@@ -73,21 +73,21 @@ fn own_id(item: &Payload<'_>) -> Extra {
 fn message(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let role = item.role.text().unwrap_or_default();
     let told = match (&*role, item.content) {
-        (_, None) => Told::Odd,
+        (_, None) => MessageReport::Odd,
         ("assistant", Some(content)) => assistant(session, item, content, emit),
         ("user", Some(content)) => user(session, item, content, emit),
         (_, Some(content)) => of_another(session, &role, (item, content), emit),
     };
     match told {
-        Told::Odd => session.unknown("response_item.message", emit),
-        Told::All if !is_text(item.role) => session.unknown("response_item.message", emit),
-        Told::Nothing => RecordOutcome::Bookkeeping,
-        Told::All => RecordOutcome::Understood,
+        MessageReport::Odd => session.unknown("response_item.message", emit),
+        MessageReport::All if !is_text(item.role) => session.unknown("response_item.message", emit),
+        MessageReport::Nothing => RecordOutcome::Bookkeeping,
+        MessageReport::All => RecordOutcome::Understood,
     }
 }
 
 /// What was told of a message.
-enum Told {
+enum MessageReport {
     All,
     /// There was nothing to tell.
     Nothing,
@@ -101,7 +101,7 @@ fn of_another(
     role: &str,
     (item, content): (&Payload<'_>, &RawValue),
     emit: &mut Emit<'_>,
-) -> Told {
+) -> MessageReport {
     let message = prompt::user_message(content, &kinds_of(item));
     let is_empty = message.blocks.is_empty() && message.notices.is_empty();
     if !message.blocks.is_empty() {
@@ -110,9 +110,9 @@ fn of_another(
     }
     notices(session, message.notices, emit);
     match (message.is_odd, is_empty) {
-        (true, _) => Told::Odd,
-        (false, true) => Told::Nothing,
-        (false, false) => Told::All,
+        (true, _) => MessageReport::Odd,
+        (false, true) => MessageReport::Nothing,
+        (false, false) => MessageReport::All,
     }
 }
 
@@ -120,7 +120,12 @@ fn kinds_of(item: &Payload<'_>) -> Vec<String> {
     strings(item.passthrough.and_then(|passthrough| passthrough.kinds))
 }
 
-fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) -> Told {
+fn assistant(
+    session: &mut Session,
+    item: &Payload<'_>,
+    content: &RawValue,
+    emit: &mut Emit<'_>,
+) -> MessageReport {
     let block = |part: Part<'_>| match (part.text.string(), part.refusal.string()) {
         (Some(text), _) => Some((text, None)),
         (None, Some(refusal)) => Some((refusal, Some(string("refusal")))),
@@ -134,7 +139,7 @@ fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit
     let is_odd = parts.as_ref().is_none_or(|parts| parts.contains(&None));
     let parts: Vec<(JsonString, Option<RawJson>)> = parts.unwrap_or_default().into_iter().flatten().collect();
     if parts.is_empty() {
-        return if is_odd { Told::Odd } else { Told::Nothing };
+        return if is_odd { MessageReport::Odd } else { MessageReport::Nothing };
     }
     let said: String = parts.iter().map(|(text, _)| text.to_text()).collect();
     session.twins.say(Words::Text, &said);
@@ -144,10 +149,10 @@ fn assistant(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit
         block
     });
     session.say(blocks.collect(), own_id(item), EntryType::AssistantMessage, emit);
-    if is_odd { Told::Odd } else { Told::All }
+    if is_odd { MessageReport::Odd } else { MessageReport::All }
 }
 
-fn user(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) -> Told {
+fn user(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mut Emit<'_>) -> MessageReport {
     let mut message = prompt::user_message(content, &kinds_of(item));
     let (is_odd, is_told) = (message.is_odd, !message.notices.is_empty() || !message.blocks.is_empty());
     notices(session, std::mem::take(&mut message.notices), emit);
@@ -155,9 +160,9 @@ fn user(session: &mut Session, item: &Payload<'_>, content: &RawValue, emit: &mu
         session.prompt(Side::Model, item.id.json(), message, emit);
     }
     match (is_odd, is_told) {
-        (true, _) => Told::Odd,
-        (false, true) => Told::All,
-        (false, false) => Told::Nothing,
+        (true, _) => MessageReport::Odd,
+        (false, true) => MessageReport::All,
+        (false, false) => MessageReport::Nothing,
     }
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::deltas::is_delta;
 use super::events::{event_msg, settings};
 use super::items::text_of_part;
-use super::notes::{Note, Waiting};
+use super::notes::{Note, WaitingNotes};
 use super::responses::response_item;
 use super::session::{Session, thread_run};
 use super::usage::{Start, Totals};
@@ -62,7 +62,7 @@ pub(super) struct Rollout {
     copying: Option<Copying>,
     system_prompt: Option<JsonString>,
     instructions: Option<JsonString>,
-    waiting: Waiting,
+    waiting: WaitingNotes,
 }
 
 impl Rollout {
@@ -75,7 +75,7 @@ impl Rollout {
             copying: None,
             system_prompt: None,
             instructions: None,
-            waiting: Waiting::default(),
+            waiting: WaitingNotes::default(),
         }
     }
 

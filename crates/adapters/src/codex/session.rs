@@ -7,11 +7,11 @@ use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, RunId, StepPa
 
 use super::PROVIDER;
 use super::agents::{Child, Children, End};
-use super::calls::Heard;
+use super::calls::CallHashes;
 use super::prompt::UserMessage;
 use super::turn_ids::TurnIds;
-use super::twins::{Shown, Side, Twins, Words};
-use super::usage::{Growth, Named, Start, Totals, fields};
+use super::twins::{DisplayedText, Side, Twins, Words};
+use super::usage::{Growth, ResponseName, Start, Totals, fields};
 use super::waits::{Awaited, Wait};
 use super::wire::TokenInfo;
 use crate::adapter::RecordOutcome;
@@ -46,7 +46,7 @@ pub(super) struct Session {
     pub(super) is_quiet: bool,
     /// The run that the record at hand is a copy from.
     pub(super) copied_from: Option<RunId>,
-    pub(super) heard: HashMap<String, Heard>,
+    pub(super) heard: HashMap<String, CallHashes>,
     pub(super) children: Children,
     pub(super) totals: Totals,
     /// The responses whose exact usage is known.
@@ -229,7 +229,7 @@ impl Session {
     }
 
     /// Takes words that the user was shown. They wait for the response that has them, until the turn is over.
-    pub(super) fn show(&mut self, shown: Vec<Shown>, emit: &mut Emit<'_>) {
+    pub(super) fn show(&mut self, shown: Vec<DisplayedText>, emit: &mut Emit<'_>) {
         if shown.is_empty() {
             return;
         }
@@ -267,13 +267,13 @@ impl Session {
     /// Writes words that one record showed.
     fn say_shown<'a>(
         &mut self,
-        words: impl Iterator<Item = &'a Shown>,
+        words: impl Iterator<Item = &'a DisplayedText>,
         wait: &mut Wait,
         emit: &mut Emit<'_>,
     ) {
         let mut entries = Vec::new();
         wait.write(emit, |emit| {
-            for Shown { words, id, text } in words {
+            for DisplayedText { words, id, text } in words {
                 let mut extra = Extra::default();
                 push(&mut extra, "id", id.as_ref().map(JsonString::to_json));
                 push(&mut extra, "model", self.model.clone());
@@ -296,7 +296,8 @@ impl Session {
     pub(super) fn use_exactly(&mut self, response: &JsonString, usage: RawJson, emit: &mut Emit<'_>) {
         if self.responses.insert(response.to_text().into_owned()) {
             self.totals.use_exactly(&usage);
-            let extra = fields(Growth::Exact(usage), Named::Id(response.to_json()), self.model.clone());
+            let extra =
+                fields(Growth::Exact(usage), ResponseName::Id(response.to_json()), self.model.clone());
             self.used(extra, emit);
         }
     }
@@ -305,7 +306,7 @@ impl Session {
     pub(super) fn use_total(&mut self, info: &TokenInfo<'_>, emit: &mut Emit<'_>) {
         let growth = self.totals.take(info.total, info.last);
         if growth != Growth::None {
-            let named = Named::Number(self.next_unnamed(), &self.totals);
+            let named = ResponseName::Number(self.next_unnamed(), &self.totals);
             let extra = fields(growth, named, self.model.clone());
             self.used(extra, emit);
         }

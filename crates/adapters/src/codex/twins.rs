@@ -24,7 +24,7 @@ pub(super) enum Words {
 
 /// Words of the agent's that the user was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct DisplayedText {
     pub(super) words: Words,
     /// The response that they belong to, where the record says so.
     pub(super) id: Option<JsonString>,
@@ -51,7 +51,7 @@ pub(super) struct Twins {
     /// How many times a response said something and the user was not shown it.
     said: BTreeMap<(Words, String), u32>,
     /// What the user was shown and no response has said yet, in order, with the number of the record.
-    shown: Vec<(usize, Shown)>,
+    shown: Vec<(usize, DisplayedText)>,
 }
 
 impl Twins {
@@ -75,7 +75,7 @@ impl Twins {
     }
 
     /// Takes what the user was shown, in the record of this number.
-    pub(super) fn show(&mut self, record: usize, shown: Shown) {
+    pub(super) fn show(&mut self, record: usize, shown: DisplayedText) {
         self.shown.push((record, shown));
     }
 
@@ -85,7 +85,7 @@ impl Twins {
     }
 
     /// Ends what the agent said; returns what the user was shown of it and no response has.
-    pub(super) fn end_words(&mut self) -> Vec<(usize, Shown)> {
+    pub(super) fn end_words(&mut self) -> Vec<(usize, DisplayedText)> {
         let mut said = std::mem::take(&mut self.said);
         let shown = std::mem::take(&mut self.shown);
         if shown.is_empty() {
@@ -99,7 +99,7 @@ impl Twins {
             })
             .collect();
         let wholes: Vec<(Words, String)> = said.keys().take(SEARCHED_MAX).cloned().collect();
-        let mut is_unsaid = |shown: &Shown| {
+        let mut is_unsaid = |shown: &DisplayedText| {
             let text = shown.text.to_text();
             if let Some(count) = said.get_mut(&(shown.words, text.to_string())).filter(|count| **count > 0) {
                 *count -= 1;
@@ -167,7 +167,7 @@ mod tests {
     fn check_part(whole: &str, text: &str, is_part: bool) {
         let mut twins = Twins::default();
         twins.say(Words::Text, whole);
-        twins.show(0, Shown { words: Words::Text, id: None, text: text.into() });
+        twins.show(0, DisplayedText { words: Words::Text, id: None, text: text.into() });
         assert_eq!(twins.end_words().is_empty(), is_part, "{text} of {whole}");
     }
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn only_what_no_response_has_is_left_when_a_turn_ends() {
-        let shown = |words, text: &str| Shown { words, id: None, text: text.into() };
+        let shown = |words, text: &str| DisplayedText { words, id: None, text: text.into() };
         let mut twins = Twins::default();
         twins.say(Words::Text, "One. <m>memory</m>");
         for text in ["One.", "Two.", " ", "One. <m>memory</m>"] {

@@ -118,7 +118,7 @@ fn plain(name: &str) -> String {
 }
 
 /// What names a response.
-pub(super) enum Named<'a> {
+pub(super) enum ResponseName<'a> {
     /// The provider's id.
     Id(RawJson),
     /// A number of ours, and the thread's total after it, by which other recordings of the thread know it.
@@ -126,7 +126,7 @@ pub(super) enum Named<'a> {
 }
 
 /// Returns the fields of a message that says what a response used.
-pub(super) fn fields(growth: Growth, named: Named<'_>, model: Option<RawJson>) -> Option<Extra> {
+pub(super) fn fields(growth: Growth, named: ResponseName<'_>, model: Option<RawJson>) -> Option<Extra> {
     let (usage, is_exact) = match growth {
         Growth::None => return None,
         Growth::Exact(usage) => (usage, true),
@@ -134,8 +134,8 @@ pub(super) fn fields(growth: Growth, named: Named<'_>, model: Option<RawJson>) -
     };
     let mut extra = Extra::default();
     match named {
-        Named::Id(id) => extra.push("response", id),
-        Named::Number(number, totals) => {
+        ResponseName::Id(id) => extra.push("response", id),
+        ResponseName::Number(number, totals) => {
             extra.push("response", RawJson::from(number));
             push(&mut extra, "thread_tokens", totals.tokens().map(RawJson::from));
         }

@@ -53,7 +53,7 @@ impl Wait {
 }
 
 /// How a call ended, as one record reports it.
-pub(super) struct Ended {
+pub(super) struct CallEnd {
     pub(super) id: JsonString,
     pub(super) report: Report,
     /// The call itself, for one that no response has.
@@ -66,6 +66,6 @@ pub(super) struct Ended {
 
 /// The report of a call without its output, which the very next record may have.
 pub(super) struct Awaited {
-    pub(super) report: Ended,
+    pub(super) report: CallEnd,
     pub(super) wait: Wait,
 }

@@ -415,7 +415,7 @@ wire! {
 
 wire! {
     /// The answer to a request, of either side.
-    pub(super) struct Answered {
+    pub(super) struct RpcReply {
         thread: "thread" => Thread,
         turn: "turn" => Turn,
         model: "model",

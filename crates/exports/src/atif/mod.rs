@@ -34,7 +34,7 @@ const MAPPING: &str = "steno/1";
 
 /// What a trajectory holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct TrajectoryCounts {
     /// Trajectories, the embedded ones included.
     pub trajectories: u64,
     /// Steps.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use steno_model::RunId;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
-use super::Counted;
+use super::TrajectoryCounts;
 use super::build::Run;
 use super::calls::{Call, CallNumber, Child};
 use super::content::{Output, write_message};
@@ -41,7 +41,13 @@ pub(super) fn is_of_words(step: &Step) -> bool {
 }
 
 impl StepWriter<'_, '_> {
-    pub(super) fn write(&mut self, out: &mut String, step: &Step, number: u64, counted: &mut Counted) {
+    pub(super) fn write(
+        &mut self,
+        out: &mut String,
+        step: &Step,
+        number: u64,
+        counted: &mut TrajectoryCounts,
+    ) {
         counted.steps += 1;
         let source = match &step.role {
             Role::User => "user",
@@ -89,7 +95,7 @@ impl StepWriter<'_, '_> {
         object: &mut ObjectWriter<'_>,
         step: &Step,
         response: &Response,
-        counted: &mut Counted,
+        counted: &mut TrajectoryCounts,
     ) {
         counted.responses += u64::from(response.origin == Origin::Response);
         if !response.thoughts.is_empty() {

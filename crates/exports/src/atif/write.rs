@@ -12,7 +12,7 @@ use super::media::{Keeper, MediaSink};
 use super::metrics::{final_metrics, is_sum_of_steps};
 use super::step::StepWriter;
 use super::text::{push_clean, push_list, push_text};
-use super::{Counted, MAPPING, SCHEMA_VERSION};
+use super::{MAPPING, SCHEMA_VERSION, TrajectoryCounts};
 use steno_session::PayloadFields;
 use steno_session::usage::TokenUsage;
 use steno_views::count;
@@ -23,7 +23,7 @@ pub struct Trajectory {
     /// The document: one line of JSON, without its end.
     pub json: String,
     /// What it holds, that of its subagents included.
-    pub counted: Counted,
+    pub counted: TrajectoryCounts,
 }
 
 impl Family {
@@ -33,7 +33,7 @@ impl Family {
         let run = self.runs.get(&root).filter(|run| !run.steps.is_empty())?;
         let session = run.session.unwrap_or(root);
         let keeper = Keeper::new(media);
-        let mut writer = Writer { family: self, session, keeper, counted: Counted::default() };
+        let mut writer = Writer { family: self, session, keeper, counted: TrajectoryCounts::default() };
         let mut json = String::new();
         writer.trajectory(&mut json, run);
         writer.counted.media = writer.keeper.kept;
@@ -46,7 +46,7 @@ struct Writer<'a> {
     /// The session that it is all part of.
     session: RunId,
     keeper: Keeper<'a>,
-    counted: Counted,
+    counted: TrajectoryCounts,
 }
 
 impl Writer<'_> {

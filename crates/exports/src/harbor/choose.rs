@@ -1,7 +1,7 @@
 //! Which command of a window shows that its work was done.
 
 use super::command::{Command, Rank};
-use super::place::Place;
+use super::place::WorkingDirectory;
 use super::turn::{Call, Turn};
 
 /// A command that is a verification.
@@ -44,7 +44,7 @@ pub(super) struct Checks {
 /// Chooses the best: by rank, then one that failed before, then the last.
 ///
 /// Only what ran behind the last change of a file and ended with 0 can be one.
-pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
+pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) -> Checks {
     let calls = || turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call)));
     let changes: Vec<&Call> = calls()
         .map(|(_, call)| call)
@@ -113,7 +113,11 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &Place) -> Checks {
 }
 
 /// Returns what a command is worth, where it ran and what runs it again, or why it checks nothing.
-fn judge(turn: &Turn, command: &Command, place: &Place) -> Result<(Rank, String, &'static str), String> {
+fn judge(
+    turn: &Turn,
+    command: &Command,
+    place: &WorkingDirectory,
+) -> Result<(Rank, String, &'static str), String> {
     let rank = command.judge().rank?;
     Ok((rank, place.of_command(turn, command)?, command.shell_again()?))
 }
@@ -172,7 +176,7 @@ const READING_TOOLS: [&str; 9] = [
 mod tests {
     use steno_model::json::RawJson;
 
-    use super::super::turn::{CallResult, Known};
+    use super::super::turn::{CallFacts, CallResult};
     use super::*;
 
     #[test]
@@ -191,7 +195,7 @@ mod tests {
                 command: None,
                 result: Some(result),
                 approval: None,
-                known: Known::default(),
+                known: CallFacts::default(),
             };
             assert_eq!((changes_files(&call), may_change_files(&call)), (changed, may), "{outcome}");
         }

@@ -39,7 +39,7 @@ pub struct TaskFile {
 }
 
 /// What a plan needs from outside to become files.
-pub struct Given<'a> {
+pub struct TaskInputs<'a> {
     /// Returns the bytes of an artifact.
     pub artifact: &'a dyn Fn(&Diff) -> Option<Vec<u8>>,
     /// The repository at the commit, as a tar archive, if it is at hand.
@@ -55,7 +55,7 @@ impl Plan<'_> {
     ///
     /// # Errors
     /// That an artifact is not there, or that something cannot be said in `task.toml`.
-    pub fn files(&self, given: &Given<'_>) -> Result<Vec<TaskFile>, Refusal> {
+    pub fn files(&self, given: &TaskInputs<'_>) -> Result<Vec<TaskFile>, Refusal> {
         let mut files = Files(Vec::new());
         files.text("instruction.md", self.instruction());
         let begun = match &self.start.diff {
@@ -80,7 +80,7 @@ impl Plan<'_> {
         words.join("\n\n") + "\n"
     }
 
-    fn environment(&self, given: &Given<'_>, begun: &[u8], files: &mut Files) {
+    fn environment(&self, given: &TaskInputs<'_>, begun: &[u8], files: &mut Files) {
         let mut dockerfile = match &self.wish.image {
             Some(image) => format!("FROM {image}\n"),
             None => format!(
@@ -124,7 +124,7 @@ impl Plan<'_> {
         files.text("environment/Dockerfile", dockerfile);
     }
 
-    fn tests(&self, given: &Given<'_>, files: &mut Files) -> Result<(), Refusal> {
+    fn tests(&self, given: &TaskInputs<'_>, files: &mut Files) -> Result<(), Refusal> {
         let check = match &self.check {
             Check::Command(chosen) => {
                 let run = format!("{} -c {}", chosen.shell, quoted(&chosen.script));
@@ -179,7 +179,7 @@ impl Plan<'_> {
         format!("{HELD}{put}({run})\nstatus=$?\n{take_back}(exit \"$status\")\n")
     }
 
-    fn solution(&self, given: &Given<'_>, begun: Vec<u8>, files: &mut Files) -> Result<(), Refusal> {
+    fn solution(&self, given: &TaskInputs<'_>, begun: Vec<u8>, files: &mut Files) -> Result<(), Refusal> {
         let Ok(solution) = &self.solution else { return Ok(()) };
         let mut script = "#!/bin/sh\n# What the session itself changed.\nset -e\nhere=$(cd \"$(dirname \"$0\")\" && pwd)\n".to_owned();
         let apply = |how: &str, name: &str| format!("git apply{how} --whitespace=nowarn \"$here/{name}\"\n");
@@ -207,7 +207,7 @@ impl Plan<'_> {
     }
 }
 
-fn fetch(given: &Given<'_>, diff: &Diff) -> Result<Vec<u8>, Refusal> {
+fn fetch(given: &TaskInputs<'_>, diff: &Diff) -> Result<Vec<u8>, Refusal> {
     (given.artifact)(diff)
         .ok_or_else(|| Refusal::new(format!("the artifact `{}` is not in the bundle", diff.path)))
 }

@@ -7,7 +7,6 @@
 mod choose;
 mod command;
 mod files;
-mod held;
 mod patch;
 mod place;
 mod plan;
@@ -16,17 +15,18 @@ mod provenance;
 mod session;
 mod shell;
 mod tables;
+mod test_files;
 mod turn;
 mod window;
 
 pub use choose::{Chosen, PassedOver};
 pub use command::{Command, Rank};
-pub use files::{Given, TaskFile};
-pub use held::Held;
+pub use files::{TaskFile, TaskInputs};
 pub use patch::Patch;
-pub use place::Place;
+pub use place::WorkingDirectory;
 pub use plan::{Check, Plan, Solution, Start, Wish};
 pub use session::{Diff, Repository, Session, SessionBuilder};
+pub use test_files::TestFiles;
 pub use turn::{Approval, Call, CallResult, Turn, TurnEnd};
 pub use window::{Concern, Refusal, Span};
 

@@ -34,7 +34,7 @@ impl Patch {
     pub(super) fn of(call: &str, changes: &RawJson, root: &str, cwd: &str) -> Result<Self, String> {
         let mut changes = read(changes).ok_or("its changes have a form that we don't know")?;
         changes.sort_by(|one, other| one.path().cmp(other.path()));
-        let place = Place { root: root.trim_end_matches('/'), cwd };
+        let place = PathBase { root: root.trim_end_matches('/'), cwd };
         let mut patch =
             Self { call: call.to_owned(), text: String::new(), files: Vec::new(), added: Vec::new() };
         for change in &changes {
@@ -45,12 +45,12 @@ impl Patch {
 }
 
 /// Where paths are relative to.
-struct Place<'a> {
+struct PathBase<'a> {
     root: &'a str,
     cwd: &'a str,
 }
 
-impl Place<'_> {
+impl PathBase<'_> {
     /// Returns a path below the root.
     fn below(&self, path: &str) -> Result<String, String> {
         let path = plain_path(path);
@@ -114,7 +114,7 @@ impl Change {
         }
     }
 
-    fn write(&self, place: &Place<'_>, into: &mut Patch) -> Result<(), String> {
+    fn write(&self, place: &PathBase<'_>, into: &mut Patch) -> Result<(), String> {
         let path = place.below(self.path())?;
         into.files.push(path.clone());
         let out = &mut into.text;

@@ -22,7 +22,7 @@ const GUESSED: &str = "the directory of the session, which may lie deeper";
 
 /// Where a session worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct WorkingDirectory {
     /// The top directory of its repository.
     pub root: String,
     /// Who says so.
@@ -31,7 +31,7 @@ pub struct Place {
     cwd: String,
 }
 
-impl Place {
+impl WorkingDirectory {
     /// Finds the place of a session; who calls may know its root better.
     pub(super) fn of(session: &Session, given: Option<&str>) -> Result<Self, Refusal> {
         let repository = &session.repository;
@@ -171,8 +171,8 @@ fn is_edge(letter: char) -> bool {
 mod tests {
     use super::*;
 
-    fn place(root: &str) -> Place {
-        Place { root: root.to_owned(), root_from: "given", cwd: root.to_owned() }
+    fn place(root: &str) -> WorkingDirectory {
+        WorkingDirectory { root: root.to_owned(), root_from: "given", cwd: root.to_owned() }
     }
 
     #[test]

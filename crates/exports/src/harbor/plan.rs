@@ -6,10 +6,10 @@ use std::rc::Rc;
 use super::choose::{
     Checks, Chosen, PassedOver, changes_files, changes_unrecorded, choose, may_change_files,
 };
-use super::held::Held;
 use super::patch::Patch;
-use super::place::Place;
+use super::place::WorkingDirectory;
 use super::session::{Diff, Session};
+use super::test_files::TestFiles;
 use super::turn::{Call, Turn};
 use super::window::{self, Concern, Refusal, Span};
 use steno_views::count;
@@ -35,7 +35,7 @@ pub struct Plan<'a> {
     /// The turns of the window.
     pub turns: &'a [Turn],
     /// Where it worked.
-    pub place: Place,
+    pub place: WorkingDirectory,
     /// What is doubtful and allowed.
     pub labels: Vec<(Concern, String)>,
     /// Where it begins.
@@ -47,7 +47,7 @@ pub struct Plan<'a> {
     /// What was changed, call by call; nothing when not all of it is known.
     pub patches: Vec<Rc<Patch>>,
     /// Tests that the window wrote, which are put in place before it is checked.
-    pub held: Held,
+    pub held: TestFiles,
     /// What solves it, or why nothing does.
     pub solution: Result<Solution, String>,
     /// The wish.
@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
     pub fn make(session: &'a Session, span: Span, wish: Wish) -> Result<Self, Refusal> {
         let turns = span.turns(session)?;
         window::check(session, turns)?;
-        let place = Place::of(session, wish.root.as_deref())?;
+        let place = WorkingDirectory::of(session, wish.root.as_deref())?;
         let before = &session.turns[..turns[0].number as usize - 1];
         let start = Start::of(session, before, turns, &place, &wish)?;
         let window = Changed::of(turns, &place);
@@ -133,7 +133,7 @@ impl<'a> Plan<'a> {
         };
         // What no option can allow has been said before.
         window::allow(&labels, &wish.allowed)?;
-        let held = Held::of(&check, &window.patches);
+        let held = TestFiles::of(&check, &window.patches);
         let patches = window.patches.clone();
         let solution = window.solution(turns, verifies.as_deref(), end);
         Ok(Self { session, turns, place, labels, start, check, passed_over, patches, held, solution, wish })
@@ -145,7 +145,7 @@ impl Start {
         session: &Session,
         before: &[Turn],
         turns: &[Turn],
-        place: &Place,
+        place: &WorkingDirectory,
         wish: &Wish,
     ) -> Result<Self, Refusal> {
         let repository = &session.repository;
@@ -231,7 +231,7 @@ struct Changed {
 }
 
 impl Changed {
-    fn of(turns: &[Turn], place: &Place) -> Self {
+    fn of(turns: &[Turn], place: &WorkingDirectory) -> Self {
         let mut changed = Self { patches: Vec::new(), trouble: None, overwritten: None };
         for (turn, call) in turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call))) {
             match patch_of(call, turn, place) {
@@ -273,7 +273,7 @@ impl Changed {
 }
 
 /// Returns what a call changed, if it has.
-fn patch_of(call: &Call, turn: &Turn, place: &Place) -> Option<Result<Rc<Patch>, String>> {
+fn patch_of(call: &Call, turn: &Turn, place: &WorkingDirectory) -> Option<Result<Rc<Patch>, String>> {
     let changes = call.result.as_ref()?.changes.as_ref().filter(|_| changes_files(call))?;
     let make = || Patch::of(&call.id, changes, &place.root, &place.of_turn(turn)).map(Rc::new);
     let (root, kept) = call.known.patch.get_or_init(|| (place.root.clone(), make()));
@@ -320,7 +320,7 @@ mod tests {
     use steno_model::ThreadId;
 
     use super::super::session::SessionBuilder;
-    use super::super::turn::{Known, TurnEnd};
+    use super::super::turn::{CallFacts, TurnEnd};
     use super::*;
 
     fn turn(number: u32, seq: u64, may_begin_at: i64) -> Turn {
@@ -333,7 +333,7 @@ mod tests {
             command: None,
             result: None,
             approval: None,
-            known: Known::default(),
+            known: CallFacts::default(),
         };
         Turn {
             number,

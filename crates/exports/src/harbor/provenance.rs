@@ -4,7 +4,7 @@ use data_encoding::HEXLOWER;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::files::Given;
+use super::files::TaskInputs;
 use super::plan::{Check, Plan, Solution};
 use super::session::{Diff, Session};
 use super::window::Refusal;
@@ -115,11 +115,11 @@ struct Verification {
     failed_before: Option<bool>,
     tests_of_window: Vec<String>,
     tests_not_held: Vec<String>,
-    passed_over: Vec<Passed>,
+    passed_over: Vec<CheckPass>,
 }
 
 impl Verification {
-    fn of_changes(kind: &'static str, why: String, passed_over: Vec<Passed>) -> Self {
+    fn of_changes(kind: &'static str, why: String, passed_over: Vec<CheckPass>) -> Self {
         Self {
             kind,
             why,
@@ -134,7 +134,7 @@ impl Verification {
 }
 
 #[derive(Serialize)]
-struct Passed {
+struct CheckPass {
     call: String,
     why: String,
 }
@@ -168,7 +168,7 @@ fn ends(plan: &Plan<'_>) -> (u32, u32) {
     (number(plan.turns.first()), number(plan.turns.last()))
 }
 
-pub(super) fn task_toml(plan: &Plan<'_>, given: &Given<'_>) -> Result<String, Refusal> {
+pub(super) fn task_toml(plan: &Plan<'_>, given: &TaskInputs<'_>) -> Result<String, Refusal> {
     let (first, last) = ends(plan);
     let turns = if first == last { format!("turn {first}") } else { format!("turns {first} to {last}") };
     let task = Package {
@@ -181,7 +181,7 @@ pub(super) fn task_toml(plan: &Plan<'_>, given: &Given<'_>) -> Result<String, Re
     toml::to_string(&toml).map_err(|error| Refusal::new(format!("`task.toml` cannot be written: {error}")))
 }
 
-fn steno(plan: &Plan<'_>, given: &Given<'_>) -> Steno {
+fn steno(plan: &Plan<'_>, given: &TaskInputs<'_>) -> Steno {
     let (first, last) = ends(plan);
     let session = plan.session;
     let seqs =
@@ -232,7 +232,7 @@ fn repository(plan: &Plan<'_>) -> Repository {
     }
 }
 
-fn environment(plan: &Plan<'_>, given: &Given<'_>) -> Environment {
+fn environment(plan: &Plan<'_>, given: &TaskInputs<'_>) -> Environment {
     let sha256 = given.snapshot.as_ref().map(|bytes| HEXLOWER.encode(&Sha256::digest(bytes)));
     Environment {
         image: plan.wish.image.clone().unwrap_or_else(|| IMAGE.to_owned()),
@@ -246,7 +246,7 @@ fn environment(plan: &Plan<'_>, given: &Given<'_>) -> Environment {
 fn verification(plan: &Plan<'_>) -> Verification {
     let passed = plan.passed_over.iter();
     let passed_over =
-        passed.map(|passed| Passed { call: passed.call.clone(), why: passed.why.clone() }).collect();
+        passed.map(|passed| CheckPass { call: passed.call.clone(), why: passed.why.clone() }).collect();
     let none = "no command that checks anything was seen to end with 0 behind the last change";
     let tests_of_window = plan.held.known().map(|(path, _)| path.to_owned()).collect();
     let tests_not_held = plan.held.unknown().map(str::to_owned).collect();

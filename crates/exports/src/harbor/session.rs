@@ -9,7 +9,7 @@ use steno_model::{
     without_credentials,
 };
 
-use super::turn::{Notes, Seen, TakenBack, Turn, turns_of};
+use super::turn::{ModelTimes, Notes, TakenBack, Turn, turns_of};
 use steno_model::SpineSource;
 use steno_session::{Content, PayloadFields};
 
@@ -130,7 +130,7 @@ impl SessionBuilder {
                 let msg = fields.object("msg");
                 if is_of_model(&msg) {
                     let (seq, time) = (record.seq.get(), unix_ms(&record.timestamp));
-                    self.notes.heard.push(Seen { seq, time });
+                    self.notes.heard.push(ModelTimes { seq, time });
                 }
                 self.told(&msg, record.seq.get());
             }

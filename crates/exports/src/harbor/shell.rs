@@ -34,7 +34,7 @@ pub(super) fn split(script: &str) -> Option<Vec<Simple>> {
     if script.contains('\0') {
         return None;
     }
-    let mut reading = Reading::default();
+    let mut reading = ShellReader::default();
     let mut rest = script.chars().peekable();
     while let Some(letter) = rest.next() {
         match letter {
@@ -104,7 +104,7 @@ enum Target {
 }
 
 #[derive(Default)]
-struct Reading {
+struct ShellReader {
     done: Vec<Simple>,
     words: Vec<String>,
     word: Option<String>,
@@ -114,7 +114,7 @@ struct Reading {
     is_broken: bool,
 }
 
-impl Reading {
+impl ShellReader {
     fn push(&mut self, letter: char) {
         self.word.get_or_insert_default().push(letter);
     }

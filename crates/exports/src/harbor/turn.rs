@@ -73,12 +73,12 @@ pub struct Call {
     /// What somebody said who was asked.
     pub approval: Option<Approval>,
     /// What was found out about it: windows ask for the same calls again and again.
-    pub(super) known: Known,
+    pub(super) known: CallFacts,
 }
 
 /// What was found out about a call.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct CallFacts {
     /// Whether it may have changed files in a way that is not recorded.
     pub(super) may_change: OnceCell<bool>,
     /// What it changed, with the root that this is below.
@@ -111,7 +111,7 @@ pub enum Approval {
 
 /// When the model was heard.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct ModelTimes {
     pub(super) seq: u64,
     pub(super) time: Option<i64>,
 }
@@ -120,7 +120,7 @@ pub(super) struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     /// When the model was heard: whatever it calls behind that was not called before.
-    pub(super) heard: Vec<Seen>,
+    pub(super) heard: Vec<ModelTimes>,
     /// How many turns had begun when it was said that ids are our own.
     pub(super) inferred_from: Option<usize>,
     /// What was taken back, in order.
@@ -146,9 +146,10 @@ pub(super) fn turns_of(session: &Session, notes: &Notes, last_seq: u64) -> Vec<T
         let next = begins.get(place + 1).copied().unwrap_or(last_seq + 1);
         turn.seqs.1 = turn.seqs.1.min(next.saturating_sub(1)).max(turn.seqs.0);
         turn.is_inferred |= notes.inferred_from.is_some_and(|begun| place + 1 >= begun);
-        let began = Seen { seq: turn.seqs.0, time: unix_ms(&session.turns[place]) };
-        let is_in = |heard: &&Seen| heard.seq >= turn.seqs.0 && heard.seq < next;
-        let heard: Vec<Seen> = [began].into_iter().chain(notes.heard.iter().filter(is_in).copied()).collect();
+        let began = ModelTimes { seq: turn.seqs.0, time: unix_ms(&session.turns[place]) };
+        let is_in = |heard: &&ModelTimes| heard.seq >= turn.seqs.0 && heard.seq < next;
+        let heard: Vec<ModelTimes> =
+            [began].into_iter().chain(notes.heard.iter().filter(is_in).copied()).collect();
         for call in &mut turn.calls {
             // Codex tells that a command has begun when it has run for a while, or has ended: that is too late.
             call.may_begin_at = heard.iter().rfind(|heard| heard.seq < call.seq).and_then(|heard| heard.time);
@@ -276,6 +277,6 @@ fn call_of(session: &Session, call: &SessionCall) -> Call {
         command: input.and_then(Command::of_input),
         result,
         approval,
-        known: Known::default(),
+        known: CallFacts::default(),
     }
 }

@@ -29,7 +29,7 @@ use steno_model::{Lane, Position, SpineSource, SpineType, ThreadId, Timestamp};
 use uuid::Uuid;
 
 use crate::entries::EntryCollector;
-use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, Written};
+use crate::spines::{Error, Forgotten, SourceName, SpineRecorder, SpineWriteReport};
 use artifacts::Snapshots;
 pub(crate) use blank::blank;
 use boundaries::Boundaries;
@@ -88,7 +88,7 @@ pub struct ConnectionReport {
     /// Its threads.
     pub threads: Vec<ThreadId>,
     /// What was written to their spines.
-    pub written: Written,
+    pub written: SpineWriteReport,
     /// The number of messages.
     pub messages: u64,
     /// The number of messages that are missing from the file.

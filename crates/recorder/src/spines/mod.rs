@@ -73,7 +73,7 @@ pub enum Forgotten {
 
 /// How much was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct SpineWriteReport {
     /// Records that were written.
     pub records: u64,
     /// Records that were there already.
@@ -82,7 +82,7 @@ pub struct Written {
     pub refused: u64,
 }
 
-impl std::ops::Add for Written {
+impl std::ops::Add for SpineWriteReport {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -104,7 +104,7 @@ pub struct SpineRecorder {
     forgotten: Forgotten,
     level: Level,
     spines: HashMap<ThreadId, Spine>,
-    written: Written,
+    written: SpineWriteReport,
 }
 
 struct Spine {
@@ -118,7 +118,7 @@ impl SpineRecorder {
     #[must_use]
     pub fn new(journal: Journal, source: SourceName, level: Level) -> Self {
         let vault = Vault::open(Arc::clone(journal.store().disk()));
-        let (spines, written) = (HashMap::new(), Written::default());
+        let (spines, written) = (HashMap::new(), SpineWriteReport::default());
         Self { journal, vault, source, unpacked: None, forgotten: Forgotten::Stays, level, spines, written }
     }
 
@@ -205,7 +205,7 @@ impl SpineRecorder {
 
     /// Returns the threads that have been written to, and how much.
     #[must_use]
-    pub fn written(&self) -> (Vec<ThreadId>, Written) {
+    pub fn written(&self) -> (Vec<ThreadId>, SpineWriteReport) {
         let mut threads: Vec<ThreadId> = self.spines.keys().cloned().collect();
         threads.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
         (threads, self.written)
@@ -215,7 +215,7 @@ impl SpineRecorder {
     ///
     /// # Errors
     /// What the journal says of the first that fails; the others are closed too.
-    pub fn close(self) -> Result<(Vec<ThreadId>, Written), Error> {
+    pub fn close(self) -> Result<(Vec<ThreadId>, SpineWriteReport), Error> {
         let written = self.written();
         let mut first = Ok(());
         for (thread, spine) in self.spines {

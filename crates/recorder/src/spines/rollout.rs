@@ -8,7 +8,7 @@ use steno_journal::{Journal, Level};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Packing, ThreadId};
 
-use super::{Error, Forgotten, SourceName, SpineRecorder, Written};
+use super::{Error, Forgotten, SourceName, SpineRecorder, SpineWriteReport};
 
 /// How often a fork may go on from a fork.
 const FORKS_MAX: usize = 16;
@@ -38,7 +38,7 @@ pub fn record_rollout(
     file: SessionFile<'_>,
     bases: &mut dyn Bases,
     forgotten: Forgotten,
-) -> Result<(Vec<ThreadId>, Written), Error> {
+) -> Result<(Vec<ThreadId>, SpineWriteReport), Error> {
     let mut recorder: Option<SpineRecorder> = None;
     let SessionFile { path, bytes, unpacked } = file;
     let mut fold = SessionFileFold::new(path);
@@ -53,7 +53,7 @@ pub fn record_rollout(
     })?;
     let recorder = recorder.ok_or_else(|| Error::NoThread { path: path.to_owned() })?;
     let (threads, written) = recorder.close()?;
-    Ok((threads, written + Written { refused: too_long, ..Written::default() }))
+    Ok((threads, written + SpineWriteReport { refused: too_long, ..SpineWriteReport::default() }))
 }
 
 /// Folds a session file line by line, with the history of the thread that it continues.

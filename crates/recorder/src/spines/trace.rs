@@ -9,7 +9,7 @@ use steno_journal::{Journal, Level};
 use steno_model::{SpineSource, ThreadId};
 
 use super::rollout::each_line;
-use super::{Error, Forgotten, SourceName, SpineRecorder, Written};
+use super::{Error, Forgotten, SourceName, SpineRecorder, SpineWriteReport};
 
 /// How long a file of a trace may be that is read at once.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -22,7 +22,7 @@ pub fn record_trace(
     journal: &Journal,
     dir: &Path,
     forgotten: Forgotten,
-) -> Result<(Vec<ThreadId>, Written), Error> {
+) -> Result<(Vec<ThreadId>, SpineWriteReport), Error> {
     let manifest = dir.join("manifest.json");
     let text = read_text(&manifest).map_err(|source| Error::Source { path: manifest.clone(), source })?;
     let mut fold = TraceFold::new(&text).ok_or_else(|| Error::NoThread { path: manifest.clone() })?;
@@ -37,7 +37,7 @@ pub fn record_trace(
         made.into_iter().try_for_each(|(thread, made)| recorder.write(&thread, made))
     })?;
     let (threads, written) = recorder.close()?;
-    Ok((threads, written + Written { refused: too_long, ..Written::default() }))
+    Ok((threads, written + SpineWriteReport { refused: too_long, ..SpineWriteReport::default() }))
 }
 
 /// Reads what a record refers to. A path that leads elsewhere is none.

@@ -9,7 +9,9 @@ use serde_json::Value;
 use steno_disk::StorePath;
 use steno_journal::{Journal, Options, SegmentIndex, SegmentName, Store};
 use steno_model::{SpineRecord, ThreadId};
-use steno_recorder::spines::{Bases, Error, Forgotten, SessionFile, Written, record_rollout, record_trace};
+use steno_recorder::spines::{
+    Bases, Error, Forgotten, SessionFile, SpineWriteReport, record_rollout, record_trace,
+};
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
 /// Session files by thread.
@@ -26,7 +28,7 @@ fn journal(disk: &SimDisk) -> Journal {
     Journal::new(Store::create(Arc::new(disk.clone())).expect("a store"), Options::default())
 }
 
-fn record(disk: &SimDisk, name: &str, text: &str) -> Result<Written, Error> {
+fn record(disk: &SimDisk, name: &str, text: &str) -> Result<SpineWriteReport, Error> {
     let mut bases = Files(HashMap::new());
     let path = Path::new(name);
     let file = SessionFile { path, bytes: &mut text.as_bytes(), unpacked: None };
@@ -130,7 +132,7 @@ fn a_crash_anywhere_loses_nothing_and_says_nothing_twice() {
     assert!(fired > 20, "{fired}");
 }
 
-fn record_if_alive(disk: &SimDisk, text: &str) -> Option<Result<Written, Error>> {
+fn record_if_alive(disk: &SimDisk, text: &str) -> Option<Result<SpineWriteReport, Error>> {
     let store = Store::create(Arc::new(disk.clone())).ok()?;
     let journal = Journal::new(store, Options::default());
     let mut bases = Files(HashMap::new());
@@ -187,6 +189,6 @@ fn a_trace_gives_a_spine_to_each_of_its_threads() {
     assert!(!outside[0].payload.as_str().contains("\"payload\":{}"), "{}", outside[0].payload.as_str());
     assert_eq!(
         record_trace(&journal(&disk), dir.path(), Forgotten::Stays).unwrap().1,
-        Written { known: 2, ..Written::default() }
+        SpineWriteReport { known: 2, ..SpineWriteReport::default() }
     );
 }

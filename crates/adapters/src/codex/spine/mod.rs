@@ -16,7 +16,7 @@ use steno_model::json::RawJson;
 use steno_model::{Position, SpineType, Timestamp};
 
 pub use app_server::{
-    Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, Passed, WhyMissing, Withholding,
+    Around, Captured, Compacted, ConnectionFold, LinePlace, MessageFacts, Missing, WhyMissing, Withholding,
 };
 pub use history::History;
 pub use rollout::{Base, RolloutFold};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use steno_exports::atif::{Counted, Trajectory};
+use steno_exports::atif::{Trajectory, TrajectoryCounts};
 use steno_model::RunId;
 use steno_views::{Lines, count, visible};
 
@@ -72,7 +72,7 @@ struct ExportTotals {
     failed: u64,
     left_out: u64,
     bytes: u64,
-    counted: Counted,
+    counted: TrajectoryCounts,
     /// The exit code of the worst failure.
     exit: Option<Exit>,
 }
@@ -133,7 +133,7 @@ impl AtifExport<'_> {
         Ok(())
     }
 
-    fn tell(&mut self, run: RunId, path: &Path, counted: Counted, bytes: u64) {
+    fn tell(&mut self, run: RunId, path: &Path, counted: TrajectoryCounts, bytes: u64) {
         if self.as_json {
             let object = json!({
                 "run_id": run.to_string(),
@@ -228,7 +228,7 @@ fn sessions(number: u64) -> String {
 }
 
 /// Returns the content of trajectories in words.
-fn what(counted: Counted) -> String {
+fn what(counted: TrajectoryCounts) -> String {
     let mut parts = vec![count(counted.steps, "step"), count(counted.calls, "call")];
     if counted.media > 0 {
         parts.push(if counted.media == 1 {
@@ -240,7 +240,7 @@ fn what(counted: Counted) -> String {
     parts.join(", ")
 }
 
-fn add(sum: &mut Counted, more: Counted) {
+fn add(sum: &mut TrajectoryCounts, more: TrajectoryCounts) {
     sum.trajectories += more.trajectories;
     sum.steps += more.steps;
     sum.responses += more.responses;

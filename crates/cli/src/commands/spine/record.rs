@@ -13,7 +13,7 @@ use steno_library::{Error as LibraryError, Files, Library, TargetKind};
 use steno_model::{Packing, ThreadId};
 use steno_recorder::sources::{SessionIdentity, Verdict};
 use steno_recorder::spines::{
-    Bases, Beside, Error, Forgotten, SessionFile, Written, record_rollout, record_trace,
+    Bases, Beside, Error, Forgotten, SessionFile, SpineWriteReport, record_rollout, record_trace,
 };
 use steno_vault::Vault;
 use steno_views::{Lines, count, visible};
@@ -34,7 +34,7 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
     recording::end_pause(&journal, settings)?;
     let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
     let library = Library::new(Some(journal.store().clone()));
-    let recording = Recording { journal: &journal, library, forgotten, settings };
+    let recording = RecordJob { journal: &journal, library, forgotten, settings };
     let mut jobs = Vec::new();
     for source in &args.sources {
         recording.jobs_of(source, &mut jobs)?;
@@ -77,7 +77,7 @@ fn bar(sources: u64) -> ProgressBar {
     bar
 }
 
-type Recorded = (Vec<ThreadId>, Written);
+type RecordedSpine = (Vec<ThreadId>, SpineWriteReport);
 
 /// What one spine is made from.
 enum Job {
@@ -92,14 +92,14 @@ enum Job {
     Thread(ThreadId),
 }
 
-struct Recording<'a> {
+struct RecordJob<'a> {
     journal: &'a Journal,
     library: Library,
     forgotten: Forgotten,
     settings: &'a Settings,
 }
 
-impl Recording<'_> {
+impl RecordJob<'_> {
     /// Finds what an argument names: a trace, a session file, all session files below a directory, or a thread.
     fn jobs_of(&self, source: &str, jobs: &mut Vec<Job>) -> Result<(), Failure> {
         let path = Path::new(source);
@@ -176,7 +176,7 @@ impl Recording<'_> {
         }
     }
 
-    fn record(&self, job: Job) -> Result<Recorded, Failure> {
+    fn record(&self, job: Job) -> Result<RecordedSpine, Failure> {
         self.check_excluded(&job)?;
         match job {
             Job::Trace(path) => record_trace(self.journal, &path, self.forgotten)
@@ -196,9 +196,9 @@ impl Recording<'_> {
     }
 
     /// Records what the archive has of a thread.
-    fn record_archived(&self, thread: &ThreadId) -> Result<Recorded, Failure> {
+    fn record_archived(&self, thread: &ThreadId) -> Result<RecordedSpine, Failure> {
         let vault = self.library.vault()?;
-        let mut all: Option<Recorded> = None;
+        let mut all: Option<RecordedSpine> = None;
         // Where turns were taken back, the thread goes on in another file.
         for rollout in rollouts::find(&self.library, thread)? {
             let (text, unpacked) = whole(&rollout, vault)?;
@@ -207,7 +207,7 @@ impl Recording<'_> {
             let mut bases = InArchive { library: &self.library };
             let (threads, written) = record_rollout(self.journal, file, &mut bases, self.forgotten)
                 .map_err(|error| no_session(error, thread.as_str()))?;
-            let before = all.map_or_else(Written::default, |(_, before)| before);
+            let before = all.map_or_else(SpineWriteReport::default, |(_, before)| before);
             all = Some((threads, before + written));
         }
         all.ok_or_else(|| {
@@ -271,7 +271,7 @@ impl Bases for InArchive<'_> {
     }
 }
 
-fn tell((threads, written): &Recorded, is_json: bool, output: &mut Output) {
+fn tell((threads, written): &RecordedSpine, is_json: bool, output: &mut Output) {
     let names: Vec<&str> = threads.iter().map(ThreadId::as_str).collect();
     if is_json {
         let said = json!({

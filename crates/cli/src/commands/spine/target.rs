@@ -94,7 +94,7 @@ pub(super) fn open_archive(path: &Path) -> Result<Bounded, Failure> {
 /// Reads an archive, compressed or not, and stops where it unpacks to more than there can be behind it: a few bytes of a
 /// bomb are as long as anybody likes.
 pub(super) struct Bounded {
-    bytes: UnpackReader<Counted>,
+    bytes: UnpackReader<ValidationCounts>,
     read: Rc<Cell<u64>>,
     given: u64,
 }
@@ -106,7 +106,7 @@ const UNPACKED_TIMES_MAX: u64 = 2_000;
 impl Bounded {
     fn of(file: File) -> Self {
         let read = Rc::new(Cell::new(0));
-        Self { bytes: UnpackReader::new(Counted { file, read: Rc::clone(&read) }), read, given: 0 }
+        Self { bytes: UnpackReader::new(ValidationCounts { file, read: Rc::clone(&read) }), read, given: 0 }
     }
 }
 
@@ -122,12 +122,12 @@ impl Read for Bounded {
     }
 }
 
-struct Counted {
+struct ValidationCounts {
     file: File,
     read: Rc<Cell<u64>>,
 }
 
-impl Read for Counted {
+impl Read for ValidationCounts {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(into)?;
         self.read.set(self.read.get() + read as u64);

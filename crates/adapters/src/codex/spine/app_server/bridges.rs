@@ -12,13 +12,13 @@ const WAITING_MAX: usize = 1000;
 
 /// What a child asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum ChildRequest {
     Command,
     Patch,
     Input,
 }
 
-impl Asked {
+impl ChildRequest {
     fn by(method: &str) -> Option<Self> {
         match method {
             "item/commandExecution/requestApproval" | "execCommandApproval" => Some(Self::Command),
@@ -48,7 +48,7 @@ pub(super) struct Link {
 /// A question of a thread that somebody has to answer.
 #[derive(Clone, Debug)]
 struct Question {
-    asked: Asked,
+    asked: ChildRequest,
     thread: String,
     turn: String,
     call: String,
@@ -99,7 +99,7 @@ impl Bridges {
     /// Takes a question in.
     pub(super) fn ask(&mut self, message: &Message<'_>) {
         let (Some(asked), Some(id), Some(thread)) =
-            (Asked::by(&message.method), message.id, message.thread())
+            (ChildRequest::by(&message.method), message.id, message.thread())
         else {
             return;
         };
@@ -164,7 +164,7 @@ fn bridge(question: &Question, link: &Link, result: &RawJson) -> Bridge {
         ] {
             object.string(name, &JsonString::from_text(value));
         }
-        if question.asked == Asked::Input {
+        if question.asked == ChildRequest::Input {
             object.json("user_input_response", result);
         } else {
             let decision = fields.json("decision");

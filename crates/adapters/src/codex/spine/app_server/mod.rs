@@ -18,7 +18,7 @@ use self::bridges::{Bridges, Link};
 use self::message::{Kind, Message};
 pub use self::missing::{Missing, WhyMissing};
 use self::settings::Settings;
-pub use self::withholding::{Passed, Withholding};
+pub use self::withholding::{MessageFacts, Withholding};
 use super::SpineMade;
 use super::fields::PayloadFields;
 use super::payload;

@@ -13,7 +13,7 @@ const WEIGHTY_NOTICES: [&str; 3] = ["thread/started", "turn/started", "turn/comp
 
 /// What is known of a message before it is recorded.
 #[derive(Debug, Default)]
-pub struct Passed {
+pub struct MessageFacts {
     /// What is kept of it, where that is not the message itself.
     pub kept: Option<RawJson>,
     /// Whether something depends on it: what a client says, answers, questions, beginnings and ends of turns.
@@ -29,13 +29,13 @@ pub struct Withholding {
 
 impl Withholding {
     /// Takes note of a message that passes.
-    pub fn pass(&mut self, lane: Lane, said: &[u8]) -> Passed {
+    pub fn pass(&mut self, lane: Lane, said: &[u8]) -> MessageFacts {
         let Some(message) = std::str::from_utf8(said).ok().and_then(|said| Message::read(lane, said)) else {
-            return Passed::default();
+            return MessageFacts::default();
         };
         let is_notice = message.kind == Kind::Notification && lane == Lane::FromAgent;
         let is_weighty = !is_notice || WEIGHTY_NOTICES.contains(&&*message.method);
-        Passed { kept: self.kept(&message), is_weighty }
+        MessageFacts { kept: self.kept(&message), is_weighty }
     }
 
     fn kept(&mut self, message: &Message<'_>) -> Option<RawJson> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steno_exports::harbor::{Check, Concern, Plan, Rank, Refusal, Session, Span, TaskFile, Turn, Wish};
 use steno_views::{Lines, count, cut, padding, visible};
 
-use super::recorded::Recorded;
+use super::recorded::TaskSession;
 use crate::args::SpineDistillArgs;
 use crate::output::{Output, size};
 
@@ -15,7 +15,7 @@ use crate::output::{Output, size};
 const WORDS_LEN: usize = 48;
 
 /// Shows every turn of a session, and what it would become.
-pub fn show(recorded: &Recorded, wish: &Wish, as_json: bool, output: &mut Output) {
+pub fn show(recorded: &TaskSession, wish: &Wish, as_json: bool, output: &mut Output) {
     let session = &recorded.session;
     if !as_json {
         output.line(&format!("{}  {}", session.thread, count(session.turns.len() as u64, "turn")));

@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use steno_capture::git;
-use steno_exports::harbor::{Check, Concern, Given, Plan, Refusal, Session, Span, TaskFile, Wish};
+use steno_exports::harbor::{Check, Concern, Plan, Refusal, Session, Span, TaskFile, TaskInputs, Wish};
 use steno_views::{Lines, count, visible};
 
-use self::recorded::Recorded;
+use self::recorded::TaskSession;
 use self::repository::Snapshot;
 use super::bundle_output::in_the_way;
 use super::target::Target;
@@ -23,7 +23,7 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let mut done = Done::default();
+    let mut done = DistillSummary::default();
     let is_one = args.bundles.len() == 1 && args.turns.len() + args.seqs.len() == 1;
     let into = args.output.as_deref().map(|path| Into { path, is_one });
     if let Some(into) = &into {
@@ -34,7 +34,7 @@ pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) ->
         return Err(Failure::usage(format!("`{}` {what}", repository.display())));
     }
     for name in &args.bundles {
-        let read = Target::find(name, settings).and_then(|target| Recorded::read(&target, settings));
+        let read = Target::find(name, settings).and_then(|target| TaskSession::read(&target, settings));
         let recorded = match read {
             Ok(recorded) => recorded,
             Err(failure) if args.bundles.len() == 1 => return Err(failure),
@@ -54,14 +54,14 @@ pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) ->
 
 /// What came of all windows.
 #[derive(Default)]
-struct Done {
+struct DistillSummary {
     made: u64,
     refused: u64,
     unread: u64,
     last: Option<Refusal>,
 }
 
-impl Done {
+impl DistillSummary {
     fn outcome(self, args: &SpineDistillArgs) -> Outcome {
         if self.unread > 0 {
             let bundles = count(args.bundles.len() as u64, "bundle");
@@ -107,12 +107,12 @@ impl Into<'_> {
 
 struct Distilling<'a> {
     args: &'a SpineDistillArgs,
-    recorded: &'a Recorded,
+    recorded: &'a TaskSession,
     into: &'a Into<'a>,
 }
 
 impl Distilling<'_> {
-    fn windows(&self, done: &mut Done, output: &mut Output) -> Result<(), Failure> {
+    fn windows(&self, done: &mut DistillSummary, output: &mut Output) -> Result<(), Failure> {
         for span in spans(self.args, &self.recorded.session) {
             match self.window(span, output)? {
                 Ok(()) => done.made += 1,
@@ -156,7 +156,7 @@ impl Distilling<'_> {
             Err("it was not wanted".to_owned())
         };
         let segments = self.recorded.segments.clone();
-        let mut given = Given { artifact: &artifact, snapshot: None, before, segments };
+        let mut given = TaskInputs { artifact: &artifact, snapshot: None, before, segments };
         if let Some(repository) = &self.args.repo {
             let snapshot = match Snapshot::read(repository, &plan.start.commit) {
                 Ok(snapshot) => snapshot,

@@ -20,7 +20,7 @@ use crate::runs;
 use crate::settings::Settings;
 
 /// A session, and what a task of it is made from.
-pub struct Recorded {
+pub struct TaskSession {
     pub session: Session,
     pub artifacts: Artifacts,
     /// The SHA-256 of each sealed segment.
@@ -30,7 +30,7 @@ pub struct Recorded {
     events: Vec<(u64, ExchangeEvent)>,
 }
 
-impl Recorded {
+impl TaskSession {
     /// Reads a spine that holds to every rule.
     pub fn read(target: &Target, settings: &Settings) -> Result<Self, Failure> {
         let name = target.name();
@@ -85,7 +85,7 @@ impl Recorded {
     }
 }
 
-impl Recorded {
+impl TaskSession {
     /// Takes a name and a password out of the repository's address: a task is handed on.
     fn without_credentials(&self, text: String) -> String {
         let repository = &self.session.repository;
@@ -101,7 +101,7 @@ struct Folding {
     builder: SessionBuilder,
     unfolding: Unfolding,
     adapter: Option<Adapter>,
-    made: Made,
+    made: NumberedDrafts,
     /// Where the line of each record begins in what the adapter is given.
     lines: Vec<(u64, u64)>,
     offset: u64,
@@ -118,7 +118,7 @@ impl Folding {
             builder: SessionBuilder::new(thread),
             unfolding: Unfolding::new(),
             adapter: None,
-            made: Made::default(),
+            made: NumberedDrafts::default(),
             lines: Vec::new(),
             offset: 0,
             last_seq: 0,
@@ -154,24 +154,24 @@ impl Folding {
         }
     }
 
-    fn finish(mut self, artifacts: Artifacts, segments: Vec<String>) -> Recorded {
+    fn finish(mut self, artifacts: Artifacts, segments: Vec<String>) -> TaskSession {
         if let Some(mut adapter) = self.adapter.take() {
             adapter.finish(&mut self.made);
             self.take();
         }
         let (session, run) = self.builder.finish(self.last_seq);
-        Recorded { session, artifacts, segments, run, events: self.records }
+        TaskSession { session, artifacts, segments, run, events: self.records }
     }
 }
 
 /// Numbers what an adapter makes.
 #[derive(Default)]
-struct Made {
+struct NumberedDrafts {
     events: Vec<ExchangeEvent>,
     numbering: Numbering,
 }
 
-impl Sink for Made {
+impl Sink for NumberedDrafts {
     fn draft(&mut self, run: RunId, draft: Draft) {
         self.events.push(self.numbering.event(run, draft));
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use steno_capture::git::{self, CommittedFile, CommittedKind};
 use steno_disk::read_host_file;
-use steno_exports::harbor::{Check, Diff, Given, Plan, Refusal, Solution, TaskFile};
+use steno_exports::harbor::{Check, Diff, Plan, Refusal, Solution, TaskFile, TaskInputs};
 use steno_spine::TarWriter;
 
 use super::super::bundle_output::discard;
@@ -80,7 +80,7 @@ impl Snapshot {
     pub fn try_out(
         &self,
         plan: &mut Plan<'_>,
-        given: &Given<'_>,
+        given: &TaskInputs<'_>,
         dir: &Path,
     ) -> Result<Result<(), Refusal>, Failure> {
         let trying = Trying { snapshot: self, given, dir };
@@ -137,7 +137,7 @@ impl Snapshot {
 /// A plan that is tried out.
 struct Trying<'a> {
     snapshot: &'a Snapshot,
-    given: &'a Given<'a>,
+    given: &'a TaskInputs<'a>,
     dir: &'a Path,
 }
 

@@ -9,11 +9,11 @@ use super::programs::is_test_file;
 
 /// The files of tests that a window changed, as it left them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct TestFiles {
     files: Vec<(String, Option<Vec<u8>>)>,
 }
 
-impl Held {
+impl TestFiles {
     /// Finds them, where tests check a window that has changed something else too: tests alone are the work itself.
     pub(super) fn of(check: &Check, patches: &[Rc<Patch>]) -> Self {
         let is_tested = matches!(check, Check::Command(chosen) if chosen.rank == Rank::TestRunner);
