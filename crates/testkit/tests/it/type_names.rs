@@ -138,8 +138,8 @@ fn key(found: &CrateType) -> String {
 
 #[track_caller]
 fn assert_none(complaints: &Complaints) {
-    let report: String = complaints.iter().map(|(name, what)| format!("{name} {what}\n")).collect();
-    assert!(report.is_empty(), "\n{report}");
+    let report: Vec<String> = complaints.iter().map(|(name, what)| format!("{name} {what}")).collect();
+    assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
 
 #[cfg(test)]
