@@ -28,7 +28,7 @@ fn reading_stops_when_the_output_is_closed() {
         &["usage", &file],
     ] {
         let said = steno.run(args);
-        assert!(said.err.contains("ends inside of compressed data"), "{args:?}: {}", said.err);
+        assert!(said.err.contains("ends inside compressed data"), "{args:?}: {}", said.err);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = steno.command(args);
