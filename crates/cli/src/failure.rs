@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(failure.exit, Exit::Failed);
         assert_eq!(
             failure.message,
-            "cannot write `transcripts`; nothing of the record was written: No space left on device (os error 28)"
+            "cannot write `transcripts`; no part of the record was written: No space left on device (os error 28)"
         );
     }
 }

@@ -19,14 +19,14 @@ pub enum Error {
         path: StorePath,
     },
     /// The line is longer than the limit.
-    #[error("the record has {bytes} bytes, more than a line may have")]
+    #[error("the record has {bytes} bytes, too many for one line")]
     TooLong {
         /// How long it would be.
         bytes: u64,
     },
     /// There was no space left. Nothing of the record is in the file, its seq is not used up, and the writer can
     /// continue.
-    #[error("cannot write `{path}`; nothing of the record was written")]
+    #[error("cannot write `{path}`; no part of the record was written")]
     NoRoom {
         /// The file.
         path: StorePath,
@@ -182,7 +182,7 @@ impl Error {
 
 fn changed_words(found: u64, wanted: u64) -> String {
     if found == wanted {
-        return "its content is not what was written".to_owned();
+        return "its content differs from what was written".to_owned();
     }
     format!("it has {found} bytes and should have {wanted}")
 }

@@ -221,7 +221,7 @@ pub(crate) fn read_notes_in(disk: &dyn Disk, path: &StorePath) -> Result<Vec<Not
         return Ok(Vec::new());
     };
     let failed = |doing| move |source| Error::io(doing, path, source);
-    let mut lines = Lines::new(file, 0).until_now().map_err(failed("look at"))?;
+    let mut lines = Lines::new(file, 0).until_now().map_err(failed("access"))?;
     let mut notes = Vec::new();
     loop {
         match lines.next().map_err(failed("read"))? {

@@ -57,7 +57,7 @@ impl Reader {
             move |source| Error::io(doing, &path, source)
         };
         let file = store.disk().open_read(&path).map_err(failed("open"))?.ok_or(Error::NoSuchRun { run })?;
-        let len = file.identity().map_err(failed("look at"))?.size_bytes;
+        let len = file.identity().map_err(failed("access"))?.size_bytes;
         let (mut offset, mut seq_last) = (0, None);
         if let Some((start, line)) = last_line(&*file, &path, len)? {
             let damaged =
@@ -97,7 +97,7 @@ impl Reader {
     /// I/O errors.
     pub fn until_now(self) -> Result<Self, Error> {
         let path = self.path;
-        let lines = self.lines.until_now().map_err(|source| Error::io("look at", &path, source))?;
+        let lines = self.lines.until_now().map_err(|source| Error::io("access", &path, source))?;
         Ok(Self { path, lines, ..self })
     }
 
@@ -208,7 +208,7 @@ impl Reader {
 
     /// Checks that the file is still at its path and not shorter than what was read.
     pub(crate) fn check_in_place(&self, disk: &dyn Disk) -> Result<(), Error> {
-        let failed = |source| Error::io("look at", &self.path, source);
+        let failed = |source| Error::io("access", &self.path, source);
         let open = self.lines.file().identity().map_err(failed)?;
         let named = disk.identity(&self.path).map_err(failed)?;
         if open.size_bytes < self.lines.offset() {

@@ -134,7 +134,7 @@ pub(crate) fn keep_torn(
     hashed.map_err(failed("read"))?;
     let kept = path.torn(offset, &hex(&hash));
     // The name contains the hash, so a file with that name and length is this tail, copied before a crash.
-    let there = disk.identity(&kept).map_err(failed("look at"))?;
+    let there = disk.identity(&kept).map_err(failed("access"))?;
     if there.is_none_or(|found| found.size_bytes != len) {
         let copy = |into: &dyn DiskFile| copy_range(&*file, offset..offset + len, into);
         disk::replace_with(disk, &kept, copy).map_err(failed("keep the torn tail of"))?;
@@ -176,11 +176,11 @@ pub(crate) fn make_durable(disk: &dyn Disk, path: &StorePath, from: u64, to: u64
 /// Copies a whole file and syncs both. Does nothing if the copy exists or the file does not.
 pub(crate) fn keep_copy(disk: &dyn Disk, path: &StorePath, copy: &StorePath) -> Result<(), Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
-    if disk.identity(copy).map_err(failed("look at"))?.is_some() {
+    if disk.identity(copy).map_err(failed("access"))?.is_some() {
         return Ok(());
     }
     let Some(file) = disk.open_read(path).map_err(failed("open"))? else { return Ok(()) };
-    let len = file.identity().map_err(failed("look at"))?.size_bytes;
+    let len = file.identity().map_err(failed("access"))?.size_bytes;
     disk::replace_with(disk, copy, |into| copy_range(&*file, 0..len, into)).map_err(failed("keep a copy of"))
 }
 

@@ -81,7 +81,7 @@ fn size_of(disk: &dyn Disk, thread: &ThreadId) -> Result<u64, Error> {
     for dir in [dir, artifacts] {
         for name in list(disk, &dir)?.iter().filter(|name| *name != ARTIFACTS_DIR) {
             let path = dir.below(name);
-            let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+            let found = disk.identity(&path).map_err(|source| Error::io("access", &path, source))?;
             bytes += found.map_or(0, |found| found.size_bytes);
         }
     }
@@ -128,7 +128,7 @@ impl Store {
         // These are deleted last: as long as one of them exists, the run is found and can be deleted again.
         for paths in [beside.collect(), vec![superseded.clone()], vec![transcript.clone()]] {
             for path in paths {
-                let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+                let found = disk.identity(&path).map_err(|source| Error::io("access", &path, source))?;
                 bytes += found.map_or(0, |found| found.size_bytes);
                 disk.remove(&path).map_err(|source| Error::io("delete", &path, source))?;
             }

@@ -234,7 +234,7 @@ fn files(run: RunId) -> [StorePath; 3] {
 }
 
 fn exists(disk: &dyn Disk, path: &StorePath) -> Result<bool, Error> {
-    let found = disk.identity(path).map_err(|source| Error::io("look at", path, source))?;
+    let found = disk.identity(path).map_err(|source| Error::io("access", path, source))?;
     Ok(found.is_some())
 }
 
@@ -330,7 +330,7 @@ impl Store {
         let mut bytes = 0;
         for name in names.iter().filter(|name| name.contains(".superseded-")) {
             let path = dir.below(name);
-            let found = self.disk().identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+            let found = self.disk().identity(&path).map_err(|source| Error::io("access", &path, source))?;
             bytes += found.map_or(0, |found| found.size_bytes);
         }
         Ok(bytes)

@@ -32,7 +32,7 @@ pub fn run_ends(store: &Store, run: RunId) -> Result<RunEnds, Error> {
         move |source| Error::io(doing, &path, source)
     };
     let file = store.disk().open_read(&path).map_err(failed("open"))?.ok_or(Error::NoSuchRun { run })?;
-    let bytes = file.identity().map_err(failed("look at"))?.size_bytes;
+    let bytes = file.identity().map_err(failed("access"))?.size_bytes;
     // Both ends of the current content: otherwise a line written meanwhile could be the last line but not the first.
     let Some(first) = next_event(&mut Lines::few(Arc::clone(&file)).until(bytes), &path)? else {
         return Ok(RunEnds { events: None, bytes });

@@ -45,7 +45,7 @@ pub(crate) fn scan(
     check: &dyn LineCheck,
     seals: Vec<Seal>,
 ) -> Result<Scan, Error> {
-    let mut lines = Lines::new(file, 0).until_now().map_err(|source| Error::io("look at", path, source))?;
+    let mut lines = Lines::new(file, 0).until_now().map_err(|source| Error::io("access", path, source))?;
     let mut good = Prefix::default();
     let mut seals = SealCheck::new(path, seals);
     seals.at(&good)?;

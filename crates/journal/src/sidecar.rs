@@ -36,7 +36,7 @@ fn append_alone(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Err
     let failed = |doing| move |source| Error::io(doing, path, source);
     prepare(disk, path)?;
     let file = disk.open_append(path).map_err(failed("open"))?;
-    let before = file.identity().map_err(failed("look at"))?.size_bytes;
+    let before = file.identity().map_err(failed("access"))?.size_bytes;
     let written = append_all(&*file, format!("{line}\n").as_bytes()).map_err(failed("write"));
     let outcome = written.and_then(|()| sync_file(&*file).map_err(failed("sync")));
     if outcome.is_err() {
@@ -56,7 +56,7 @@ fn append_alone(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Err
 fn prepare(disk: &dyn Disk, path: &StorePath) -> Result<(), Error> {
     let failed = |doing| move |source| Error::io(doing, path, source);
     let Some(file) = disk.open_read(path).map_err(failed("open"))? else { return Ok(()) };
-    let len = file.identity().map_err(failed("look at"))?.size_bytes;
+    let len = file.identity().map_err(failed("access"))?.size_bytes;
     if len == 0 {
         return Ok(());
     }

@@ -101,7 +101,7 @@ impl Store {
     /// I/O errors.
     pub fn size(&self, run: RunId) -> Result<Option<u64>, Error> {
         let path = RunFile::Transcript(run).path();
-        let found = self.disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+        let found = self.disk.identity(&path).map_err(|source| Error::io("access", &path, source))?;
         Ok(found.map(|found| found.size_bytes))
     }
 
@@ -111,7 +111,7 @@ impl Store {
     /// I/O errors.
     pub fn is_locked(&self, run: RunId) -> Result<bool, Error> {
         let path = RunFile::Lock(run).path();
-        self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
+        self.disk.is_locked(&path).map_err(|source| Error::io("access", &path, source))
     }
 
     /// Lists the threads that have a spine, ordered by id.
@@ -130,7 +130,7 @@ impl Store {
     /// I/O errors.
     pub fn is_spine_locked(&self, thread: &ThreadId) -> Result<bool, Error> {
         let path = StorePath::spine_lock(thread);
-        self.disk.is_locked(&path).map_err(|source| Error::io("look at", &path, source))
+        self.disk.is_locked(&path).map_err(|source| Error::io("access", &path, source))
     }
 }
 

@@ -94,8 +94,8 @@ fn open_with_seals(store: &Store, run: RunId) -> Result<SealedFile, Error> {
         let file = disk.open_read(&path).map_err(failed("open"))?;
         let found = scan_seals(disk, run);
         tried += 1;
-        let opened = file.as_ref().map(|file| file.identity()).transpose().map_err(failed("look at"))?;
-        let named = disk.identity(&path).map_err(failed("look at"))?;
+        let opened = file.as_ref().map(|file| file.identity()).transpose().map_err(failed("access"))?;
+        let named = disk.identity(&path).map_err(failed("access"))?;
         let is_same = match (&opened, &named) {
             (Some(opened), Some(named)) => opened.is_same_file(named),
             (None, None) => true,

@@ -134,6 +134,6 @@ pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalErro
 pub fn warn_about_broken_seals(store: &Store, run: RunId) {
     if let Err(error) = fitting_seals(store, run) {
         let why = with_causes(&error);
-        tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&why, Lines::Escape));
+        tracing::warn!("{}; `steno verify {run}` checks the whole run", visible(&why, Lines::Escape));
     }
 }

@@ -74,7 +74,7 @@ fn check_threads(thread: Option<&str>, parts: &Parts, findings: &mut Findings) {
     let Some(wanted) = thread else { return };
     for segment in parts.segments.values() {
         if let Some(found) = segment.thread.as_deref().filter(|found| *found != wanted) {
-            let words = format!("a segment of `{found}`, and the spine is that of `{wanted}`");
+            let words = format!("the segment is of thread `{found}`, but the spine is of thread `{wanted}`");
             findings.add(Rule::ThreadId, FindingLocation::file(&segment.file), words);
         }
     }
@@ -90,13 +90,13 @@ fn check_presence(layout: Layout, known: &ExpectedSpine, parts: &Parts, findings
         // A hostile name may be four thousand million ahead: what is missing is said once.
         if *index > next {
             let words = match index - next {
-                1 => "it is not there, and later segments are".to_owned(),
-                missing => format!("it and {} more are not there, and later segments are", missing - 1),
+                1 => "it is missing, but later segments exist".to_owned(),
+                missing => format!("it and {} more are missing, but later segments exist", missing - 1),
             };
             findings.add(Rule::SegmentMissing, file(next), words);
         }
         if !parts.segments.contains_key(index) {
-            findings.add(Rule::SegmentMissing, file(*index), "it is not there, and its meta file is");
+            findings.add(Rule::SegmentMissing, file(*index), "it is missing, but its meta file exists");
         }
         next = index.saturating_add(1);
     }
@@ -109,7 +109,7 @@ fn check_presence(layout: Layout, known: &ExpectedSpine, parts: &Parts, findings
 fn check_sealed(segment: &Segment, index: u32, sealed: &MetaFile, findings: &mut Findings) {
     if let Some(torn) = segment.torn {
         let place = FindingLocation::line(&segment.file, torn.line, torn.offset);
-        let words = format!("it is sealed, and its last {} bytes are no whole line", torn.len);
+        let words = format!("it is sealed, but its last {} bytes are not a complete line", torn.len);
         findings.add(Rule::SegmentCut, place, words);
     }
     let Some(meta) = &sealed.meta else { return };
@@ -117,14 +117,13 @@ fn check_sealed(segment: &Segment, index: u32, sealed: &MetaFile, findings: &mut
         findings.add(
             Rule::SegmentEmpty,
             FindingLocation::file(&segment.file),
-            "it is sealed, and has no record",
+            "it is sealed but has no records",
         );
     }
     let mut differs = |rule, what: &str, says: String, is: String| {
         if says != is {
             // Which of the two was changed, nobody can tell from here.
-            let words =
-                format!("it vouches for `{what}` {says}, and `{}` has {is}: they differ", segment.file);
+            let words = format!("its `{what}` is {says}, but that of `{}` is {is}", segment.file);
             findings.add(rule, FindingLocation::file(&sealed.file), words);
         }
     };
@@ -154,19 +153,20 @@ fn check_unsealed(
 ) {
     let is_last = parts.segments.keys().next_back() == Some(&index);
     if segment.records == 0 && !is_last {
-        let words = "it has no record, and later segments are there";
+        let words = "it has no records, but later segments exist";
         findings.add(Rule::SegmentEmpty, FindingLocation::file(&segment.file), words);
     }
     let words = if known.is_held && is_last {
         "it is being written"
     } else {
-        "it has no meta file: it is open, or a crash left it"
+        "it has no meta file: it is open, or was left by a crash"
     };
     findings.add(Rule::SegmentUnsealed, FindingLocation::file(&segment.file), words);
     let is_unfinished = known.is_held && is_last;
     if let Some(torn) = segment.torn.filter(|_| !is_unfinished) {
         let place = FindingLocation::line(&segment.file, torn.line, torn.offset);
-        let words = format!("a torn end of {} bytes, as a crash leaves it: it was never a record", torn.len);
+        let words =
+            format!("a torn end of {} bytes, left by a crash: it was never a complete record", torn.len);
         findings.add(Rule::SegmentTorn, place, words);
     }
 }
@@ -184,10 +184,10 @@ fn check_numbers(known: &ExpectedSpine, parts: &Parts, findings: &mut Findings) 
         let place = || FindingLocation::line(&segment.file, 1, 0);
         let next = Seq::after(last);
         if last.is_some_and(|last| first <= last) {
-            let words = format!("it begins with seq {first}, and {next} comes next");
+            let words = format!("it begins with seq {first}, but {next} is expected");
             findings.add(Rule::SeqOrder, place(), words);
         } else if first.get() - next.get() > unread + segment.unread.leading {
-            let words = format!("it begins with seq {first}, and {next} comes next");
+            let words = format!("it begins with seq {first}, but {next} is expected");
             findings.add_as(known.gap(), Rule::SeqGap, place(), words);
         }
         last = last.max(Some(max));
@@ -207,7 +207,7 @@ fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Fi
         match (parts.artifacts.get(name), change) {
             (Some((found, _)), None) if found == sha256 => {}
             (Some((found, _)), None) => {
-                let words = format!("`{path}` has the hash {found}, and the record says {sha256}");
+                let words = format!("`{path}` has the hash {found}, but the record says {sha256}");
                 findings.add(Rule::ArtifactSha256, place.clone(), words);
             }
             (Some((found, bytes)), Some(change)) if (found, bytes) == (&change.sha256, &change.bytes) => {
@@ -221,14 +221,14 @@ fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Fi
             }
             (Some((found, bytes)), Some(ChangedFile { sha256, bytes: wanted, .. })) => {
                 let words = format!(
-                    "`{path}` has {bytes} bytes and the hash {found}, and `{BUNDLE_JSON}` says {wanted} and {sha256}"
+                    "`{path}` has {bytes} bytes and the hash {found}, but `{BUNDLE_JSON}` says {wanted} and {sha256}"
                 );
                 findings.add(Rule::ArtifactSha256, place.clone(), words);
             }
             (None, _) if left_out.contains(path.as_str()) => {
                 findings.add(Rule::LeftOut, place.clone(), format!("`{path}` was left out"));
             }
-            (None, _) => findings.add(Rule::ArtifactMissing, place.clone(), format!("`{path}` is not there")),
+            (None, _) => findings.add(Rule::ArtifactMissing, place.clone(), format!("`{path}` is missing")),
         }
     }
     if parts.segments.values().any(|segment| segment.unread.all > 0) {
@@ -236,7 +236,7 @@ fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Fi
         return;
     }
     for name in parts.artifacts.keys().filter(|name| !used.contains(name.as_str())) {
-        let words = "no record names it; a crash between the two leaves that";
+        let words = "no record refers to it; a crash can cause this";
         findings.add(Rule::ArtifactUnused, FindingLocation::file(format!("{ARTIFACTS_DIR}/{name}")), words);
     }
 }
@@ -248,12 +248,13 @@ fn check_bundle(
     findings: &mut Findings,
 ) {
     if matches!(parts.bundle, BundleFile::Absent) {
-        findings.add(Rule::BundleJson, FindingLocation::file(BUNDLE_JSON), "it is not there");
+        findings.add(Rule::BundleJson, FindingLocation::file(BUNDLE_JSON), "it is missing");
     }
     let Some(bundle) = bundle else { return };
     let place = || FindingLocation::file(BUNDLE_JSON);
     if let Some(thread) = of_records.filter(|thread| *thread != bundle.thread_id) {
-        let words = format!("the bundle is that of `{}`, and the spine that of `{thread}`", bundle.thread_id);
+        let words =
+            format!("the bundle is of thread `{}`, but the spine is of thread `{thread}`", bundle.thread_id);
         findings.add(Rule::BundleThread, place(), words);
     }
     let of_records: BTreeSet<String> =
@@ -262,7 +263,7 @@ fn check_bundle(
         findings.add(Rule::LeftOut, place(), format!("`{}` was left out: {}", out.file, out.reason));
     }
     for change in bundle.changed.iter().filter(|change| !of_records.contains(&change.file)) {
-        let words = format!("`{}` is said to be changed, and no record names it", change.file);
+        let words = format!("`{}` is listed as changed, but no record refers to it", change.file);
         findings.add(Rule::BundleField, place(), words);
     }
     check_rollouts(bundle, parts, findings);
@@ -285,7 +286,7 @@ fn check_rollouts(bundle: &BundleJson, parts: &Parts, findings: &mut Findings) {
         let name = rollout.file.strip_prefix("rollout/").unwrap_or_default();
         listed.insert(name);
         let words = match parts.rollouts.get(name) {
-            None => format!("`{}` is not there", rollout.file),
+            None => format!("`{}` is missing", rollout.file),
             Some((_, bytes)) if *bytes != rollout.bytes => {
                 format!("`{}` has {bytes} bytes, and should have {}", rollout.file, rollout.bytes)
             }

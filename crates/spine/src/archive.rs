@@ -42,7 +42,7 @@ pub fn validate_archive(from: impl Read) -> Report {
         let words = if is_cut {
             "it ends too early".to_owned()
         } else {
-            format!("it cannot be read to its end: {error}")
+            format!("it cannot be read to the end: {error}")
         };
         reading.validator.ends_early(Rule::BundleArchive, words);
     }
@@ -109,16 +109,16 @@ impl Names {
         let name = name.strip_prefix("./").unwrap_or(name);
         let name = if entry.kind == Kind::Directory { name.strip_suffix('/').unwrap_or(name) } else { name };
         if name.starts_with('/') {
-            return Err("its name begins at the root");
+            return Err("its name is an absolute path");
         }
         if name.chars().any(|letter| letter == '\\' || letter.is_control()) {
-            return Err("its name has characters that names do not have everywhere");
+            return Err("its name has characters that are not portable");
         }
         if matches!(name, "" | ".") && entry.kind == Kind::Directory {
             return Ok(None);
         }
         if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err("its name leads elsewhere");
+            return Err("its name has an empty part, `.` or `..`");
         }
         self.below_top(name, entry.kind)
     }
@@ -136,7 +136,7 @@ impl Names {
         match below {
             Some(below) if first == top.as_str() => Ok(Some(below.to_owned())),
             None if first == top.as_str() && kind == Kind::Directory => Ok(None),
-            _ => Err("it lies beside the directory that the others are in"),
+            _ => Err("it is outside the directory of the other entries"),
         }
     }
 }

@@ -100,7 +100,7 @@ pub(super) fn read(bytes: &[u8], file: &str, findings: &mut Findings) -> Option<
         }
     };
     if bundle.bundle_version != BUNDLE_VERSION {
-        let words = format!("the version is `{}`, and we know `{BUNDLE_VERSION}`", bundle.bundle_version);
+        let words = format!("the version is `{}`; supported is `{BUNDLE_VERSION}`", bundle.bundle_version);
         findings.add(Rule::BundleVersion, place(), words);
     }
     if bundle.spine_schema_version != steno_model::SPINE_SCHEMA_VERSION {

@@ -117,10 +117,7 @@ pub fn read_archive(from: impl Read, each: &mut dyn FnMut(SpineRecord)) -> io::R
             kept_bytes += entry.size_bytes;
         }
         if kept_bytes > KEPT_BYTES_MAX {
-            return Err(io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                "too much of it would have to be kept in memory",
-            ));
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, "it needs too much memory"));
         }
         let mut bytes = Vec::new();
         tar.content(&entry, |piece| {

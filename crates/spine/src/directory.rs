@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
         match self.disk.list(&path) {
             Ok(names) => Ok(names),
             Err(error) if !dir.is_empty() && is_no_directory(&error) => {
-                self.validator.is_no_file(dir, "no directory of its own");
+                self.validator.is_no_file(dir, "not a directory, or a link");
                 Ok(Vec::new())
             }
             Err(source) => Err(Error::io("list", &path, source)),

@@ -156,7 +156,8 @@ impl SegmentCheck {
             _ => {}
         }
         if let Some(thread) = found.thread.as_deref().filter(|thread| *thread != record.thread_id) {
-            let words = format!("a record of `{}` among those of `{thread}`", record.thread_id);
+            let words =
+                format!("a record of thread `{}` in the spine of thread `{thread}`", record.thread_id);
             noticed.findings.add(Rule::ThreadId, place(), words);
         }
         if !record.has_time() {

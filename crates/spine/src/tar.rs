@@ -57,7 +57,7 @@ impl<W: Write> TarWriter<W> {
 
     fn entry(&mut self, header: Header<'_>, size_bytes: u64) -> io::Result<()> {
         if size_bytes > FILE_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a file that is longer than tar holds"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is too long for tar"));
         }
         // A header of the kind that POSIX has for what is too long, with it inside; what follows has what fits.
         let long = [("path", header.name), ("linkpath", header.link)].into_iter();
@@ -107,7 +107,7 @@ impl<W: Write> TarWriter<W> {
 
     fn end_file(&mut self) -> io::Result<()> {
         if self.left > 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a file that is not whole"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is incomplete"));
         }
         let padding = std::mem::take(&mut self.padding);
         self.into.write_all(&[0; BLOCK_BYTES][..padding])
@@ -118,7 +118,7 @@ impl<W: Write> Write for TarWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
         if room == 0 && !bytes.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "more bytes than the file was to have"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is longer than announced"));
         }
         let written = self.into.write(&bytes[..room])?;
         self.left -= written as u64;
@@ -188,7 +188,7 @@ impl<R: Read> TarReader<R> {
             }
             let stored = number(&header[148..156]).ok_or_else(|| bad("a header without a checksum"))?;
             if stored != checksum(&header) {
-                return Err(bad("a header that is not what its checksum says"));
+                return Err(bad("a header that does not match its checksum"));
             }
             let size_bytes = number(&header[124..136]).ok_or_else(|| bad("a header without a length"))?;
             match header[156] {
@@ -199,7 +199,7 @@ impl<R: Read> TarReader<R> {
                     let size = pax_value(&pax, b"size").map(|digits| {
                         std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok())
                     });
-                    long_size = size.map(|size| size.ok_or_else(|| bad("a length that is no number")));
+                    long_size = size.map(|size| size.ok_or_else(|| bad("a length that is not a number")));
                 }
                 // Headers for all that follows: comments, times.
                 b'g' => drop(self.small(size_bytes)?),
@@ -252,7 +252,7 @@ impl<R: Read> TarReader<R> {
             match self.from.read(&mut piece) {
                 Ok(0) => return Ok(()),
                 Ok(read) if piece[..read].iter().any(|byte| *byte != 0) => {
-                    return Err(bad("something behind its end"));
+                    return Err(bad("data after its end"));
                 }
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 Ok(_) | Err(_) => {}
@@ -309,7 +309,7 @@ fn kind_of(flag: u8) -> Kind {
         b'2' => Kind::Other("a symbolic link"),
         b'3' | b'4' => Kind::Other("a device"),
         b'6' => Kind::Other("a FIFO"),
-        _ => Kind::Other("no regular file"),
+        _ => Kind::Other("not a regular file"),
     }
 }
 

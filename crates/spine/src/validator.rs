@@ -241,7 +241,7 @@ impl Validator {
                 self.findings.add(
                     Rule::BundleUnknown,
                     FindingLocation::file(name),
-                    "bundles have no such file",
+                    "it does not belong in a bundle",
                 );
                 None
             }
@@ -263,7 +263,7 @@ impl Validator {
     fn is_new(&mut self, name: &str) -> bool {
         let is_new = self.names.insert(name.to_owned());
         if !self.lower_names.insert(name.to_lowercase()) {
-            let words = "another file is called the same, at least where case does not count";
+            let words = "another file has the same name, at least if case is ignored";
             self.findings.add(Rule::BundleDuplicate, FindingLocation::file(name), words);
         }
         if is_new && self.names.len() == FILES_MAX + 1 {
@@ -290,7 +290,7 @@ impl Validator {
                 // Files kept aside begin with the name of the one that they were kept from.
                 let aside = [".torn-", ".orphan-", ".tmp-"].iter().any(|mark| name.contains(mark));
                 if name.to_ascii_lowercase().starts_with("segment") && !aside {
-                    let words = "it is called like a segment, and not as segments are";
+                    let words = "its name resembles that of a segment, but is not one";
                     self.findings.add(Rule::SegmentName, FindingLocation::file(file), words);
                 }
                 None

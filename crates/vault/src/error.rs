@@ -65,7 +65,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A manifest names a chunk that no pack has.
-    #[error("chunk {hash} is in no pack")]
+    #[error("chunk {hash} is not in any pack")]
     MissingChunk {
         /// The chunk.
         hash: ChunkHash,

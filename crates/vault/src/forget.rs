@@ -53,7 +53,7 @@ impl TombstoneCache {
     pub(crate) fn tombstones(&self, disk: &dyn Disk) -> Result<Arc<Tombstones>, Error> {
         let path = VaultFile::Tombstones.path();
         // The identity is read before the file: at worst a change is read twice.
-        let Some(identity) = disk.identity(&path).map_err(Error::io("look at", &path))? else {
+        let Some(identity) = disk.identity(&path).map_err(Error::io("access", &path))? else {
             return Ok(Arc::default());
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -306,7 +306,7 @@ impl Manifest {
                 (_, None) => return Err(damaged(offset, "there is no source line before it")),
                 (Ok(line), Some(manifest)) => manifest.take(line).map_err(|why| damaged(offset, why))?,
                 (Err(_), Some(_)) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
-                    return Err(damaged(offset, "a line lacks the fields of its kind"));
+                    return Err(damaged(offset, "a line lacks required fields"));
                 }
                 (Err(_), Some(manifest)) => manifest.unknown.push(text),
             }
@@ -343,7 +343,7 @@ impl Manifest {
     fn take_chunks(&mut self, more: MoreChunks) -> Result<(), &'static str> {
         let is_late = (more.generation as usize) + 1 < self.generations.len();
         let wanted =
-            self.generations.get_mut(more.generation as usize).ok_or("there is no such generation")?;
+            self.generations.get_mut(more.generation as usize).ok_or("the generation does not exist")?;
         if wanted.len != more.offset {
             return Err("chunks are out of order");
         }
@@ -351,7 +351,7 @@ impl Manifest {
             wanted.late_from.get_or_insert(more.offset);
         }
         for (hash, len) in more.chunks {
-            let hash = ChunkHash::parse(&hash).ok_or("it is not the hash of a chunk")?;
+            let hash = ChunkHash::parse(&hash).ok_or("it is not a valid chunk hash")?;
             wanted.chunks.push(ChunkRef { hash, len });
             wanted.len += u64::from(len);
         }

@@ -115,8 +115,8 @@ fn preamble(version: u32) -> [u8; PREAMBLE_BYTES] {
 
 /// Fails when the file at a path is no longer the one that was opened: bytes written to it would be lost.
 pub(crate) fn check_in_place(disk: &dyn Disk, path: &StorePath, file: &dyn DiskFile) -> Result<(), Error> {
-    let there = disk.identity(path).map_err(Error::io("look at", path))?;
-    let here = file.identity().map_err(Error::io("look at", path))?;
+    let there = disk.identity(path).map_err(Error::io("access", path))?;
+    let here = file.identity().map_err(Error::io("access", path))?;
     match there {
         Some(there) if there.is_same_file(&here) => Ok(()),
         Some(_) | None => Err(Error::Vanished { path: path.clone() }),
@@ -165,7 +165,7 @@ impl PackReader {
 
     /// Returns how long the pack is.
     pub(crate) fn len(&self) -> Result<u64, Error> {
-        Ok(self.file.identity().map_err(Error::io("look at", &self.path))?.size_bytes)
+        Ok(self.file.identity().map_err(Error::io("access", &self.path))?.size_bytes)
     }
 
     /// Passes the offset and header of every frame to `each`, beginning at `offset`.

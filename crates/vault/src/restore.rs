@@ -66,7 +66,7 @@ impl Vault {
         let about = match fs::symlink_metadata(path) {
             Ok(about) => about,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RestoreTarget::Absent),
-            Err(error) => return Err(failed("look at")(error)),
+            Err(error) => return Err(failed("access")(error)),
         };
         if !about.is_file() || about.len() != self.len(manifest, generation)? {
             return Ok(RestoreTarget::Different);

@@ -34,7 +34,7 @@ impl PackList {
         for pack in pack::list(disk)? {
             let lock_path = VaultFile::PackLock(pack).path();
             // The lock first, then the file: closing a pack does it in the opposite order.
-            let is_open = disk.is_locked(&lock_path).map_err(Error::io("look at", &lock_path))?;
+            let is_open = disk.is_locked(&lock_path).map_err(Error::io("access", &lock_path))?;
             if is_open {
                 packs.busy.push(pack);
             } else if index::read_file(disk, pack)?.is_some() {

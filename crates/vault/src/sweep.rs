@@ -283,11 +283,11 @@ fn clean_up(disk: &dyn Disk) -> Result<(), Error> {
             };
             let is_nobodys = path.is_temporary()
                 || match whole.map(VaultFile::path) {
-                    Some(whole) => disk.identity(&whole).map_err(Error::io("look at", &whole))?.is_none(),
+                    Some(whole) => disk.identity(&whole).map_err(Error::io("access", &whole))?.is_none(),
                     None => false,
                 };
             let is_held = match lock.map(VaultFile::path) {
-                Some(lock) => disk.is_locked(&lock).map_err(Error::io("look at", &lock))?,
+                Some(lock) => disk.is_locked(&lock).map_err(Error::io("access", &lock))?,
                 None => false,
             };
             if is_nobodys && !is_held {

@@ -195,7 +195,7 @@ impl Tombstones {
                 Ok(TombstoneLine::RunDue { run }) => tombstones.runs_due.push(run),
                 // If this were taken for an unknown kind, the source would be recorded again.
                 Err(_) if KNOWN_KINDS.iter().any(|kind| text.starts_with(kind)) => {
-                    return Err(damaged(offset, "a line lacks the fields of its kind"));
+                    return Err(damaged(offset, "a line lacks required fields"));
                 }
                 Err(_) => tombstones.unknown.push(text),
             }

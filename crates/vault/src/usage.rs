@@ -148,7 +148,7 @@ impl Vault {
         let stored = manifest.generations.last().map_or(0, |generation| generation.len);
         let in_tail = tail.bytes_from(manifest.generation_last().unwrap_or_default(), stored).len() as u64;
         let path = VaultFile::Manifest(source).path();
-        let size = self.disk().identity(&path).map_err(Error::io("look at", &path))?;
+        let size = self.disk().identity(&path).map_err(Error::io("access", &path))?;
         let manifest_bytes = size.map_or(0, |identity| identity.size_bytes);
         usage.bytes += chunked + in_tail;
         usage.manifest_bytes += manifest_bytes;
@@ -173,7 +173,7 @@ impl Vault {
         let mut others = ChunkTable::default();
         for pack in pack::list(disk)? {
             let path = VaultFile::Pack(pack).path();
-            let size = disk.identity(&path).map_err(Error::io("look at", &path))?;
+            let size = disk.identity(&path).map_err(Error::io("access", &path))?;
             packs += 1;
             pack_bytes += size.map_or(0, |identity| identity.size_bytes);
             let frames = match index::read_file(disk, pack)? {

@@ -224,7 +224,7 @@ impl Vault {
     /// A manifest that disappeared was forgotten, and its tail with it: the bytes that are left are not complete.
     fn manifest_if_changed(&self, known: &Manifest) -> Result<Option<Manifest>, Error> {
         let path = VaultFile::Manifest(known.id).path();
-        let identity = self.disk.identity(&path).map_err(Error::io("look at", &path))?;
+        let identity = self.disk.identity(&path).map_err(Error::io("access", &path))?;
         match identity {
             None if known.good_len > 0 => return Err(Error::Forgotten { source_id: known.id }),
             None => return Ok(None),
@@ -255,7 +255,7 @@ impl Vault {
         for dir in [names::packs(), names::tails()] {
             for name in self.disk.list(&dir).map_err(Error::io("list", &dir))? {
                 let path = dir.below(name);
-                let found = self.disk.identity(&path).map_err(Error::io("look at", &path))?;
+                let found = self.disk.identity(&path).map_err(Error::io("access", &path))?;
                 bytes += found.map_or(0, |found| found.size_bytes);
             }
         }

@@ -45,7 +45,7 @@ pub enum ProblemKind {
     #[error("is more than {DEPTH_MAX} directories deep and is not listed")]
     TooDeep,
     /// A settings file that is too long.
-    #[error("has more than {size_bytes_max} bytes, too many for settings")]
+    #[error("is too large for a settings file: more than {size_bytes_max} bytes")]
     TooLong {
         /// The limit.
         size_bytes_max: u64,

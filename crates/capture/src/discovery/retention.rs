@@ -118,7 +118,7 @@ fn claude(home: &Home, environment: &Environment) -> Retention {
     };
     let kept = value.as_f64().and_then(|days| Duration::try_from_secs_f64(days * DAY.as_secs_f64()).ok());
     if kept == Some(Duration::ZERO) {
-        let effect = "before 2.1.89 everything is deleted at the next start, later releases refuse it";
+        let effect = "releases before 2.1.89 delete everything at the next start; later releases refuse it";
         layers.problems.push(bad_setting(&path, key, &value, effect));
     }
     let (kept_for, set_by) = if let Some(kept) = kept {
@@ -160,7 +160,7 @@ fn gemini(home: &Home, environment: &Environment) -> Retention {
         (_, None) => (Some(DAY * DEFAULT_DAYS), RetentionOrigin::Default, None),
         (_, Some((path, value))) => {
             let age = period(value).filter(|age| *age >= min_age);
-            let effect = "not a period, or a shorter one than `minRetention`, so nothing is deleted";
+            let effect = "not a valid period, or shorter than `minRetention`; nothing is deleted";
             let problem = || bad_setting(path, "general.sessionRetention.maxAge", value, effect);
             (age, set_by(path), age.is_none().then(problem))
         }

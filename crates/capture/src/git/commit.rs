@@ -45,10 +45,10 @@ pub fn committed(dir: &Path, commit: &str) -> Result<Vec<CommittedFile>, String>
         return Err(format!("`{}` has no commit {commit}", dir.display()));
     }
     let listed = git(dir, &["ls-tree", "-r", "-z", "-l", "--full-tree", &name, "--"])
-        .ok_or_else(|| format!("git could not list the files of commit {commit}, or they are too many"))?;
+        .ok_or_else(|| format!("git cannot list the files of commit {commit}, or there are too many"))?;
     let mut wanted = Vec::new();
     for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
-        let line = std::str::from_utf8(line).map_err(|_| "a path in it is not UTF-8".to_owned())?;
+        let line = std::str::from_utf8(line).map_err(|_| "a path in the commit is not UTF-8".to_owned())?;
         wanted.push(listed_file(line).ok_or("git listed it in an unknown format")?);
     }
     let bytes: u64 = wanted.iter().map(|(.., bytes)| bytes).sum();
@@ -58,12 +58,12 @@ pub fn committed(dir: &Path, commit: &str) -> Result<Vec<CommittedFile>, String>
     let is_here = |kind: &CommittedKind| *kind != CommittedKind::Submodule;
     let here = wanted.iter().filter(|(_, kind, ..)| is_here(kind));
     let names: Vec<&str> = here.flat_map(|(_, _, object, _)| [object.as_str(), "\n"]).collect();
-    let objects = objects(dir, names.concat(), bytes).ok_or("git could not read all of its files")?;
+    let objects = objects(dir, names.concat(), bytes).ok_or("git cannot read all files of the commit")?;
     let mut rest = &objects[..];
     let mut files = Vec::with_capacity(wanted.len());
     for (path, kind, ..) in wanted {
         let bytes = if is_here(&kind) {
-            take_object(&mut rest).ok_or("not all of its files are in the repository")?
+            take_object(&mut rest).ok_or("some files of the commit are not in the repository")?
         } else {
             Vec::new()
         };

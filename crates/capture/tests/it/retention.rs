@@ -62,7 +62,7 @@ fn settings_that_claude_refuses_are_reported() {
         Claude,
         &[(USER, r#"{"cleanupPeriodDays":0}"#)],
         (Some(0), USER),
-        &["to `0`: before 2.1.89 everything"],
+        &["to `0`: releases before 2.1.89 delete everything"],
     );
     check(
         Claude,
@@ -79,7 +79,7 @@ fn settings_that_claude_refuses_are_reported() {
     check(Claude, &[(USER, "{ // no\n}")], (Some(720), "default"), &["is not JSON"]);
     check(Claude, &[(USER, "")], (Some(720), "default"), &["is not JSON"]);
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1024 * 1024));
-    check(Claude, &[(USER, &long)], (Some(720), "default"), &["has more than 1048576 bytes"]);
+    check(Claude, &[(USER, &long)], (Some(720), "default"), &["more than 1048576 bytes"]);
     check(Claude, &[("home/settings.json/x", "")], (Some(720), "default"), &["is not a regular file"]);
 }
 
@@ -114,9 +114,9 @@ fn gemini_keeps_thirty_days_by_default() {
         (r#""enabled":false,"maxAge":"7d""#, None, USER, ""),
         (r#""maxAge":"7d""#, Some(168), USER, ""),
         (r#""maxAge":"36h" // a day and a half"#, Some(36), USER, ""),
-        (r#""maxAge":"2h""#, None, USER, "`minRetention`, so nothing is deleted"),
+        (r#""maxAge":"2h""#, None, USER, "`minRetention`; nothing is deleted"),
         (r#""maxAge":"2h","minRetention":"1h""#, Some(2), USER, ""),
-        (r#""maxAge":30"#, None, USER, "to `30`: not a period"),
+        (r#""maxAge":30"#, None, USER, "to `30`: not a valid period"),
     ];
     for (inner, hours, set_by, problem) in cases {
         let text = set(&format!("{inner}\n"));

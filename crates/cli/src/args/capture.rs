@@ -61,7 +61,7 @@ pub struct WatchArgs {
     pub tailing: TailingArgs,
     #[command(flatten)]
     pub entries: EntriesFileArgs,
-    /// Print what was archived as one JSON object, and at the end what came since
+    /// Print what was archived as one JSON object, and at the end what was archived since
     #[arg(long)]
     pub json: bool,
 }
@@ -72,7 +72,8 @@ pub struct WatchArgs {
 )]
 pub struct ForgetArgs {
     /// A session (its UUID, four or more characters of its beginning or end, `last`, or the agent's own name for it),
-    /// one of its files, or a thread. Its subagents are deleted too, and connections that recorded nothing else
+    /// one of its files, or a thread. Subagents of the session are deleted too, and so are connections that recorded
+    /// only this session
     #[arg(required_unless_present_any = ["project", "older_than"])]
     pub run: Option<String>,
     /// All sessions of a project: its directory, or the agent's own name for it; `*` matches any text
@@ -144,8 +145,7 @@ pub struct PauseArgs {
     /// Resume automatically after this time, like `30m` or `2h`
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub time: Option<jiff::SignedDuration>,
-    /// Leave out permanently what agents write during the pause: sessions that they write to are not archived any
-    /// further
+    /// Never archive what agents write during the pause: sessions that they write to are not archived any further
     #[arg(long)]
     pub skip: bool,
 }

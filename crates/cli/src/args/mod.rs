@@ -33,8 +33,8 @@ pub use spine::{
 /// survives crashes.
 #[derive(Debug, Parser)]
 #[command(name = "steno", version)]
-#[command(after_help = "Exit codes: 0 done; 1 found nothing, or a check failed; 2 wrong use; \
-    3 failed (disk, permission); 4 another process writes it.")]
+#[command(after_help = "Exit codes: 0 success; 1 nothing found, or a check failed; 2 wrong usage; \
+    3 error (disk, permissions); 4 in use by another process.")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -132,15 +132,15 @@ pub enum Command {
     Forget(ForgetArgs),
     /// Show what takes up space in the store
     ///
-    /// `alone` is what forgetting a row would free: bytes that other rows share are not counted. `source` is the size
-    /// of the files, including every generation.
+    /// `alone` is the space that forgetting a row would free. Bytes shared with other rows are not counted. `source` is
+    /// the size of the files, including every generation.
     Du(DuArgs),
     /// Check agents and store, and say how to fix problems
     Doctor(DoctorArgs),
     /// Run `steno up` at every login
     ///
     /// Installs a systemd user unit on Linux, or a launchd agent on macOS. The service uses this program, this store,
-    /// and the agents' homes that the variables of this shell name. If the service cannot be started, nothing stays
+    /// and the agents' homes that are set in the environment of this shell. If the service cannot be started, nothing stays
     /// installed and the exit code is 3.
     Service(ServiceArgs),
     /// Pause recording
@@ -161,9 +161,9 @@ pub enum Command {
     Record(RecordArgs),
     /// Show the events of a run
     ///
-    /// An agent's file may contain several runs: the text output then names the run whenever it changes. Numbers
-    /// start at 1 in each file. Another copy of a run is shown with the name of its file. Files compressed with zstd
-    /// (`.zst`) are read directly.
+    /// An agent's file may contain several runs: the text output then names the run whenever it changes. Events
+    /// are numbered from 1 in each file. If several files contain a run, further copies are shown with the name of their
+    /// file. Files compressed with zstd (`.zst`) are read directly.
     Events(EventsArgs),
     /// Show the steps of a session as a tree
     ///
@@ -210,7 +210,8 @@ pub enum Command {
     /// Seal runs, and print their last seals
     ///
     /// A seal is a hash over all bytes before it. Keep the printed lines elsewhere: `steno verify --expect FILE` then
-    /// shows whether a transcript was cut or changed. Sealing also moves a torn tail aside.
+    /// shows whether a transcript was cut or changed. Sealing also moves an incomplete
+    /// last line (a torn tail) to another file.
     Seal(SealArgs),
     /// Show a session as transcript entries, one log record per line
     ///
@@ -242,7 +243,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Record the messages between a client and `codex app-server`
     ///
-    /// Let the client start `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is
+    /// Configure the client to start `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is
     /// forwarded first, in both directions. The messages are recorded as runs, and as one trace spine per thread. If
     /// the store cannot be written to, nothing is recorded: `app-server` warns at the beginning and at the end, and
     /// the server runs anyway. The exit code is that of the server.
@@ -268,7 +269,7 @@ pub struct RecordArgs {
 /// `--json` of commands that always print JSON. It is accepted so that scripts can pass it to every command.
 #[derive(Args, Debug)]
 pub struct AlwaysJson {
-    /// Print one JSON object per line; this is always so
+    /// Print one JSON object per line (the only output format)
     #[arg(long)]
     json: bool,
 }
@@ -374,7 +375,7 @@ pub struct ViewArgs {
     /// A session (its UUID, four or more characters of its beginning or end, or `last`), a transcript file, or an
     /// agent's file or directory; with `show`, `RUN:SEQ` is the turn of an event
     pub run: String,
-    /// Show every system step, even where many follow each other
+    /// Show every system step, instead of one line for several in a row
     #[arg(long)]
     pub all: bool,
     /// Print one JSON object per line: a tree, or the conversation of a run
@@ -396,7 +397,7 @@ pub struct ServeArgs {
     /// Listen on this port; 0 takes any free port [default: 7836]
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
-    /// Print a link that gives one browser access, once
+    /// Print a login link that one browser can use once
     #[arg(long)]
     pub link: bool,
     /// Print the address as one JSON object

@@ -28,23 +28,24 @@ pub enum SpineCommand {
     /// Check a spine or a bundle, rule by rule
     ///
     /// Checks every line, number, payload and artifact, every segment against its meta file, and everything that a
-    /// bundle says about itself. Changes nothing. A segment that a crash left open, its torn end, and numbers that
-    /// other programs skipped are reported, and are not errors. Exit code 1 means that there is an error.
+    /// bundle says about itself. Changes nothing. Segments that a crash left open, incomplete
+    /// last lines, and numbers skipped by other programs are reported, but are not errors. Exit code 1 means that there
+    /// is an error.
     /// `docs/format/spine.md` lists the rules.
     Validate(SpineValidateArgs),
     /// Write a spine with its rollout and artifacts to a bundle
     ///
     /// The same spine always gives the same bytes. Existing files are never overwritten. Shell snapshots contain
-    /// secrets: they are left out unless you ask for them, and are then masked. Whatever is left out or changed is
-    /// reported, and listed in `bundle.json`.
+    /// secrets: they are left out unless you ask for them, and are then masked. Everything that is left out or
+    /// changed is reported, and listed in `bundle.json`.
     Bundle(SpineBundleArgs),
     /// Distill turns of a session into Harbor tasks
     ///
     /// The instruction is what the user said. The environment is the recorded commit with the recorded changes. The
     /// check is a command of the session that succeeded after the last change: tests are preferred to builds, and
     /// builds to linters. Without such a command, the check compares the changes themselves. Nothing is guessed:
-    /// `task.toml` says what the record does not have, or the window is refused with the reason. The same bundle
-    /// always gives the same bytes. `docs/harbor.md` has the rules.
+    /// if the record lacks something, `task.toml` says so, or the window (the turns of the task) is refused with the
+    /// reason. The same bundle always gives the same bytes. `docs/harbor.md` has the rules.
     ///
     /// If a requested window is refused, the exit code is 1; with `--each-turn`, only if no task was made.
     Distill(SpineDistillArgs),
@@ -60,7 +61,7 @@ pub struct SpineLsArgs {
 #[derive(Args, Debug)]
 pub struct SpineRecordArgs {
     /// A session file, a directory of session files, a trace directory, or a thread of the store: its id, or the
-    /// beginning or end of it
+    /// beginning or end of its id
     #[arg(required_unless_present = "all", value_name = "FILE|DIR|THREAD")]
     pub sources: Vec<String>,
     /// Record every thread of Codex that has a session file in the store
@@ -80,7 +81,7 @@ pub struct SpineValidateArgs {
     /// spine of the store]
     #[arg(value_name = "DIR|BUNDLE|THREAD")]
     pub what: Option<String>,
-    /// If there are no errors, seal what a crash left open; a torn end is moved aside and kept
+    /// If there are no errors, seal segments that a crash left open; an incomplete last line is moved to another file
     #[arg(long)]
     pub repair: bool,
     /// Print one JSON object per finding, and one per spine at its end
@@ -93,13 +94,13 @@ pub struct SpineValidateArgs {
 pub enum SnapshotForm {
     /// Without the values of exported variables
     Masked,
-    /// As they are
+    /// Unchanged
     Whole,
 }
 
 #[derive(Args, Debug)]
 pub struct SpineBundleArgs {
-    /// The thread: its id, the beginning or end of it, or `last`
+    /// The thread: its id, the beginning or end of its id, or `last`
     pub thread: String,
     /// Output: `FILE.tar.zst`, or else a directory; it must not exist
     #[arg(long, short, value_name = "DIR|FILE.tar.zst")]
@@ -129,7 +130,7 @@ pub struct SpineDistillArgs {
     /// The records of a task, by number; they must cover whole turns
     #[arg(long = "seq", value_name = "M..N", value_parser = seqs)]
     pub seqs: Vec<Span>,
-    /// Make a task from each turn that allows it
+    /// Make a task from each suitable turn
     #[arg(long)]
     pub each_turn: bool,
     /// Show the turns and what each would become; write nothing
@@ -145,7 +146,7 @@ pub struct SpineDistillArgs {
     /// Directory of the repository during the session, if not the recorded one
     #[arg(long, value_name = "PATH", value_parser = root)]
     pub root: Option<String>,
-    /// The base image, since the record does not have it [default: debian:bookworm-slim]
+    /// Base image of the task; the record does not contain it [default: debian:bookworm-slim]
     #[arg(long, value_name = "IMAGE", value_parser = image)]
     pub image: Option<String>,
     /// Make a task from a doubtful window anyway, with a label; can be repeated
@@ -167,7 +168,7 @@ fn turns(text: &str) -> Result<Span, String> {
     // As other commands name a turn.
     let text = text.strip_prefix("turn-").filter(|number| !number.contains("..")).unwrap_or(text);
     let (first, last) = range(text)?;
-    let number = |number: u64| u32::try_from(number).map_err(|_| "there are fewer turns".to_owned());
+    let number = |number: u64| u32::try_from(number).map_err(|_| "the number is too large".to_owned());
     Ok(Span::Turns(number(first)?, last.map_or(Ok(u32::MAX), number)?))
 }
 

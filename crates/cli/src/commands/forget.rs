@@ -223,7 +223,7 @@ fn carry_out(plan: &ForgetPlan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     let is_left = has_bytes && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0);
     if is_left && !sweep_when_others_let_go(store, vault)? {
         notice(
-            "some of their bytes are in a pack that is being written; the next `steno forget` deletes them, or the next start of recording",
+            "some of their bytes are in a pack that is being written; the next `steno forget` or `steno up` deletes them",
         );
     }
     // The file of a connection belonged to the store.
@@ -232,7 +232,7 @@ fn carry_out(plan: &ForgetPlan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     if let Some(first) = there.first() {
         let path = first.info.path.0.display().to_string();
         notice(&format!(
-            "the agent still has {} ({}{}); {} not archived again unless `steno import --again PATH` names {}",
+            "the agent still has {} ({}{}); to archive {} again, run `steno import --again PATH`",
             if there.len() > 1 {
                 format!("{} of these files", there.len())
             } else {
@@ -240,7 +240,6 @@ fn carry_out(plan: &ForgetPlan, store: &Store, vault: &Arc<Vault>) -> Outcome {
             },
             visible(&path, Lines::Escape),
             if there.len() > 1 { " and others" } else { "" },
-            if there.len() > 1 { "they are" } else { "it is" },
             if there.len() > 1 { "them" } else { "it" },
         ));
     }

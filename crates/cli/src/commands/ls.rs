@@ -32,7 +32,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
         if let Some(why) = &look.damage {
             let run = look.head.run;
             let warning = format!("run {run} is {}: {why}", look.state);
-            tracing::warn!("{}; `steno verify {run}` checks all of it", visible(&warning, Lines::Escape));
+            tracing::warn!("{}; `steno verify {run}` checks the whole run", visible(&warning, Lines::Escape));
         }
     }
     if args.runs {

@@ -21,9 +21,9 @@ pub fn run(args: &SealArgs, settings: &Settings, output: &mut Output) -> Outcome
     for run in wanted {
         match seal(&journal, run) {
             Ok(Some(line)) => output.json_line(&line),
-            Ok(None) => tracing::warn!("run {run} has no events, and so no seal"),
+            Ok(None) => tracing::warn!("run {run} has no events, so it has no seal"),
             Err(JournalError::Locked { .. }) if args.all => {
-                tracing::warn!("run {run} is being recorded, and left alone");
+                tracing::warn!("run {run} is being recorded and was skipped");
             }
             Err(error) if args.all => {
                 let failure = Failure::from(error);

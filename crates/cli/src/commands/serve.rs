@@ -36,7 +36,8 @@ pub fn run(args: &ServeArgs, settings: &Settings, output: &mut Output) -> Outcom
             serving.url()
         ));
         if args.link {
-            output.line(&format!("{} gives one browser access, within ten minutes", serving.link()));
+            output
+                .line(&format!("{} is a login link for one browser, valid for ten minutes", serving.link()));
         }
     }
     output.flush();

@@ -53,7 +53,11 @@ fn forget_shows_and_deletes_the_spine_of_a_session() {
     check(
         &said,
         0,
-        &["forgot 1 file, 1 run and 1 spine", "the agent still has one of these files (", "names it"],
+        &[
+            "forgot 1 file, 1 run and 1 spine",
+            "the agent still has one of these files (",
+            "to archive it again, run `steno import --again PATH`",
+        ],
     );
     assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
     // As with `import`, it comes back only on request.

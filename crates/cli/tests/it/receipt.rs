@@ -194,7 +194,7 @@ fn refused(steno: &Steno, args: &[&str], code: i32, why: &str, hint: &str) {
     assert!(shown.contains(hint), "{args:?}: {said:?}");
 }
 
-const NEITHER: &str = "`bytes` is neither a transcript nor a file of an agent that we can read";
+const NEITHER: &str = "`bytes` is neither a transcript nor a supported agent's file";
 const AGENTS: &str = "`agents.jsonl` is a session file of Claude Code, not a transcript";
 const SHAPE: &str = "contains `threads`, `turns`, `items` and `events`";
 

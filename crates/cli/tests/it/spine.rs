@@ -97,7 +97,7 @@ fn spine_is_named_by_thread_prefix_or_directory() {
         check(&said, 0, &["2 segments, 3 records", "sealed"]);
         assert_eq!(said.out.lines().count(), 1, "{}", said.out);
     }
-    check(&steno.run(&["spine", "validate", "0198"]), 1, &["there is no spine of `0198`", "steno spine ls"]);
+    check(&steno.run(&["spine", "validate", "0198"]), 1, &["no spine of `0198`", "steno spine ls"]);
     check(&steno.run(&["spine", "validate", "./nothing"]), 3, &["No such file"]);
     check(&steno.run(&["spine", "ls"]), 0, &[THREAD, "sealed", "3 records", "2 segments"]);
     let listed = json(steno.run(&["spine", "ls", "--json"]).out.trim());
@@ -276,7 +276,7 @@ fn bundle_without_a_rollout_names_its_path() {
     let steno = with_spine();
     let out = steno.dir.path().join("out");
     let said = steno.run(&["spine", "bundle", THREAD, "-o", &out.display().to_string()]);
-    check(&said, 0, &["is neither in the store nor in its original place"]);
+    check(&said, 0, &["is neither in the store nor at its original path"]);
     let about = json(&fs::read_to_string(out.join("bundle.json")).unwrap());
     assert_eq!(
         (&about["rollout_path"], &about["rollout_files"]),

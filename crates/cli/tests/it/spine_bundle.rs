@@ -173,7 +173,7 @@ fn missing_base_is_named() {
         let said = steno.run(&["spine", "bundle", FORK, "-o", name]);
         check(&said, 0, &[&format!("`rollout/{BASE}.jsonl` was left out")]);
         assert_eq!(
-            said.err.contains("is neither in the store nor in its original place"),
+            said.err.contains("is neither in the store nor at its original path"),
             !is_there,
             "{said:?}"
         );
@@ -271,7 +271,7 @@ fn bundle_has_a_rollout_that_was_imported_or_recorded_by_path() {
         check(
             &steno.run(&["spine", "bundle", BASE, "-o", "without"]),
             0,
-            &["is neither in the store nor in its original place"],
+            &["is neither in the store nor at its original path"],
         );
         assert_eq!(rollouts_in(&at("without")), []);
         fs::remove_dir_all(at("without")).unwrap();

@@ -77,11 +77,11 @@ fn sources_other_than_codex_are_refused() {
     let empty = write("empty.jsonl", "");
     let other = write("other.jsonl", "{\"type\":\"user\"}\n");
     for (source, wanted) in [
-        (empty.as_str(), "names no thread"),
-        (&other, "names no thread"),
+        (empty.as_str(), "does not name a thread"),
+        (&other, "does not name a thread"),
         (dir.to_str().unwrap(), "has no session files of Codex, and is not a trace"),
-        ("00000000-0000-4000-8000-000000000000", "no such thread in the store"),
-        ("../nothing", "there is no file"),
+        ("00000000-0000-4000-8000-000000000000", "is neither a file nor a thread of the store"),
+        ("../nothing", "is neither a file nor a thread of the store"),
     ] {
         let said = steno.run(&["spine", "record", source]);
         assert!(
@@ -117,7 +117,7 @@ fn every_session_of_a_directory_or_the_store_is_recorded() {
     fs::write(dir.join("rollout-2026-05-01T10-00-00-x.jsonl"), "{}\n").unwrap();
     let said = steno.run(&["spine", "record", ".codex"]);
     assert_eq!((said.code, said.out.matches("2 known").count()), (3, 2), "{said:?}");
-    assert!(said.err.contains("names no thread") && said.err.contains("1 of 3 sources"), "{said:?}");
+    assert!(said.err.contains("does not name a thread") && said.err.contains("1 of 3 sources"), "{said:?}");
     fs::remove_file(dir.join("rollout-2026-05-01T10-00-00-x.jsonl")).unwrap();
     assert_eq!(steno.run(&["spine", "record", "--all"]).code, 1, "nothing is archived yet");
     assert_eq!(steno.run(&["import"]).code, 0);

@@ -23,7 +23,7 @@ const READERS: [&str; 3] = ["events", "tree", "show"];
 #[test]
 fn file_of_no_agent_is_not_a_damaged_transcript() {
     let steno = Steno::new();
-    let neither = "is neither a transcript nor a file of an agent that we can read";
+    let neither = "is neither a transcript nor a supported agent's file";
     let cases: [(&str, &[u8], &str); 7] = [
         ("text.txt", b"Dear reader\n", neither),
         ("binary", b"\x00\x01\xff\n\xfe", neither),
@@ -98,7 +98,7 @@ fn completeness_and_entries_report_a_torn_end() {
     let said = steno.run(&["events", "--completeness", &file]);
     assert!(said.out.contains("1 unreadable, the last 20 bytes not a whole record"), "{}", said.out);
     let said = steno.run(&["entries", &file]);
-    for part in ["1 piece cannot be read", "the last 20 bytes are not a complete record"] {
+    for part in ["1 record could not be parsed", "the last 20 bytes are not a complete record"] {
         assert!(said.err.contains(part), "{part}: {}", said.err);
     }
 }
@@ -137,7 +137,7 @@ fn only_the_rollout_of_a_bundle_is_a_session() {
     let thread = crate::spine::THREAD;
     let said = steno.run(&["spine", "bundle", thread, "-o", "b"]);
     assert_eq!(said.code, 0, "{said:?}");
-    let neither = "is neither a transcript nor a file of an agent";
+    let neither = "is neither a transcript nor a supported agent's file";
     check(&steno, &["events", "b"], 1, neither);
     let segment = "b/spine/segment-000.jsonl";
     check(&steno, &["events", segment], 1, "is a segment of a trace spine, not a session file");

@@ -212,5 +212,5 @@ fn segment_that_differs_from_its_meta_file_is_named() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("2026", "2025", 1)).unwrap();
     let said = steno.run(&["spine", "validate", THREAD]);
-    check(&said, 1, &["segment-000.meta.json: it vouches for `sha256` ", ", and `segment-000.jsonl` has "]);
+    check(&said, 1, &["segment-000.meta.json: its `sha256` is ", ", but that of `segment-000.jsonl` is "]);
 }

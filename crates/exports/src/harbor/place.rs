@@ -40,12 +40,12 @@ impl WorkingDirectory {
             (Some(root), _) => (root, "given"),
             (None, Some(root)) if repository.root_is_cwd || repository.root.is_none() => (root, GUESSED),
             (None, Some(root)) => (root, "recorded"),
-            (None, None) => return Err(Refusal::new("nothing says where the session worked")),
+            (None, None) => return Err(Refusal::new("the directory of the session is not recorded")),
         };
         let root = root.trim_end_matches('/');
         if !root.starts_with('/') || root.split('/').any(|part| part == "..") {
-            let why = format!("`{root}` is no place of a repository");
-            return Err(Refusal::new(why).with_hint("name it with `--root`"));
+            let why = format!("`{root}` is not a valid directory of a repository");
+            return Err(Refusal::new(why).with_hint("set it with `--root`"));
         }
         let cwd = session.cwd.clone().unwrap_or_else(|| root.to_owned());
         Ok(Self { root: root.to_owned(), root_from, cwd })

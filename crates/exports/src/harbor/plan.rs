@@ -107,7 +107,7 @@ impl<'a> Plan<'a> {
         let Checks { best, passed_over, failing } = choose(before, turns, &place);
         let is_changed = !window.patches.is_empty() || window.trouble.is_some() || end.is_some();
         if !is_changed {
-            return Err(Refusal::new("nothing that was changed in it is recorded"));
+            return Err(Refusal::new("no file changes are recorded"));
         }
         let mut labels = window::concerns(session, turns);
         labels.extend(failing.map(|words| {
@@ -123,11 +123,9 @@ impl<'a> Plan<'a> {
             (None, Some(end)) if !end.is_empty() => Check::Diff(end.clone()),
             (None, _) => {
                 let trouble = window.trouble.or(window.overwritten);
-                let trouble =
-                    trouble.unwrap_or_else(|| "nothing differs from the commit any more".to_owned());
-                let why = format!(
-                    "no verification was seen to succeed, and what was changed is not known: {trouble}"
-                );
+                let trouble = trouble
+                    .unwrap_or_else(|| "the working tree no longer differs from the commit".to_owned());
+                let why = format!("no check succeeded, and the changes are not known: {trouble}");
                 return Err(Refusal::new(why));
             }
         };
@@ -157,7 +155,7 @@ impl Start {
         let diff = repository.diffs.iter().rfind(is_start).cloned();
         let recorded = diff.as_ref().map(|diff| &diff.base).or(repository.commit.as_ref());
         let Some(commit) = recorded.filter(|commit| is_commit(commit)).cloned() else {
-            return Err(Refusal::new("no commit is recorded that it began with"));
+            return Err(Refusal::new("the commit at its start is not recorded"));
         };
         let went_on = repository.commits.iter().rfind(|(seq, _)| *seq <= turns[0].seqs.0);
         let is_other = |(seq, other): &&(u64, String)| {
@@ -165,7 +163,7 @@ impl Start {
         };
         if let Some((_, other)) = went_on.filter(is_other) {
             let why = format!(
-                "the session was gone on with at commit {other}, and which changes are part of that is not recorded"
+                "the session was resumed at commit {other}, and the record does not say which changes that commit contains"
             );
             return Err(Refusal::new(why));
         }
@@ -174,12 +172,12 @@ impl Start {
             Some(url) if is_address(url) => {}
             _ if wish.has_repository => {}
             Some(url) => {
-                let why = format!("nobody else can fetch the repository from `{url}`");
-                return Err(Refusal::new(why).with_hint("`--repo DIR` takes it from a directory"));
+                let why = format!("other machines cannot fetch the repository from `{url}`");
+                return Err(Refusal::new(why).with_hint("`--repo DIR` reads it from a directory"));
             }
             None => {
                 let why = "the record does not say where the repository comes from";
-                return Err(Refusal::new(why).with_hint("`--repo DIR` takes it from a directory"));
+                return Err(Refusal::new(why).with_hint("`--repo DIR` reads it from a directory"));
             }
         }
         let since = diff.as_ref().map_or(0, |diff| diff.seq);
@@ -191,7 +189,7 @@ impl Start {
                 match patch_of(call, turn, place) {
                     Some(Ok(patch)) => patches.push(patch),
                     Some(Err(why)) => {
-                        let why = format!("turn {} changed files before it: {why}", turn.number);
+                        let why = format!("turn {} changed files before the window: {why}", turn.number);
                         return Err(Refusal::new(why));
                     }
                     None => unknown += u64::from(may_change_files(call)),

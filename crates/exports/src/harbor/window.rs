@@ -139,13 +139,13 @@ impl Span {
                 if let Some(turn) = cut {
                     let (from, to) = turn.seqs;
                     let why = format!(
-                        "turn {} has the records {from} to {to}, and only some of them are meant",
+                        "turn {} has the records {from} to {to}, but the window has only some of them",
                         turn.number
                     );
-                    return Err(Refusal::new(why).with_hint("a window has whole turns"));
+                    return Err(Refusal::new(why).with_hint("a window must cover whole turns"));
                 }
                 let from = all.iter().position(|turn| is_in(&turn));
-                let from = from.ok_or_else(|| Refusal::new("no turn lies between these records"))?;
+                let from = from.ok_or_else(|| Refusal::new("these records contain no whole turn"))?;
                 let len = all[from..].iter().take_while(|turn| is_in(turn)).count();
                 Ok(&all[from..from + len])
             }
@@ -156,20 +156,20 @@ impl Span {
 /// Checks what no option can allow.
 pub(super) fn check(session: &Session, turns: &[Turn]) -> Result<(), Refusal> {
     if session.source == Some(SpineSource::RolloutTrace) {
-        let why = "a rollout trace does not tell the user's words from what the agent put beside them";
+        let why = "a rollout trace does not separate the user's words from those that the agent added";
         return Err(Refusal::new(why).with_hint("record the session file: `steno spine record`"));
     }
     if let Some(parent) = &session.parent {
-        let why = format!("thread {parent} began this one, so that its prompts are a model's words");
-        return Err(Refusal::new(why).with_hint("distill the thread that the user spoke to"));
+        let why = format!("thread {parent} started this one, so its prompts come from a model");
+        return Err(Refusal::new(why).with_hint("distill the thread that the user wrote to"));
     }
     if turns.iter().all(|turn| turn.words.iter().all(|words| words.trim().is_empty())) {
-        return Err(Refusal::new("the user said nothing in it"));
+        return Err(Refusal::new("it has no prompt of the user"));
     }
     let first = turns.iter().flat_map(|turn| &turn.words).next();
     if first.and_then(|words| words.lines().next()).is_some_and(is_stripped) {
         return Err(Refusal::new(
-            "Harbor takes the user's first line for a mark of its own, and leaves it out",
+            "Harbor would drop the user's first line, because it looks like a Harbor marker",
         ));
     }
     Ok(())
@@ -189,7 +189,7 @@ pub(super) fn allow(labels: &[(Concern, String)], allowed: &BTreeSet<Concern>) -
     let words: BTreeSet<&str> = refused.iter().map(|(concern, _)| concern.as_str()).collect();
     let options: Vec<String> = words.into_iter().map(|word| format!("--allow {word}")).collect();
     let why: Vec<&str> = refused.iter().map(|(_, why)| why.as_str()).collect();
-    let hint = format!("`{}` makes a task of it all the same, and labels it", options.join(" "));
+    let hint = format!("`{}` makes a task anyway, with a label", options.join(" "));
     Err(Refusal { why: why.join("; "), concern: Some(*concern), hint: Some(hint) })
 }
 

@@ -43,7 +43,7 @@ impl Log {
                 return Ok(());
             }
             PathState::Failed(source) => {
-                Error::Poisoned { path: self.path.clone(), what: "looked at", source: Arc::new(source) }
+                Error::Poisoned { path: self.path.clone(), what: "accessed", source: Arc::new(source) }
             }
         };
         state.fail(&error);

@@ -56,5 +56,10 @@ fn is_there(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> Result<bool, Err
         return Ok(true);
     }
     let bytes = bytes.len() as u64;
-    Err(Error::SealBroken { path: path.clone(), differs: None, bytes, why: "it is not what its name says" })
+    Err(Error::SealBroken {
+        path: path.clone(),
+        differs: None,
+        bytes,
+        why: "its content does not match the hash in its name",
+    })
 }

@@ -74,7 +74,7 @@ pub fn look_at_spine(store: &Store, thread: &ThreadId) -> Result<SpineLook, Erro
     let mut is_open = false;
     for index in segments {
         let path = SegmentName::Records(index).path(thread);
-        let found = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+        let found = disk.identity(&path).map_err(|source| Error::io("access", &path, source))?;
         let bytes = found.map_or(0, |found| found.size_bytes);
         look.segments += 1;
         look.bytes += bytes;

@@ -42,7 +42,7 @@ impl Journal {
             lines += memchr::memchr_iter(b'\n', piece).count() as u64;
         })?;
         let seq_last = Seq::new(seq_before(disk, thread, index)? + lines);
-        let found = disk.identity(path).map_err(|source| Error::io("look at", path, source))?;
+        let found = disk.identity(path).map_err(|source| Error::io("access", path, source))?;
         let len = found.map_or(0, |found| found.size_bytes).saturating_sub(offset);
         let prefix = Prefix { seq_last, ..Prefix::default() };
         set_aside(disk, thread, path, &(prefix, Ending::Torn { offset, len }), now)?;

@@ -44,7 +44,7 @@ pub fn seal_segment(
     now: jiff::Timestamp,
 ) -> Result<Option<String>, Error> {
     let path = dir.below(SegmentName::Records(segment.index));
-    let identity = disk.identity(&path).map_err(|source| Error::io("look at", &path, source))?;
+    let identity = disk.identity(&path).map_err(|source| Error::io("access", &path, source))?;
     let found = identity.map_or(0, |identity| identity.size_bytes);
     if found != segment.bytes {
         // Without a store there is no lock: somebody writes to it.

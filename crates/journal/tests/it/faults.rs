@@ -266,7 +266,7 @@ fn changed_bytes_are_not_sealed() {
     bench.disk.tamper(&path, &bytes);
     let sealed = bench.recorder.seal();
     assert!(matches!(sealed, Err(Error::Changed { .. })), "{sealed:?}");
-    assert!(sealed.unwrap_err().to_string().contains("is not what was written"));
+    assert!(sealed.unwrap_err().to_string().contains("differs from what was written"));
     assert!(matches!(
         bench.recorder.record(message("three", 300), Level::Synced),
         Err(Error::Changed { .. })

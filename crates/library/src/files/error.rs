@@ -50,7 +50,7 @@ pub enum FileError {
         path: PathBuf,
     },
     /// It is text in another encoding.
-    #[error("`{}` is neither a transcript nor a file of an agent that we can read: it is UTF-16", path.display())]
+    #[error("`{}` is neither a transcript nor a supported agent's file: it is UTF-16", path.display())]
     Utf16 {
         /// The file.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum FileError {
         path: PathBuf,
     },
     /// Its format is not known.
-    #[error("`{path}` is neither a transcript nor a file of an agent that we can read")]
+    #[error("`{path}` is neither a transcript nor a supported agent's file")]
     Unknown {
         /// The file, as it was named.
         path: String,

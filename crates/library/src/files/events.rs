@@ -87,12 +87,12 @@ pub fn warn_about_unread(read: &FileReport) {
             completeness.unknown.iter().map(|(name, times)| format!("{name} ({times})")).collect();
         let types = types.join(", ");
         tracing::warn!(
-            "`{file}`: records of unknown types, kept as such: {}",
+            "`{file}`: records of unknown types were kept unchanged: {}",
             visible(&types, Lines::Escape)
         );
     }
     if completeness.unreadable > 0 {
-        tracing::warn!("`{file}`: {} cannot be read", count(completeness.unreadable, "piece"));
+        tracing::warn!("`{file}`: {} could not be parsed", count(completeness.unreadable, "record"));
     }
     if completeness.torn_bytes > 0 {
         tracing::warn!("`{file}`: the last {} bytes are not a complete record", completeness.torn_bytes);

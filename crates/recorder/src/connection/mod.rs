@@ -299,7 +299,7 @@ impl ConnectionRecorder {
             entries.finish();
         }
         self.reached.close();
-        let failed = || std::io::Error::other("what makes spines of it has failed");
+        let failed = || std::io::Error::other("recording its spines has failed");
         let failed = |_| Err(Error::Source { path: "the connection".into(), source: failed() });
         (self.unrecorded, self.building.join().unwrap_or_else(failed))
     }
@@ -458,7 +458,7 @@ impl SpineBuilder {
                 self.write(vec![(compacted.thread.clone(), made)]);
             }
             None => self.recorded.problems.push(format!(
-                "what a compaction of thread {} did is not known: its session file does not say",
+                "the effect of a compaction of thread {} is not known: its session file does not contain it",
                 compacted.thread
             )),
         }
@@ -470,7 +470,7 @@ impl SpineBuilder {
         if unanswered > 0 {
             let answers =
                 if unanswered == 1 { "1 answer".to_owned() } else { format!("{unanswered} answers") };
-            self.recorded.problems.push(format!("{answers} for threads whose parents were never told"));
+            self.recorded.problems.push(format!("{answers} for threads whose parents are not known"));
         }
         (self.recorded.threads, self.recorded.written) = self.spines.close()?;
         Ok(self.recorded)

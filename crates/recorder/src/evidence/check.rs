@@ -258,8 +258,11 @@ impl EvidenceCheck {
             };
             for (claim, verdict) in claims.iter().zip(verdicts) {
                 let is_beyond = verdict == ClaimVerdict::Beyond;
-                let verdict =
-                    if is_beyond { ClaimVerdict::Wrong("the generation ends before") } else { verdict };
+                let verdict = if is_beyond {
+                    ClaimVerdict::Wrong("the generation ends before this position")
+                } else {
+                    verdict
+                };
                 self.conclude(claim, verdict, &manifest.id.to_string(), Some(&manifest));
             }
         }
@@ -290,7 +293,7 @@ impl EvidenceCheck {
         for (claim, had_bytes) in claims.iter().zip(had_bytes) {
             // The file may not be in the vault yet.
             if had_bytes {
-                let wrong = ClaimVerdict::Wrong("no generation of the file has this record there");
+                let wrong = ClaimVerdict::Wrong("no generation of the file has this record at this position");
                 self.conclude(claim, wrong, name, first.as_ref());
             } else {
                 self.report.elsewhere += claim.count;
@@ -316,7 +319,7 @@ impl EvidenceCheck {
     fn conclude(&mut self, claim: &Claim, verdict: ClaimVerdict, source: &str, manifest: Option<&Manifest>) {
         let report = &mut self.report;
         let why = match verdict {
-            ClaimVerdict::Good if claim.is_out_of_order => "one that came before names a later place",
+            ClaimVerdict::Good if claim.is_out_of_order => "an earlier one points to a later position",
             ClaimVerdict::Good => return report.found += claim.count,
             ClaimVerdict::Unreadable => return report.unreadable += claim.count,
             ClaimVerdict::Forgotten => return report.forgotten += claim.count,

@@ -63,7 +63,9 @@ pub(super) fn judge(
             lines.finish(|line| judging.line(&line));
             None
         }
-        Err(EvidenceError::Packing(_)) => Some(ClaimVerdict::Wrong("what comes before cannot be unpacked")),
+        Err(EvidenceError::Packing(_)) => {
+            Some(ClaimVerdict::Wrong("the data before it cannot be decompressed"))
+        }
         Err(EvidenceError::Vault(steno_vault::Error::Forgotten { .. })) => Some(ClaimVerdict::Forgotten),
         Err(EvidenceError::Vault(error)) if error.is_damage() => Some(ClaimVerdict::Unreadable),
         Err(EvidenceError::Vault(error)) => return Err(error),
@@ -100,7 +102,7 @@ impl<'a> ClaimCheck<'a> {
                     ClaimVerdict::Good
                 }
                 RecordAt::Nothing if claim.offset + claim.length > line.end() => {
-                    ClaimVerdict::Wrong("the record there ends before")
+                    ClaimVerdict::Wrong("the record there ends earlier")
                 }
                 RecordAt::Nothing => ClaimVerdict::Wrong("no record begins and ends there"),
             });

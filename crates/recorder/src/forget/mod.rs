@@ -47,7 +47,7 @@ pub enum ForgetError {
         id: Uuid,
     },
     /// The file of a connection cannot be removed.
-    #[error("cannot take connection {id} away")]
+    #[error("cannot delete connection {id}")]
     Connection {
         /// The connection.
         id: Uuid,

@@ -38,7 +38,7 @@ pub enum SourceError {
         path: PathBuf,
     },
     /// A run is damaged and cannot be derived again.
-    #[error("run {run} is damaged, and the store does not have the file that it was made from: {why}")]
+    #[error("run {run} is damaged, and the store does not have the file that it was derived from: {why}")]
     NoEvidence {
         /// The run.
         run: RunId,

@@ -201,7 +201,7 @@ impl SourceRecorder {
         if is_whole {
             self.store().withdraw(run, (self.options.clock)()).map_err(failed)?;
         } else {
-            tracing::warn!(%run, "the newer adapter does not give this run; it stays because it has events of another program");
+            tracing::warn!(%run, "the newer adapter does not produce this run; it is kept because it has events of another program");
         }
         Ok(is_whole)
     }

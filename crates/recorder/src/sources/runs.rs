@@ -378,7 +378,7 @@ impl SourceRuns {
                 Ok(anew.map(|anew| RunWriter::Rewrite { run: Box::new(anew), session, used: self.drafts }))
             }
             Err(RewriteError::CannotCarry { seq, why }) => {
-                tracing::error!(%run, seq, %why, "an event of another program cannot be recorded again; its run stays as it is");
+                tracing::error!(%run, seq, %why, "an event of another program cannot be recorded again; its run is left unchanged");
                 self.has_refused = true;
                 Ok(Some(RunWriter::Refused))
             }

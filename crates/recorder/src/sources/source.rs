@@ -217,7 +217,7 @@ impl OpenSource {
         seen: Sighting,
     ) -> Result<Option<Cursor>, SourceError> {
         tracing::warn!(
-            "the evidence of `{}` is damaged: {error}; its bytes are stored again, and give no more events",
+            "the evidence of `{}` is damaged: {error}; its bytes are stored again, but produce no more events",
             self.path.display()
         );
         self.feed.give_up();

@@ -8,7 +8,9 @@ use steno_model::ThreadId;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The spine was made from something else, which would say everything twice.
-    #[error("the spine of thread {thread} was made from `{has}`, and `{wanted}` would tell all of it again")]
+    #[error(
+        "the spine of thread {thread} was recorded from `{has}`; recording `{wanted}` too would duplicate it"
+    )]
     OtherSource {
         /// The thread.
         thread: ThreadId,
@@ -24,7 +26,7 @@ pub enum Error {
         thread: ThreadId,
     },
     /// What was forgotten cannot be read, or not be taken away.
-    #[error("cannot tell whether thread {thread} was forgotten")]
+    #[error("cannot check whether thread {thread} was forgotten")]
     Forgetting {
         /// The thread.
         thread: ThreadId,
@@ -33,7 +35,7 @@ pub enum Error {
         source: crate::forget::ForgetError,
     },
     /// What the source says of itself names no thread.
-    #[error("`{}` names no thread", path.display())]
+    #[error("`{}` does not name a thread", path.display())]
     NoThread {
         /// The source.
         path: PathBuf,

@@ -127,7 +127,11 @@ impl Api {
         work: impl FnOnce(&Job) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let turn = async {
-            self.workers.of(lane).acquire_owned().await.map_err(|_| Problem::internal("the server ends"))
+            self.workers
+                .of(lane)
+                .acquire_owned()
+                .await
+                .map_err(|_| Problem::internal("the server is stopping"))
         };
         let turn = within(self.limits.patience, turn, TOO_BUSY).await?;
         let asker = CancelGuard(Arc::new(AtomicBool::new(true)));

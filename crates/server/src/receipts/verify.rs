@@ -154,7 +154,7 @@ fn of_lines(claims: &ReceiptClaims, lines: &[u8], wanted: ReadOptions) -> Result
     let is_whole = integrity.all().len() > 1 && integrity.all().iter().all(is_all);
     if !is_whole && !used.into_iter().filter(is_used).eq(named.filter(is_used)) {
         return Err(Error::NoReceipt(
-            "its `integrity` names other lines than those it is made of".to_owned(),
+            "its `integrity` does not match the lines that it is made from".to_owned(),
         ));
     }
     let mut receipt = read.receipt(&claims.turn)?;
@@ -198,8 +198,9 @@ impl ReceiptClaims {
         let runs = inside("source_event_lineage", "runs");
         let runs = runs.map(|json| serde_json::from_str(&json)).transpose();
         Ok(Self {
-            thread: word(inside("thread", "id")).ok_or_else(|| bad("it names no thread".to_owned()))?,
-            turn: word(inside("turn", "id")).ok_or_else(|| bad("it names no turn".to_owned()))?,
+            thread: word(inside("thread", "id"))
+                .ok_or_else(|| bad("it does not name a thread".to_owned()))?,
+            turn: word(inside("turn", "id")).ok_or_else(|| bad("it does not name a turn".to_owned()))?,
             integrity: integrity.map_err(|error| bad(format!("its `integrity` cannot be read: {error}")))?,
             missing: missing.and_then(|json| serde_json::from_str(&json).ok()),
             runs: runs.map_err(|error| bad(format!("its `runs` cannot be read: {error}")))?,
@@ -258,7 +259,7 @@ fn report_integrity(integrity: Option<&Integrities>, without_integrity: &str, pr
         Some(integrity) => {
             for tree in integrity.all() {
                 let lines = count(tree.lines.len() as u64, "line");
-                proven.holds.push(format!("it is made of {lines} of the tree with root {}", tree.root));
+                proven.holds.push(format!("it is made from {lines} of the tree with root {}", tree.root));
             }
             proven.open.push(
                 "that the run was not changed before the receipt was made: compare the root with a copy kept elsewhere"

@@ -236,7 +236,7 @@ fn take_number(rest: &mut &[u8]) -> Option<u64> {
 pub(crate) fn read_whole(disk: &dyn Disk, path: &StorePath) -> Result<Option<Vec<u8>>, Error> {
     let opened = disk.open_read(path).map_err(Error::io("open", path))?;
     let Some(file) = opened else { return Ok(None) };
-    let size = file.identity().map_err(Error::io("look at", path))?.size_bytes;
+    let size = file.identity().map_err(Error::io("access", path))?.size_bytes;
     if size > FILE_BYTES_MAX {
         return Ok(None);
     }

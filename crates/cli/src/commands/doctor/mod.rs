@@ -239,7 +239,7 @@ fn print_home(checked: &HomeReport, output: &mut Output) {
 
 fn retention_words(checked: &HomeReport) -> String {
     let Some(days) = checked.retention.days() else {
-        return "does not delete sessions, as far as we know".to_owned();
+        return "is not known to delete sessions".to_owned();
     };
     let by = match &checked.retention.set_by {
         RetentionOrigin::File(path) => {

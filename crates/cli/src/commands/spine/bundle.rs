@@ -61,13 +61,13 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
     };
     let Some(plan) = plan_bundle(&thread, &report, wish) else {
         return Err(Failure::nothing(format!("the spine of `{thread}` has no sealed segment yet"))
-            .with_hint("it is being written; try again when that has ended"));
+            .with_hint("it is being written; try again when recording has stopped"));
     };
     let sources = Sources { store, vault, rollouts: &rollouts };
     let written = write(&args.output, &plan.entries, &sources)?;
     if !has_rollout {
         tracing::warn!(
-            "the rollout of `{thread}` is neither in the store nor in its original place; the bundle does not have it"
+            "the rollout of `{thread}` is neither in the store nor at its original path; the bundle does not contain it"
         );
     }
     for LeftOut { file, reason } in &plan.left_out {

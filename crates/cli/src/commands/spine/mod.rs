@@ -41,7 +41,7 @@ fn find_thread(text: &str, library: &Library) -> Result<ThreadId, Failure> {
         if !matches!(error, LibraryError::NotFound { .. }) {
             return error.into();
         }
-        Failure::nothing(format!("there is no spine of `{text}`"))
+        Failure::nothing(format!("no spine of `{text}`"))
             .with_hint("`steno spine ls` lists the threads that have one")
     })
 }

@@ -144,7 +144,7 @@ impl RecordJob<'_> {
             }
             Err(error @ LibraryError::Ambiguous { .. }) => error.into(),
             Ok(_) | Err(_) => {
-                let message = format!("there is no file `{source}`, and no such thread in the store");
+                let message = format!("`{source}` is neither a file nor a thread of the store");
                 Failure { message, ..failure }.with_hint(HINT)
             }
         })

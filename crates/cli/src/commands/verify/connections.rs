@@ -42,10 +42,7 @@ fn line(spooled: RecordedConnection, checked: &Result<ConnectionCheck, String>) 
                 size(heard.bytes)
             );
             if heard.torn_bytes > 0 {
-                line.push_str(&format!(
-                    ", and a torn end of {} that was never a whole message",
-                    size(heard.torn_bytes)
-                ));
+                line.push_str(&format!(", and an incomplete last message of {}", size(heard.torn_bytes)));
             }
             line.push_str(if heard.is_held {
                 ", being recorded"

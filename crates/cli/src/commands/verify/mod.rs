@@ -177,7 +177,7 @@ fn verify_runs(
         let file = file.display().to_string();
         let file = visible(&file, Lines::Escape);
         tracing::warn!(
-            "`{file}` has no seal of {unnamed} of {}; whether they were cut was not checked",
+            "`{file}` has no seal of {unnamed} of {}; these were not checked for cuts",
             count(tally.all(), "transcript")
         );
     }

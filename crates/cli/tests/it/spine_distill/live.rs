@@ -125,11 +125,7 @@ fn late_snapshot_is_not_a_start() {
     connected(&steno, &server_with(&repo, &steno, early, &items, ":"));
     let looks = looks(&steno);
     assert!(looks.len() == 2 && looks.iter().all(|look| look.contains("+    return a + b")), "{looks:?}");
-    refused(
-        &steno,
-        &[THREAD, "--turns", "1", "--repo", repo.path()],
-        "nothing that was changed in it is recorded",
-    );
+    refused(&steno, &[THREAD, "--turns", "1", "--repo", repo.path()], "no file changes are recorded");
 }
 
 #[test]

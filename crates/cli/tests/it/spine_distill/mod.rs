@@ -49,7 +49,7 @@ fn best_successful_command_checks_a_task() {
     let said =
         distilled(&steno, &[&bundle, "--turns", "1", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
     assert!(
-        said.out.contains("checked by its tests `python3 -m unittest -q test_calc`, without a solution"),
+        said.out.contains("checked by the tests `python3 -m unittest -q test_calc`, without a solution"),
         "{said:?}"
     );
     assert_eq!(fs::read_to_string(task.join("instruction.md")).unwrap(), "Make `add` add.\n\nAnd test it.\n");
@@ -141,7 +141,7 @@ fn task_is_reproducible_and_works_without_docker() {
     refused(
         &steno,
         &[&archive, "--seq", &format!("{}..{}", seqs[0].as_u64().unwrap() + 1, seqs[1])],
-        "only some of them are meant",
+        "but the window has only some of them",
     );
 }
 
@@ -192,19 +192,23 @@ fn missing_facts_are_refused_with_the_reason() {
     check(
         &done(&json!({"repository_url": "https://example.com/a.git"}), &json!({})),
         &[],
-        "no commit is recorded",
+        "the commit at its start is not recorded",
     );
-    check(&done(&json!({"commit_hash": "--upload-pack=x"}), &json!({})), &[], "no commit is recorded");
+    check(
+        &done(&json!({"commit_hash": "--upload-pack=x"}), &json!({})),
+        &[],
+        "the commit at its start is not recorded",
+    );
     check(
         &done(&json!({"commit_hash": repo.commit}), &json!({})),
         &[],
-        "`--repo DIR` takes it from a directory",
+        "`--repo DIR` reads it from a directory",
     );
     for url in ["/srv/a.git", "file:///srv/a.git", "ext::sh -c x", "-u", "https://a/$(x)", "https://a/b c"] {
-        check(&done(&git(url), &json!({})), &[], "nobody else can fetch the repository");
+        check(&done(&git(url), &json!({})), &[], "other machines cannot fetch the repository");
     }
     let parent = json!({"parent_thread_id": "0199c2a4-0000-7000-8000-000000000009"});
-    check(&done(&good, &parent), &[], "its prompts are a model's words");
+    check(&done(&good, &parent), &[], "its prompts come from a model");
     let other = "0".repeat(40);
     check(&done(&json!({"commit_hash": other}), &json!({})), &["--repo", repo.path()], "has no commit 0000");
     let mut odd = done(&good, &json!({}));
@@ -220,7 +224,7 @@ fn missing_facts_are_refused_with_the_reason() {
         "the recorded changes do not fit what it begins with",
     );
     refused(&steno, &[&bundle, "--turns", "3"], "the session has 2 turns");
-    refused(&steno, &[&bundle, "--seq", "1..2"], "no turn lies between these records");
+    refused(&steno, &[&bundle, "--seq", "1..2"], "these records contain no whole turn");
     refused(&steno, &[&bundle, "--seq", "1..9999"], "the spine has ");
     // Concerns that no option allows come first, then the others.
     let mut doubtful = Session::new(&repo);
@@ -228,7 +232,7 @@ fn missing_facts_are_refused_with_the_reason() {
         .asks("Look.")
         .item(&json!({"type": "UserMessage", "id": "u", "content": [{"type": "image", "image_url": "x"}]}));
     let bundle = doubtful.bundled(&steno, "doubtful");
-    refused(&steno, &[&bundle, "--turns", "turn-0001"], "nothing that was changed in it is recorded");
+    refused(&steno, &[&bundle, "--turns", "turn-0001"], "no file changes are recorded");
     doubtful.changes(&mended());
     let bundle = doubtful.bundled(&steno, "doubtful-2");
     refused(&steno, &[&bundle, "--turns", "1"], "`--allow media --allow open-turn` makes a task of it");
@@ -246,11 +250,7 @@ fn doubtful_windows_are_refused_or_labelled() {
         session.asks("Mend it.").changes(&mended()).runs("cargo test", 0);
         make(&mut session);
         let bundle = session.bundled(&steno, &format!("b{cases}"));
-        refused(
-            &steno,
-            &[&bundle, "--turns", "1"],
-            &format!("`--allow {concern}` makes a task of it all the same"),
-        );
+        refused(&steno, &[&bundle, "--turns", "1"], &format!("`--allow {concern}` makes a task anyway"));
         let task = steno.dir.path().join(format!("task{cases}"));
         distilled(&steno, &[&bundle, "--turns", "1", "--allow", concern, "-o", task.to_str().unwrap()]);
         let steno_table = &toml(&task)["metadata"]["steno"];
@@ -405,11 +405,11 @@ fn try_refuses_a_task_that_does_not_work() {
     let said = distilled(&steno, &args);
     assert_eq!(said.out.matches("distilled  ").count(), 2, "{said:?}");
     assert!(
-        said.out.contains("turn 2: it was tried here, and its check succeeds before anything is done"),
+        said.out.contains("turn 2: the trial failed: its check succeeds before the solution is applied"),
         "{said:?}"
     );
     assert!(
-        said.out.contains("turn 3: it was tried here, and its check fails with the solution"),
+        said.out.contains("turn 3: the trial failed: its check fails after the solution is applied"),
         "{said:?}"
     );
     assert_eq!(fs::read_dir(&out).unwrap().count(), 2, "what was tried is taken away again");
@@ -432,7 +432,7 @@ fn several_windows_become_tasks_and_the_rest_is_reported() {
     let told: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(told.len(), 3);
     assert_eq!(told[0]["check"], "test_runner");
-    assert_eq!(told[1]["refused"], "nothing that was changed in it is recorded");
+    assert_eq!(told[1]["refused"], "no file changes are recorded");
     assert_eq!(told[2]["check"], "patches");
     let names: Vec<String> = fs::read_dir(&out)
         .unwrap()
@@ -464,7 +464,7 @@ fn several_windows_become_tasks_and_the_rest_is_reported() {
     assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
     let said = steno.run(&["spine", "distill", &bundle, "--list"]);
     assert!(said.code == 0 && said.out.lines().count() == 4, "{said:?}");
-    assert!(said.out.contains("a task, checked by its tests `cargo test`"), "{said:?}");
+    assert!(said.out.contains("a task, checked by the tests `cargo test`"), "{said:?}");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn changes_present_at_the_start_check_nothing() {
         refused(
             &steno,
             &[&bundle, "--turns", "1", "--repo", repo.path()],
-            "what it changed is there before anything is done",
+            "the recorded changes are already there at the start",
         );
     }
 }
@@ -173,7 +173,7 @@ fn rolled_back_turns_are_reported_and_left_out() {
     session.line("event_msg", &json!({"type": "thread_rolled_back", "num_turns": 1}));
     session.asks("Rather so.").changes(&json!({"c": {"type": "add", "content": "d\n"}})).ends();
     let bundle = session.bundled(&steno, "b");
-    let hint = "`--allow taken-back` makes a task of it all the same";
+    let hint = "`--allow taken-back` makes a task anyway";
     refused(&steno, &[&bundle, "--turns", "2"], hint);
     refused(&steno, &[&bundle, "--turns", "1..3"], hint);
     let task = steno.dir.path().join("task");
@@ -204,7 +204,7 @@ fn session_resumed_at_another_commit_starts_there() {
     distilled(&steno, &[&bundle, "--turns", "1", "-o", task.to_str().unwrap()]);
     let doubts = &toml(&task)["metadata"]["steno"]["repository"]["doubts"];
     assert!(doubts.to_string().contains("the top of the repository is not recorded"), "{doubts}");
-    refused(&steno, &[&bundle, "--turns", "2"], "was gone on with at commit ffff");
+    refused(&steno, &[&bundle, "--turns", "2"], "was resumed at commit ffff");
 }
 
 /// Trees that git does not make by itself, but reads.
@@ -226,7 +226,7 @@ fn unusual_git_trees_are_refused() {
     let inner = tree(&format!("100644 blob {blob}\tx\n"));
     for (lines, want) in [
         (format!("100644 blob {blob}\tout\n040000 tree {inner}\tout\n"), "`out/x` of commit"),
-        (format!("040000 tree {inner}\t.GIT\n"), "has a file of the name `.GIT/x`"),
+        (format!("040000 tree {inner}\t.GIT\n"), "has a file named `.GIT/x`"),
     ] {
         let commit = git(&repo.dir, &["commit-tree", "-m", "odd", &tree(&lines)]).trim().to_owned();
         let repo = Repo { dir: repo.dir.clone(), commit };

@@ -130,7 +130,7 @@ pub fn validate(document: &str, beside: &mut dyn Beside) -> Vec<Finding> {
         found.error(
             "json.surrogate",
             "",
-            format!("half of a character at byte {offset}, which few can write"),
+            format!("an unpaired surrogate at byte {offset}, which many programs cannot write"),
         );
     }
     let mut objects = Objects { found: &mut found };

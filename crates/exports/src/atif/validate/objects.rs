@@ -44,7 +44,7 @@ impl Objects<'_> {
             self.found.error(
                 "version",
                 &place,
-                format!("{declared} is no version from ATIF-v1.0 to ATIF-v1.{MINOR_MAX}"),
+                format!("{declared} is not a version from ATIF-v1.0 to ATIF-v1.{MINOR_MAX}"),
             );
             MINOR_MAX
         })
@@ -63,7 +63,7 @@ impl Objects<'_> {
 
     fn fields(&mut self, shape: Shape, fields: &Fields<'_>, minor: u8, place: &str) {
         if let Some(name) = fields.duplicate() {
-            self.found.error("json.duplicate_key", place, format!("`{name}` is there twice"));
+            self.found.error("json.duplicate_key", place, format!("`{name}` occurs twice"));
         }
         for (key, value) in fields.iter() {
             let known = shape.fields().iter().find(|field| key.is(field.name));
@@ -73,7 +73,8 @@ impl Objects<'_> {
                 continue;
             };
             if field.since > minor && value.get() != "null" {
-                let words = format!("is since ATIF 1.{}, and the trajectory says 1.{minor}", field.since);
+                let words =
+                    format!("exists since ATIF 1.{}, but the trajectory has version 1.{minor}", field.since);
                 self.found.error("field.newer", &place, words);
             }
             self.value(field, value, minor, &place);
@@ -95,39 +96,40 @@ impl Objects<'_> {
             return;
         }
         match field.want {
-            Want::Text => self.kind(text.starts_with('"'), place, "is no string"),
+            Want::Text => self.kind(text.starts_with('"'), place, "is not a string"),
             Want::Word(words) => {
                 let is_one = text_of(raw).is_some_and(|found| words.contains(&&*found));
                 if !is_one {
                     self.found.error(
                         "field.value",
                         place,
-                        format!("{} is none of {}", short(text), words.join(", ")),
+                        format!("{} is not one of {}", short(text), words.join(", ")),
                     );
                 }
             }
             Want::Whole(from) => self.whole(text, from, place),
-            Want::Number => self.kind(is_number(text), place, "is no number"),
+            Want::Number => self.kind(is_number(text), place, "is not a number"),
             Want::TextOrNumber => {
                 self.kind(text.starts_with('"') || is_number(text), place, "is neither string nor number");
             }
             Want::Flag => self.kind(matches!(text, "true" | "false"), place, "is neither true nor false"),
-            Want::Free => self.kind(text.starts_with('{'), place, "is no object"),
+            Want::Free => self.kind(text.starts_with('{'), place, "is not an object"),
             Want::Object(shape) => self.object(shape, raw, minor, place),
             Want::Objects(shape) => {
                 self.list(raw, place, |own, item, place| own.object(shape, item, minor, place));
             }
             Want::FreeObjects => self.list(raw, place, |own, item, place| {
-                own.kind(item.get().starts_with('{'), place, "is no object");
+                own.kind(item.get().starts_with('{'), place, "is not an object");
             }),
             Want::Numbers => self.list(raw, place, |own, item, place| {
-                own.kind(is_number(item.get()), place, "is no number");
+                own.kind(is_number(item.get()), place, "is not a number");
             }),
             Want::Content if text.starts_with('"') => {}
             Want::Content => {
                 if minor < PARTS_SINCE {
-                    let words =
-                        format!("parts are since ATIF 1.{PARTS_SINCE}, and the trajectory says 1.{minor}");
+                    let words = format!(
+                        "parts exist since ATIF 1.{PARTS_SINCE}, but the trajectory has version 1.{minor}"
+                    );
                     self.found.error("field.newer", place, words);
                 }
                 self.list(raw, place, |own, item, place| own.object(Shape::Part, item, minor, place));
@@ -149,20 +151,20 @@ impl Objects<'_> {
             Err(_) if text.starts_with('-') && is_number(text) => {
                 self.found.error("field.value", place, format!("{text} is less than {from}"));
             }
-            Err(_) => self.found.error("field.type", place, format!("{} is no whole number", short(text))),
+            Err(_) => self.found.error("field.type", place, format!("{} is not a whole number", short(text))),
         }
     }
 
     fn time(&mut self, raw: &RawValue, place: &str) {
-        let Some(text) = text_of(raw) else { return self.kind(false, place, "is no string") };
+        let Some(text) = text_of(raw) else { return self.kind(false, place, "is not a string") };
         if Timestamp::parse(&text).is_err() {
-            self.found.error("time", place, format!("{} is no time of RFC 3339", short(raw.get())));
+            self.found.error("time", place, format!("{} is not an RFC 3339 time", short(raw.get())));
         }
     }
 
     fn list(&mut self, raw: &RawValue, place: &str, mut each: impl FnMut(&mut Self, &RawValue, &str)) {
         let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
-            return self.kind(false, place, "is no array");
+            return self.kind(false, place, "is not an array");
         };
         for (index, item) in items.into_iter().enumerate() {
             each(self, item, &format!("{place}[{index}]"));

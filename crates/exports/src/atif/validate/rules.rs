@@ -109,7 +109,7 @@ impl Rules<'_> {
                 self.found.error(
                     "step.agent_only",
                     &join(place, name),
-                    format!("only the agent's steps have it, and this is one of the {source}"),
+                    format!("only steps of the agent have it, not those of the {source}"),
                 );
             }
             if has("observation") && around.minor < OBSERVED_SINCE {
@@ -121,7 +121,7 @@ impl Rules<'_> {
                 self.found.error(
                     "step.no_inference",
                     &join(place, name),
-                    "a step without a model's response has none",
+                    "a step without a model response cannot have it",
                 );
             }
         }
@@ -138,10 +138,10 @@ impl Rules<'_> {
                     self.found.error(
                         "result.unknown_call",
                         &place,
-                        format!("`{id}` is no call of this step"),
+                        format!("`{id}` is not a call of this step"),
                     );
                 } else if !answered.insert(id.clone()) {
-                    self.found.error("result.duplicate", &place, format!("`{id}` has a result already"));
+                    self.found.error("result.duplicate", &place, format!("`{id}` already has a result"));
                 }
             }
             self.content(&result, "content", &place, around.minor);
@@ -181,7 +181,7 @@ impl Rules<'_> {
             let (id, path) = (fields.text("trajectory_id"), fields.text("trajectory_path"));
             match (&id, &path) {
                 (None, None) => {
-                    let words = "neither `trajectory_id` nor `trajectory_path` says which trajectory it is";
+                    let words = "it has neither `trajectory_id` nor `trajectory_path`";
                     self.found.error("subagent.unresolvable", &place, words);
                 }
                 (Some(id), _) if around.id.as_deref() == Some(id) => {
@@ -216,7 +216,9 @@ impl Rules<'_> {
                 continue;
             }
             if kind == "audio" && minor < AUDIO_SINCE {
-                let words = format!("audio is since ATIF 1.{AUDIO_SINCE}, and the trajectory says 1.{minor}");
+                let words = format!(
+                    "audio exists since ATIF 1.{AUDIO_SINCE}, but the trajectory has version 1.{minor}"
+                );
                 self.found.error("field.newer", &place, words);
             }
             let source = part.object("source");
@@ -225,7 +227,7 @@ impl Rules<'_> {
                 self.found.error(
                     "media.part",
                     &join(&place, "source"),
-                    format!("`{media_type}` is no type of {kind}"),
+                    format!("`{media_type}` is not a type of {kind}"),
                 );
             }
             if let Some(path) = source.text("path") {
@@ -243,7 +245,7 @@ impl Rules<'_> {
             return self.found.error(
                 "media.outside",
                 place,
-                format!("`{path}` leads out of the document's directory"),
+                format!("`{path}` is outside the document's directory"),
             );
         }
         match self.beside.file(path) {
@@ -273,12 +275,12 @@ impl Rules<'_> {
         }
         let [prompt, _, cached] = counts;
         if cached > prompt && prompt.is_some() {
-            let words = "more tokens are cached than there are in the prompt, which includes them";
+            let words = "is greater than the number of prompt tokens, which includes cached tokens";
             self.found.error("metrics.cached", &join(place, "cached_tokens"), words);
         }
         let cost = fields.json_text("cost_usd").is_some_and(|cost| cost.starts_with('-'));
         if cost {
-            self.found.error("field.value", &join(place, "cost_usd"), "costs less than nothing");
+            self.found.error("field.value", &join(place, "cost_usd"), "is negative");
         }
     }
 
@@ -288,24 +290,24 @@ impl Rules<'_> {
         let number = |name: &str| metrics.json_text(name).and_then(|number| number.parse::<u64>().ok());
         let has_notes = fields.string("notes").is_some_and(|notes| !notes.is_empty());
         if let Some(total) = number("total_steps").filter(|total| *total != steps as u64 && !has_notes) {
-            let words = format!("is {total}, there are {steps} steps, and `notes` does not say why");
+            let words = format!("is {total}, but there are {steps} steps, and `notes` does not say why");
             self.found.error("totals.steps", &join(&place, "total_steps"), words);
         }
         if number("total_cached_tokens") > number("total_prompt_tokens")
             && number("total_prompt_tokens").is_some()
         {
-            let words = "more tokens are cached than there are in prompts, which include them";
+            let words = "is greater than the number of prompt tokens, which includes cached tokens";
             self.found.error("metrics.cached", &join(&place, "total_cached_tokens"), words);
         }
         for ((_, name), sum) in SUMS.iter().zip(around.sums) {
             // More than the sum is what no step tells of; less cannot be.
             if let Some(total) = number(name).filter(|total| *total < sum) {
-                let words = format!("is {total}, and the steps have {sum} together");
+                let words = format!("is {total}, but the sum of the steps is {sum}");
                 self.found.error("totals.tokens", &join(&place, name), words);
             }
         }
         if metrics.json_text("total_cost_usd").is_some_and(|cost| cost.starts_with('-')) {
-            self.found.error("field.value", &join(&place, "total_cost_usd"), "costs less than nothing");
+            self.found.error("field.value", &join(&place, "total_cost_usd"), "is negative");
         }
     }
 }

@@ -40,7 +40,7 @@ fn turn_line(turn: &Turn, plan: &Result<Plan<'_>, Refusal>) -> String {
     let words = cut(words, WORDS_LEN);
     let verdict = match plan {
         Ok(plan) => format!("a task, checked by {}, {}", check_words(&plan.check), solution_words(plan)),
-        Err(refusal) => format!("none: {}", refusal.why),
+        Err(refusal) => format!("no task: {}", refusal.why),
     };
     format!("{:>4}  {words}{}  {verdict}", turn.number, padding(&words, WORDS_LEN))
 }
@@ -140,7 +140,7 @@ pub fn refused(
 }
 
 fn solution_words(plan: &Plan<'_>) -> &'static str {
-    if plan.solution.is_ok() { "with its solution" } else { "without a solution" }
+    if plan.solution.is_ok() { "with a solution" } else { "without a solution" }
 }
 
 fn check_kind(check: &Check) -> &'static str {
@@ -162,14 +162,14 @@ fn check_words(check: &Check) -> String {
     match check {
         Check::Command(chosen) => {
             let kind = match chosen.rank {
-                Rank::TestRunner => "its tests",
-                Rank::Build => "its build",
-                Rank::Linter => "its linter",
-                Rank::Other => "its own check",
+                Rank::TestRunner => "the tests",
+                Rank::Build => "the build",
+                Rank::Linter => "the linter",
+                Rank::Other => "the command",
             };
             format!("{kind} `{}`", cut(&chosen.script, WORDS_LEN))
         }
-        Check::Patches(_) => "whether the recorded changes are there".to_owned(),
-        Check::Diff(_) => "how the working tree differs".to_owned(),
+        Check::Patches(_) => "looking for the recorded changes".to_owned(),
+        Check::Diff(_) => "comparing the working tree".to_owned(),
     }
 }

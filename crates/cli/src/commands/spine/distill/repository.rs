@@ -29,14 +29,14 @@ impl Snapshot {
         let is_odd = |part: &str| matches!(part, "" | "." | "..") || part.eq_ignore_ascii_case(".git");
         let is_odd_path = |file: &&CommittedFile| file.path.split('/').any(is_odd);
         if let Some(odd) = files.iter().find(is_odd_path) {
-            return Err(Refusal::new(format!("commit {commit} has a file of the name `{}`", odd.path)));
+            return Err(Refusal::new(format!("commit {commit} has a file named `{}`", odd.path)));
         }
         let is_odd_link = |file: &&CommittedFile| {
             file.kind == CommittedKind::Link && std::str::from_utf8(&file.bytes).is_err()
         };
         if let Some(odd) = files.iter().find(is_odd_link) {
             return Err(Refusal::new(format!(
-                "`{}` of commit {commit} leads to a name that is not UTF-8",
+                "`{}` of commit {commit} links to a name that is not UTF-8",
                 odd.path
             )));
         }
@@ -46,7 +46,10 @@ impl Snapshot {
             file.path.match_indices('/').any(|(at, _)| paths.contains(&file.path[..at]))
         };
         match files.iter().find(is_below) {
-            Some(odd) => Err(Refusal::new(format!("`{}` of commit {commit} lies below a file", odd.path))),
+            Some(odd) => Err(Refusal::new(format!(
+                "`{}` of commit {commit} is below a file, not a directory",
+                odd.path
+            ))),
             None => Ok(Self { files }),
         }
     }
@@ -85,7 +88,9 @@ impl Snapshot {
     ) -> Result<Result<(), Refusal>, Failure> {
         let trying = Trying { snapshot: self, given, dir };
         let tried = trying.passes_at_once(plan).and_then(|passes| match passes {
-            Ok(true) => Ok(Err(Refusal::new("what it changed is there before anything is done".to_owned()))),
+            Ok(true) => {
+                Ok(Err(Refusal::new("the recorded changes are already there at the start".to_owned())))
+            }
             Ok(false) => trying.solved(plan),
             Err(refusal) => Ok(Err(refusal)),
         });
@@ -107,7 +112,7 @@ impl Snapshot {
             files.iter().filter(of_start).partition(|file| file.path.ends_with("start.patch"));
         for file in first.into_iter().chain(later) {
             if let Err(why) = git::apply(dir, &file.bytes, git::PatchDirection::Forward) {
-                return Ok(Err(Refusal::new(format!("`{}` does not fit the commit: {why}", file.path))));
+                return Ok(Err(Refusal::new(format!("`{}` does not apply to the commit: {why}", file.path))));
             }
         }
         Ok(Ok(()))
@@ -156,7 +161,7 @@ impl Trying<'_> {
             .chain(patches)
             .try_for_each(|patch| git::apply(self.dir, &patch, git::PatchDirection::Forward));
         Ok(applied.map_err(|why| {
-            Refusal::new(format!("what was changed before it does not fit the commit: {why}"))
+            Refusal::new(format!("the changes before the window do not apply to the commit: {why}"))
         }))
     }
 

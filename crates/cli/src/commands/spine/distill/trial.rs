@@ -29,7 +29,7 @@ pub fn run(
     path: &Path,
 ) -> Result<Result<(), Refusal>, Failure> {
     if let Err(why) = &plan.solution {
-        return Ok(Err(Refusal::new(format!("it cannot be tried, since it has no solution: {why}"))));
+        return Ok(Err(Refusal::new(format!("the task cannot be tried without a solution: {why}"))));
     }
     let (task, dir) = (output::beside(path, "trial")?, output::beside(path, "place")?);
     let tried = output::write(&task, files).and_then(|()| tried(snapshot, files, &task, &dir));
@@ -49,14 +49,14 @@ fn tried(
         return Ok(Err(refusal));
     }
     for (script, wanted, otherwise) in [
-        ("tests/test.sh", false, "its check succeeds before anything is done"),
+        ("tests/test.sh", false, "its check succeeds before the solution is applied"),
         ("solution/solve.sh", true, "its solution cannot be applied"),
-        ("tests/test.sh", true, "its check fails with the solution"),
+        ("tests/test.sh", true, "its check fails after the solution is applied"),
     ] {
         match succeeds(&task.join(script), dir).map_err(failed)? {
             Some(found) if found == wanted => {}
-            Some(_) => return Ok(Err(Refusal::new(format!("it was tried here, and {otherwise}")))),
-            None => return Ok(Err(Refusal::new(format!("it was tried here, and `{script}` did not end")))),
+            Some(_) => return Ok(Err(Refusal::new(format!("the trial failed: {otherwise}")))),
+            None => return Ok(Err(Refusal::new(format!("the trial failed: `{script}` did not finish")))),
         }
     }
     Ok(Ok(()))
