@@ -235,7 +235,7 @@ fn missing_facts_are_refused_with_the_reason() {
     refused(&steno, &[&bundle, "--turns", "turn-0001"], "no file changes are recorded");
     doubtful.changes(&mended());
     let bundle = doubtful.bundled(&steno, "doubtful-2");
-    refused(&steno, &[&bundle, "--turns", "1"], "`--allow media --allow open-turn` makes a task of it");
+    refused(&steno, &[&bundle, "--turns", "1"], "`--allow media --allow open-turn` makes a task anyway");
 }
 
 #[test]
