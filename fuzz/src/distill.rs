@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use steno_adapters::{Sink, Source, codex};
 use steno_adapters::codex::spine::{RolloutFold, Unfolding};
-use steno_exports::harbor::{Concern, Given, Plan, SessionBuilder, Span, TaskFile, Wish};
+use steno_adapters::{Sink, Source, codex};
+use steno_exports::harbor::{Concern, Plan, SessionBuilder, Span, TaskFile, TaskInputs, Wish};
 use steno_model::{Draft, ExchangeEvent, Frame, RunId, Seq, SpineRecord, ThreadId, Timestamp};
 
 /// How many turns of a session are tried.
@@ -60,9 +60,14 @@ pub fn check_tasks(input: &[u8]) {
     }
 }
 
-fn given() -> Given<'static> {
+fn given() -> TaskInputs<'static> {
     let before = Err("nobody has asked".to_owned());
-    Given { artifact: &|_| Some(b"patch".to_vec()), snapshot: Some(Vec::new()), before, segments: Vec::new() }
+    TaskInputs {
+        artifact: &|_| Some(b"patch".to_vec()),
+        snapshot: Some(Vec::new()),
+        before,
+        segments: Vec::new(),
+    }
 }
 
 fn check_files(files: &[TaskFile], thread: &ThreadId) {

@@ -11,7 +11,7 @@ mod spine;
 use std::collections::HashMap;
 use std::fmt::Debug;
 
-use steno_adapters::{Adapter, Completeness, AdapterEntry, Sink, Source, sniff};
+use steno_adapters::{Adapter, AdapterEntry, Completeness, Sink, Source, sniff};
 use steno_model::{Draft, Evidence, ExchangeEvent, Frame, Lane, Position, RunId, Seq, Timestamp};
 
 use dice::Dice;
