@@ -4,6 +4,7 @@
 //! run, and nothing is fetched, because the settings of a repository can name a program for each of these.
 
 mod commit;
+mod new_file;
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use std::time::Duration;
 
 use steno_model::without_credentials;
 
+use self::new_file::{NewFilePatch, new_file_patch};
+
 pub use commit::{CommittedFile, CommittedKind, PatchDirection, apply, begin, committed};
 
 /// How long one call of git may take.
@@ -21,8 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How many untracked files are read.
 const UNTRACKED_MAX: usize = 1000;
-/// How many remote branches are read.
-const BRANCHES_MAX: usize = 64;
 /// Variables that would make git use another repository (`git rev-parse --local-env-vars`).
 const ELSEWHERE: [&str; 11] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -56,7 +57,7 @@ pub struct GitState {
 /// How a working tree differs from a commit, untracked files included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitDiff {
-    /// The nearest ancestor on a remote branch; without one, the checked-out commit.
+    /// The newest ancestor on a remote branch; without one, the checked-out commit.
     pub base: String,
     /// The diff, for `git apply`.
     pub patch: Vec<u8>,
@@ -71,32 +72,77 @@ pub fn is_repository(dir: &Path) -> bool {
 /// Reads the state of the repository of a directory; `None` without a repository or git.
 #[must_use]
 pub fn look(dir: &Path) -> Option<GitState> {
-    let root = PathBuf::from(line(&git(dir, &["rev-parse", "--show-toplevel"])?)?);
-    let commit = line(&git(&root, &["rev-parse", "--verify", "HEAD"])?)?;
-    let branch = git(&root, &["symbolic-ref", "--quiet", "--short", "HEAD"]).and_then(|text| line(&text));
+    let (root, status) = status(dir)?;
     let url = git(&root, &["config", "--get", "remote.origin.url"]).and_then(|text| line(&text));
-    let base = nearest(&root, &commit).unwrap_or_else(|| commit.clone());
-    let diff = patch(&root, &base).map(|patch| GitDiff { base, patch });
-    Some(GitState { root, commit, branch, url: url.map(|url| without_credentials(&url)), diff })
+    let diff = diff(&root, &status);
+    let url = url.map(|url| without_credentials(&url));
+    Some(GitState { root, commit: status.commit, branch: status.branch, url, diff })
 }
 
-/// Finds the nearest ancestor on a remote branch.
-fn nearest(root: &Path, commit: &str) -> Option<String> {
-    let refs =
-        git(root, &["for-each-ref", "--format=%(objectname)", "--sort=-committerdate", "refs/remotes"])?;
-    let refs = String::from_utf8(refs).ok()?;
-    let mut tips: Vec<&str> = refs.lines().collect();
-    tips.dedup();
-    let distance = |tip: &&str| {
-        let base = line(&git(root, &["merge-base", commit, tip])?)?;
-        let count = line(&git(root, &["rev-list", "--count", &format!("{base}..{commit}")])?)?;
-        Some((count.parse::<u64>().ok()?, base))
-    };
-    tips.iter().take(BRANCHES_MAX).filter_map(distance).min().map(|(_, base)| base)
+/// Reads how the working tree of a directory differs from a commit. Calls git three times, and once more for each
+/// untracked binary file.
+#[must_use]
+pub fn look_at_working_tree(dir: &Path) -> Option<GitDiff> {
+    let (root, status) = status(dir)?;
+    diff(&root, &status)
+}
+
+/// What `git status` says.
+struct Status {
+    commit: String,
+    branch: Option<String>,
+    /// The paths of untracked files, from the top directory.
+    untracked: Vec<Vec<u8>>,
+}
+
+/// Returns the top directory of a repository and its status.
+fn status(dir: &Path) -> Option<(PathBuf, Status)> {
+    const STATUS: [&str; 8] = [
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=all",
+        "--no-renames",
+        "--ignore-submodules=all",
+        "--no-ahead-behind",
+    ];
+    let dir = dir.canonicalize().ok()?;
+    let root = dir.ancestors().find(|dir| dir.join(".git").exists())?.to_owned();
+    let output = git(&root, &STATUS)?;
+    let (mut commit, mut branch, mut untracked) = (None, None, Vec::new());
+    for field in output.split(|byte| *byte == 0) {
+        let text = |prefix: &[u8]| field.strip_prefix(prefix).and_then(|rest| str::from_utf8(rest).ok());
+        if let Some(name) = field.strip_prefix(b"? ") {
+            untracked.push(name.to_vec());
+        } else if let Some(text) = text(b"# branch.oid ") {
+            // `(initial)` before the first commit.
+            commit = Some(text).filter(|text| !text.starts_with('(')).map(str::to_owned);
+        } else if let Some(text) = text(b"# branch.head ") {
+            branch = Some(text).filter(|text| *text != "(detached)").map(str::to_owned);
+        }
+    }
+    Some((root, Status { commit: commit?, branch, untracked }))
+}
+
+fn diff(root: &Path, status: &Status) -> Option<GitDiff> {
+    let base = nearest(root).unwrap_or_else(|| status.commit.clone());
+    patch(root, &base, &status.untracked).map(|patch| GitDiff { base, patch })
+}
+
+/// Finds the newest ancestor on a remote branch. `None` if the checked-out commit is on one, or no ancestor is.
+fn nearest(root: &Path) -> Option<String> {
+    let lines = git(root, &["rev-list", "--boundary", "--timestamp", "HEAD", "--not", "--remotes"])?;
+    let lines = String::from_utf8(lines).ok()?;
+    let boundary = lines.lines().filter_map(|line| {
+        let (time, commit) = line.split_once(" -")?;
+        Some((time.parse::<u64>().ok()?, commit))
+    });
+    boundary.max().map(|(_, commit)| commit.to_owned())
 }
 
 /// Returns how the working tree differs from a commit.
-fn patch(root: &Path, base: &str) -> Option<Vec<u8>> {
+fn patch(root: &Path, base: &str, untracked: &[Vec<u8>]) -> Option<Vec<u8>> {
     // Settings of whoever works there may not change what it looks like: others have to be able to apply it.
     const AS_IS: [&str; 11] = [
         "diff",
@@ -113,15 +159,22 @@ fn patch(root: &Path, base: &str) -> Option<Vec<u8>> {
     ];
     let tracked: Vec<&str> = AS_IS.into_iter().chain([base, "--"]).collect();
     let mut patch = git(root, &tracked)?;
-    let untracked = git(root, &["ls-files", "--others", "--exclude-standard", "-z"])?;
-    let names: Vec<&[u8]> = untracked.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
-    if names.len() > UNTRACKED_MAX {
+    if untracked.len() > UNTRACKED_MAX {
         return None;
     }
-    for name in names {
-        let name = std::str::from_utf8(name).ok()?;
-        let new: Vec<&str> = AS_IS.into_iter().chain(["--no-index", "--", "/dev/null", name]).collect();
-        patch.extend(git(root, &new)?);
+    for name in untracked {
+        match new_file_patch(root, name)? {
+            NewFilePatch::Text(new) => patch.extend(new),
+            NewFilePatch::Binary => {
+                let name = str::from_utf8(name).ok()?;
+                let new: Vec<&str> =
+                    AS_IS.into_iter().chain(["--no-index", "--", "/dev/null", name]).collect();
+                patch.extend(git(root, &new)?);
+            }
+        }
+        if patch.len() > DIFF_BYTES_MAX {
+            return None;
+        }
     }
     (patch.len() <= DIFF_BYTES_MAX).then_some(patch)
 }

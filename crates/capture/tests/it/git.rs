@@ -1,9 +1,10 @@
 //! The state of repositories. Needs git, and is skipped without it.
 
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use steno_capture::git::{PatchDirection, apply, committed, look};
+use steno_capture::git::{PatchDirection, apply, committed, look, look_at_working_tree};
 use steno_testkit::{needs, tool};
 
 fn git(dir: &Path, args: &[&str]) {
@@ -40,6 +41,12 @@ fn a_patch_against_the_nearest_commit_of_others_gives_the_working_tree() {
     std::fs::create_dir(own.join("new dir")).unwrap();
     std::fs::write(own.join("new dir/é\".txt"), "new\n").unwrap();
     std::fs::write(own.join("new.bin"), [0, 159, 146, 150]).unwrap();
+    std::fs::write(own.join("a b.txt"), "no end of line").unwrap();
+    std::fs::write(own.join("tab\t\\.txt"), "1\r\n2\n\n").unwrap();
+    std::fs::write(own.join("empty"), "").unwrap();
+    std::fs::write(own.join("program"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(own.join("program"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("kept.txt", own.join("link")).unwrap();
     let state = look(&own.join("new dir")).unwrap();
     assert_eq!(state.root, own.canonicalize().unwrap());
     assert_ne!(state.commit, first.commit);
@@ -47,7 +54,9 @@ fn a_patch_against_the_nearest_commit_of_others_gives_the_working_tree() {
     assert_eq!(diff.base, first.commit);
     std::fs::write(dir.path().join("patch"), &diff.patch).unwrap();
     git(&others, &["apply", "../patch"]);
-    for name in ["kept.txt", "new dir/é\".txt", "new.bin"] {
+    assert_eq!(look_at_working_tree(&own), Some(diff));
+    let new = ["a b.txt", "tab\t\\.txt", "empty", "program", "link"];
+    for name in ["kept.txt", "new dir/é\".txt", "new.bin"].into_iter().chain(new) {
         assert_eq!(
             std::fs::read(others.join(name)).unwrap(),
             std::fs::read(own.join(name)).unwrap(),
@@ -55,6 +64,39 @@ fn a_patch_against_the_nearest_commit_of_others_gives_the_working_tree() {
         );
     }
     assert!(!others.join("gone.bin").exists());
+    let mode = |name: &str| others.join(name).symlink_metadata().unwrap().permissions().mode() & 0o170_100;
+    assert_eq!([mode("program"), mode("empty"), mode("link")], [0o100_100, 0o100_000, 0o120_100]);
+}
+
+/// After a merge of the remote branch, the merged commit is the base, and not the one that both began at.
+#[test]
+fn base_is_the_newest_ancestor_on_a_remote_branch() {
+    needs!(tool("git"), "git is not installed");
+    let dir = tempfile::tempdir().unwrap();
+    git(dir.path(), &["init", "--quiet"]);
+    let commit = |name: &str, time: &str| {
+        let date = format!("2026-01-01T00:00:{time}Z");
+        let mut command = Command::new("git");
+        command.arg("-C").arg(dir.path()).args(["-c", "user.name=A", "-c", "user.email=a@example.com"]);
+        command.args(["commit", "--quiet", "--allow-empty", "-m", name]);
+        command.env("GIT_COMMITTER_DATE", &date).env("GIT_AUTHOR_DATE", &date);
+        assert!(command.status().unwrap().success());
+        object(dir.path(), "HEAD")
+    };
+    let base = || look(dir.path()).unwrap().diff.unwrap().base;
+    let first = commit("first", "01");
+    assert_eq!(base(), first, "without a remote branch");
+    git(dir.path(), &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    let own = commit("own", "02");
+    assert_eq!(base(), first);
+    git(dir.path(), &["checkout", "--quiet", "--detach", &first]);
+    let theirs = commit("theirs", "03");
+    git(dir.path(), &["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    assert_eq!(base(), theirs, "on the remote branch");
+    git(dir.path(), &["checkout", "--quiet", &own]);
+    assert_eq!(base(), first);
+    git(dir.path(), &["merge", "--quiet", "--no-edit", &theirs]);
+    assert_eq!(base(), theirs);
 }
 
 #[test]

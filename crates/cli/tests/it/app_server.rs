@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
@@ -316,8 +317,21 @@ fn repository_state_is_recorded_with_the_session() {
     git(&["add", "."]);
     git(&["commit", "--quiet", "-m", "first"]);
     fs::write(work.join("kept.txt"), "two\n").unwrap();
+    // However many branches and new files there are, git is called a few times.
+    for number in 0..30 {
+        git(&["update-ref", &format!("refs/remotes/origin/branch-{number}"), "HEAD"]);
+        fs::write(work.join(format!("new {number}.txt")), "new\n").unwrap();
+    }
+    let (bin, calls) = (steno.dir.path().join("bin"), steno.dir.path().join("calls"));
+    fs::create_dir(&bin).unwrap();
+    let real = steno_testkit::tool("git").unwrap();
+    let wrapper = format!("#!/bin/sh\necho call >>'{}'\nexec '{}' \"$@\"\n", calls.display(), real.display());
+    fs::write(bin.join("git"), wrapper).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let server = SERVER.replace("\"/w\"", &format!("\"{}\"", work.display()));
-    let mut connected = AppServerClient::begin(&steno, &["sh", "-c", &server]);
+    let mut command = steno.command(&["app-server", "--", "sh", "-c", &server]);
+    command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
+    let mut connected = AppServerClient::of(command);
     for line in SAID {
         connected.say(line);
         connected.hear();
@@ -335,6 +349,9 @@ fn repository_state_is_recorded_with_the_session() {
     let dir = steno.store().join("spine/th1");
     let patch = fs::read_to_string(dir.join(diff["payload"]["artifact_path"].as_str().unwrap())).unwrap();
     assert!(patch.contains("-one\n+two\n"), "{patch}");
+    assert_eq!(patch.matches("\n+new\n").count(), 30, "{patch}");
+    // Status, address, base and diff.
+    assert_eq!(fs::read_to_string(&calls).unwrap().lines().count(), 4);
     let said = steno.run(&["spine", "validate", "th1"]);
     assert!(said.code == 0 && said.out.starts_with("valid"), "{said:?}");
 }

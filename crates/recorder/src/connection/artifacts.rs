@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use steno_capture::git::{self, GitState};
+use steno_capture::git::{self, GitDiff, GitState};
 use steno_disk::{Links, open_regular, read_up_to};
 use steno_journal::ArtifactFile;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
@@ -48,21 +48,20 @@ fn text(text: &str) -> RawJson {
 pub(super) fn of_repository(cwd: &str) -> Vec<Artifact> {
     let Some(state) = git::look(Path::new(cwd)) else { return Vec::new() };
     let info = identity(&state);
-    [Some(info), difference(state)].into_iter().flatten().collect()
+    [Some(info), state.diff.map(difference)].into_iter().flatten().collect()
 }
 
 /// Returns the current diff of the working tree, also if it has not changed: only later is it known whether the last
 /// diff was in time.
 pub(super) fn of_working_tree(cwd: &str) -> Vec<Artifact> {
-    git::look(Path::new(cwd)).and_then(difference).into_iter().collect()
+    git::look_at_working_tree(Path::new(cwd)).map(difference).into_iter().collect()
 }
 
-fn difference(state: GitState) -> Option<Artifact> {
-    let diff = state.diff?;
+fn difference(diff: GitDiff) -> Artifact {
     // The time is needed to compare the diff with the agent's actions: the agent continues meanwhile.
     let now = Timestamp::from_instant(jiff::Timestamp::now());
     let fields = vec![("base_sha", text(&diff.base)), ("looked_at", now.as_json().to_json())];
-    Some(Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", fields })
+    Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", fields }
 }
 
 fn identity(state: &GitState) -> Artifact {
