@@ -5,18 +5,22 @@ Usage: scripts/picture.py [STENO], where STENO is the program to run, `target/de
 With `--check`, nothing is written, and the exit code is 1 if the picture is not up to date.
 """
 
+import fcntl
 import html
 import os
 import pathlib
+import pty
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/images/ls-and-show.svg"
 # What is typed, and how many lines of its output are drawn.
-COMMANDS = [("ls --demo", 99), ("show 7c9e --demo", 28)]
+COMMANDS = [("ls --demo", 99), ("show 7c9e --demo", 25)]
 COLUMNS = 112
 COLUMN_PX, LINE_PX, MARGIN_PX = 7.85, 18, 16
 # Colours of the terminal in light and in dark; SGR codes are the names of the classes.
@@ -30,10 +34,23 @@ def outputs(steno):
         environment = {"HOME": home, "PATH": os.environ["PATH"]}
 
         def run(arguments):
-            done = subprocess.run([steno, *arguments.split()], env=environment, capture_output=True, check=True)
-            return done.stdout.decode()
+            """Run a command in a terminal of this width and return what it prints."""
+            ours, its = pty.openpty()
+            fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+            child = subprocess.Popen([steno, *arguments.split()], env=environment, stdin=its, stdout=its, stderr=subprocess.DEVNULL)
+            os.close(its)
+            printed = b""
+            try:
+                while part := os.read(ours, 65536):
+                    printed += part
+            except OSError:
+                pass  # The end, as Linux reports it.
+            os.close(ours)
+            if child.wait() != 0:
+                sys.exit(f"steno {arguments} failed")
+            return printed.decode()
 
-        run("up --demo --once")
+        subprocess.run([steno, "up", "--demo", "--once"], env=environment, capture_output=True, check=True)
         lines = []
         for arguments, count in COMMANDS:
             if lines:
