@@ -43,7 +43,7 @@ fn incomplete_file_is_a_lower_bound() {
     let torn = format!("{whole}{{\"type\":\"assis");
     let broken = whole.replacen('\n', "\n{\"type\":\n", 1);
     for (name, text, words) in
-        [("torn.jsonl", torn, "not a complete record"), ("broken.jsonl", broken, "cannot be read")]
+        [("torn.jsonl", torn, "not a complete record"), ("broken.jsonl", broken, "could not be parsed")]
     {
         put(&steno, name, text);
         let said = steno.run(&["usage", name, "--json"]);
