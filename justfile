@@ -1,4 +1,4 @@
-# The longer jobs. `just` alone lists them.
+# Longer jobs. `just` without arguments lists them.
 
 [private]
 default:
@@ -17,7 +17,7 @@ lint:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# How fast journal, adapters, archive and server are; writes target/bench/journal.json, adapters.json, archive.json, load.json
+# Measures journal, adapters, import and server; writes target/bench/journal.json, adapters.json, archive.json, load.json
 bench:
     cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder -p steno-server --bench journal --bench adapters --bench archive --bench load
 
@@ -41,7 +41,7 @@ archive-faults *args:
 api *args:
     scripts/api.sh {{args}}
 
-# Whether all views give the same answer, over every file by itself and a very long session too; mutants of a few files
+# Compares all views over every file by itself and a very long session; then mutants of a few files
 nightly:
     STENO_TEST_LONG=1 cargo test -p steno --test it consistency
     scripts/nightly_mutants.sh
@@ -54,7 +54,7 @@ harbor:
 model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle
 
-# Feeds adapters and the spine's validator mutated input for so many seconds; needs a C++ compiler
+# Feeds mutated input to adapters and the spine's validator for some seconds; needs a C++ compiler
 fuzz seconds="60":
     scripts/fuzz.sh {{seconds}}
 
@@ -66,6 +66,6 @@ coverage:
 macos-check:
     scripts/macos_check.sh
 
-# Everything that has to pass before a change is taken
+# Everything that must pass before a change is merged
 ci:
     .ci/run

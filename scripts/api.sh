@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The local API held to its own description by schemathesis, and receipts to the second verifier in docs/receipts. Needs
-# network access to a package registry for schemathesis; real sessions are taken from ../shared where that is there.
+# Tests the local API against its own description with schemathesis, and receipts with the second verifier in
+# docs/receipts. Fetches schemathesis from a package registry. Uses the real sessions in ../shared if it exists.
 title="api"
 # shellcheck source=scripts/supervised.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervised.sh"

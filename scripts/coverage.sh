@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Says how many lines of model and journal their own tests reach, and fails when it is too few for either (R77).
+# Prints how many lines of model and journal their own tests reach, and fails if there are too few of either (R77).
 #
 # The compiler counts (-C instrument-coverage); llvm-tools of the same toolchain read what it counted, and are installed if
-# they are missing. Only crates of the workspace are built anew: dependencies are those of an ordinary `cargo test`.
+# they are missing. Only the crates of the workspace are built again; dependencies come from `cargo test`.
 #
-# COVERAGE_MIN is the least percentage of lines, 85 unless it is set.
+# COVERAGE_MIN is the lowest percentage that passes; the default is 85.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -67,7 +67,7 @@ objects=()
 while read -r program; do
     objects+=(-object "$program")
 done <"$scratch/programs"
-# The first program is given by itself.
+# llvm-cov takes the first program without a flag.
 "$tools/llvm-cov" export -format=lcov -instr-profile "$scratch/all.profdata" "${objects[1]}" "${objects[@]:2}" \
     >"$scratch/lines" || fail "the lines cannot be counted"
 
@@ -76,14 +76,14 @@ import sys
 
 
 def first_test_line(path):
-    """Unit tests stand at the end of a file, and are not what is measured."""
+    """Leave out the unit tests at the end of a file: they are not measured."""
     with open(path) as source:
         lines = source.read().splitlines()
     starts = (number for number, line in enumerate(lines, 1) if line == "mod tests {")
     return min(starts, default=len(lines) + 1)
 
 
-# Of each file the lines that can be reached, and those that are.
+# For each file: the lines that can be reached, and the lines that were.
 files, path = {}, None
 for record in open(sys.argv[1]):
     kind, _, value = record.strip().partition(":")

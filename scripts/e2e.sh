@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs real agents (Claude Code and Codex, with a scripted model and no network) beside `steno watch`, and holds the
-# store to what the model said and to what a fresh `steno import` makes of the same files: while the agents work,
-# through kills of `watch`, and after their files were deleted and given back. Then puts `steno app-server` between a
-# client and Codex, and holds the spines to the bytes that passed and to Codex's session files; and makes tasks of turns,
-# and does them. With arguments, runs only the claims whose names contain one of them. The claims are in scripts/e2e; the
-# rig that runs the agents is a shared file.
+# Runs real agents (Claude Code and Codex, with a scripted model and no network) beside `steno watch`. Compares the store
+# with what the model said, and with a new `steno import` of the same files: while the agents work, after kills of
+# `watch`, and after the files were deleted and restored. Then runs `steno app-server` between a client and Codex, and
+# compares the spines with the bytes that passed and with Codex's session files. Makes tasks from turns, and solves them.
+# With arguments, runs only the claims whose names contain one of them. The claims are in scripts/e2e; the rig that runs
+# the agents is in ../shared.
 #
-# Needs root, for namespaces, and npm, which fetches the agents. If STENO_E2E_AGENTS names a directory below /tmp,
-# they are kept there for the next time.
+# Needs root for namespaces, and npm to fetch the agents. If STENO_E2E_AGENTS names a directory below /tmp, the agents
+# stay there for the next run.
 title=e2e
 # shellcheck source=scripts/supervised.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervised.sh"
@@ -24,11 +24,11 @@ fi
 rig=${STENO_SHARED:-../shared}/agents/rig
 [ -x "$rig" ] || absent "\`$rig\` is absent"
 
-# The rig wants to lie below /tmp, and shows its agents nothing else of it.
+# The rig must be below /tmp, and hides the rest of /tmp from its agents.
 make_work /tmp/steno-e2e.XXXXXX
 
-# Puts the agents into the directory, from where they are kept if that is so. The rig pins their versions, so that what
-# is kept is known by the rig's hash.
+# Puts the agents into the directory, from an earlier run if there is one. The rig pins their versions, so the hash of
+# the rig identifies them.
 set_up() {
     if [ -n "${STENO_E2E_AGENTS:-}" ]; then
         local kept

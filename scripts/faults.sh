@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Breaks disks, clocks and processes under `steno record` and holds the store to what it acknowledged: full disks,
-# failing and lying calls, kills, power cuts. Needs root, for mounts. With arguments, runs only the tests whose names
+# Breaks disks, clocks and processes under `steno record`, and checks that the store has what was acknowledged: full
+# disks, failing and lying calls, kills, power cuts. Needs root for mounts. With arguments, runs only the tests whose names
 # contain one of them. The tests are in scripts/faults.
 title=faults
 # shellcheck source=scripts/supervised.sh
@@ -10,8 +10,8 @@ need python3
 need_root "this mounts file systems"
 make_work "${TMPDIR:-/tmp}/steno-faults.XXXXXX"
 
-# libfiu and eatmydata replace functions of libc, and rustix makes its system calls without libc: for these tools there is
-# a build with rustix's libc backend.
+# libfiu and eatmydata replace functions of libc, but rustix makes system calls without libc. For these tools, build with
+# rustix's libc backend.
 build_copy steno-libc -p steno-journal --features rustix/use-libc
 build_copy steno
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Feeds adapters and the spine's validator mutated input for so many seconds (60), guided by the code that they reach; a finding fails.
+# Feeds mutated input to the adapters and to the spine's validator for some seconds (60), guided by coverage. Fails on a
+# finding.
 #   scripts/fuzz.sh [SECONDS] [TARGET...]
-# Needs a C++ compiler and 64-bit Linux, and no other toolchain than ours. What was found to reach new code stays in
-# fuzz/corpus, findings in fuzz/artifacts; both are this checkout's own.
+# Needs a C++ compiler and 64-bit Linux, and no other Rust toolchain. Inputs that reach new code stay in fuzz/corpus,
+# findings in fuzz/artifacts; neither is committed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,17 +19,17 @@ line_bytes_max=3000
 host=x86_64-unknown-linux-gnu
 build=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
 
-# What LLVM needs to be told so that libFuzzer sees which code was reached; stable compilers pass it on. Comparisons are
-# not traced: that takes two thirds of the time, and the words that bytes are compared with are in the dictionary.
+# The flags of LLVM with which libFuzzer sees the reached code; stable compilers pass them on. Comparisons are not traced:
+# that takes two thirds of the time, and the words that input is compared with are in the dictionary.
 instruments="--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
 
 command -v c++ >/dev/null || { echo "fuzz: FAILED: there is no C++ compiler (\`c++\`)" >&2; exit 1; }
-# A target of its own keeps the instruments out of build scripts.
+# With an explicit target, build scripts are not instrumented.
 RUSTFLAGS=$(echo $instruments) CARGO_TARGET_DIR=$build \
     cargo build --quiet --release --locked --manifest-path fuzz/Cargo.toml --target "$host"
 
-# Prints the samples for a target, if they are there.
+# Prints the samples for a target, if there are any.
 samples() {
     local golden=crates/adapters/tests/golden
     case $1 in
@@ -65,8 +66,8 @@ samples() {
     esac 2>/dev/null || true
 }
 
-# Puts the samples into a directory, in parts that each begin with the sample's first line, which often says whose it
-# is. Short inputs are tried thousands of times a second, long ones hardly: lines that are too long are left out.
+# Puts the samples into a directory, in parts that begin with the sample's first line, which often names the agent. Long
+# inputs are slow to try, so long lines are left out.
 sow() {
     local number=0 file
     mkdir -p "$2"
@@ -86,12 +87,12 @@ sow() {
     if [ "$1" = spine_archive ]; then
         archives "$2"
     fi
-    # A line of little: without samples there is still a place to begin.
+    # A short line to begin with if there are no samples.
     printf '{"type":"x"}\n' >"$2/0"
     echo "$number samples, $(find "$2" -type f | wc -l) seeds"
 }
 
-# Puts archives of a small bundle into a directory, in the forms of tar that have names of any length.
+# Puts archives of a small bundle into a directory, in the formats of tar that allow long names.
 archives() {
     local bundle=$scratch/bundle form
     mkdir -p "$bundle/rollout" "$bundle/artifacts"

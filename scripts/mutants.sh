@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the journal and the vault with each of the known mistakes, one at a time, and fails unless a test notices it. The
-# tests that are to notice are those of crashes, of many threads, and of readers; without a mistake they have to pass.
+# Builds the journal and the vault with one known mistake at a time, and fails unless a test notices it. Only the tests of
+# crashes, threads, faults and readers are run. Without a mistake they must pass.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Each of the tests takes seconds: one that gets here hangs, and a hang proves nothing.
+# Each test takes seconds. One that reaches the limit hangs, and a hang proves nothing.
 limit_s=600
 
 scratch=$(mktemp -d)
@@ -20,7 +20,7 @@ its_tests() {
     cargo test --quiet -p "steno-$crate" --test it ${feature:+--features "$feature"} "$@"
 }
 
-# Built apart, so that a mutant which does not compile is not taken for one that was noticed.
+# Builds first, so that a mutant that does not compile does not count as noticed.
 build() {
     its_tests --no-run >"$scratch/build" 2>&1 || {
         cat "$scratch/build" >&2
@@ -40,7 +40,7 @@ run_tests() {
             -- --exact "$name" >"$scratch/output" 2>&1 </dev/null || code=$?
         [ "$code" -ne 124 ] || fail "$name hangs${feature:+ with $feature}"
         [ "$code" -ne 0 ] || continue
-        # Only a test that ran and failed counts; anything else is trouble of another kind.
+        # Only a test that ran and failed counts; anything else is another error.
         grep -q "^test $name .*FAILED$" "$scratch/output" || {
             cat "$scratch/output" >&2
             fail "$name did not run${feature:+ with $feature}"

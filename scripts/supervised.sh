@@ -1,25 +1,25 @@
 # shellcheck shell=bash
-# Runs a long test in a process of its own, in a directory of its own, and leaves nothing of it behind: no process, no
-# mount and no file, also after a failure or a signal. Sourced by the scripts of such tests, which set `title`, what
-# their messages begin with. What the tests themselves share is in scripts/supervised.
+# Runs a long test in a separate process and directory, and leaves no process, mount or file behind, also after a failure
+# or a signal. The scripts of such tests source this file and set `title`, with which their messages begin. Code that the
+# tests share is in scripts/supervised.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="$PATH:/usr/sbin:/sbin"
 title=${title:?}
 
-# Far more than any of the tests takes: only one that hangs gets there.
+# Far more than any test needs; only a test that hangs reaches it.
 limit_s=900
 work=""
 tests=""
 
-# Ends well without having tested anything, except on CI.
+# Ends with 0 without having tested anything; on CI it fails.
 absent() {
     echo "$title: SKIPPED: $1" >&2
     [ "${CI:-}" != true ] || exit 1
     exit 0
 }
 
-# Skips unless this is Linux with the tools that are named, Python among them.
+# Skips unless this is Linux with the named tools and Python.
 need() {
     local tool
     [ "$(uname)" = Linux ] || absent "this is for Linux alone"
@@ -33,8 +33,8 @@ need_root() {
     [ "$(id -u)" -eq 0 ] || absent "$1 and needs root"
 }
 
-# Ends processes that a test has left behind; returns whether there were none. Everything that a test starts has the
-# name of the directory, which is nobody else's, in its arguments.
+# Ends processes that a test left behind; succeeds if there were none. Everything that a test starts has the unique name of
+# the directory in its arguments.
 end_processes() {
     local file pid none=0
     for file in /proc/[0-9]*/cmdline; do
@@ -68,7 +68,7 @@ clean_up() {
     exit "$code"
 }
 
-# Makes the directory `work` by a template of mktemp. It goes with us; set STENO_KEEP to look at what failed.
+# Creates the directory `work` from a template of mktemp. It is deleted at the end, unless STENO_KEEP is set.
 make_work() {
     # Resolved, because strace compares paths as text.
     work=$(realpath "$(mktemp -d "$1")")
@@ -77,8 +77,8 @@ make_work() {
     trap 'exit 143' TERM
 }
 
-# Builds `steno` and copies it to a name in the directory, because somebody may build again while the tests run. Further
-# arguments are cargo's.
+# Builds `steno` and copies it into the directory, because another build may replace it while the tests run. Passes
+# further arguments to cargo.
 build_copy() {
     local name=$1 target
     shift
@@ -88,7 +88,7 @@ build_copy() {
     cp "$target/debug/steno" "$work/$name"
 }
 
-# Runs a test, a script of Python with its arguments, and ends as it does.
+# Runs a test, a Python script with its arguments, and ends with its exit code.
 supervise() {
     local code=0
     export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/scripts/supervised
