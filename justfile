@@ -17,9 +17,9 @@ lint:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Measures journal, adapters, import and server; writes target/bench/journal.json, adapters.json, archive.json, load.json
+# Measures journal, adapters, import and server; writes target/bench/journal.json, adapters.json, import_and_reading.json, load.json
 bench:
-    cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder -p steno-server --bench journal --bench adapters --bench archive --bench load
+    cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder -p steno-server --bench journal --bench adapters --bench import_and_reading --bench load
 
 # Builds the journal and the vault with each known mistake; the tests must notice every one
 mutants:

@@ -9,7 +9,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-60}
 shift || true
-all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server spine_segment spine_archive distill)
+all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server gemini_chat gemini_stream gemini_output
+    copilot_events copilot_stream http acp mcp
+    spine_segment spine_archive distill)
 targets=("$@")
 [ "$#" -gt 0 ] || targets=("${all[@]}")
 shared=${STENO_SHARED:-../shared}
@@ -61,6 +63,39 @@ samples() {
         ls "$golden"/codex/*app*.in.*
         find -L "$shared"/versions/codex -name 'app-server*.ndjson'
         find -L "$shared"/captures/codex -name duplex.jsonl
+        ;;
+    copilot_events)
+        ls "$golden"/copilot/*.in.jsonl
+        find -L "$shared"/versions/copilot -name '*.jsonl'
+        find -L "$shared"/captures/copilot -name events.jsonl
+        ;;
+    copilot_stream)
+        ls "$golden"/copilot/*.in.ndjson
+        find -L "$shared"/versions/copilot -name '*.ndjson'
+        find -L "$shared"/captures/copilot -name stream.ndjson
+        ;;
+    http) ls "$golden"/http/*.in.* ;;
+    gemini_chat)
+        ls "$golden"/gemini/{chat,document}*.in.*
+        find -L "$shared"/{recordings,versions}/gemini -name '*chat*'
+        find -L "$shared"/captures/gemini -path '*/chats/*.jsonl'
+        ;;
+    gemini_stream)
+        ls "$golden"/gemini/stream*.in.*
+        find -L "$shared"/versions/gemini -name 'stream*'
+        find -L "$shared"/captures/gemini -name stream.ndjson
+        ;;
+    gemini_output)
+        ls "$golden"/gemini/output*.in.*
+        find -L "$shared"/versions/gemini -name 'json_*'
+        ;;
+    acp)
+        ls "$golden"/acp/*.in.jsonl
+        find -L "$shared"/captures/{gemini,copilot} -path '*/acp/duplex*.jsonl'
+        ;;
+    mcp)
+        ls "$golden"/mcp/*.in.jsonl
+        find -L "$shared"/versions/mcp -name '*.ndjson'
         ;;
     spine_segment) ls docs/examples/spine/*.jsonl ;;
     esac 2>/dev/null || true

@@ -34,13 +34,13 @@ TRUST = flags("danger-full-access dangerFullAccess", "workspace-write workspaceW
 ANSWERS = flags("allowed allow approve approved", "denied deny reject rejected")
 CACHE = set("""cache_read_input_tokens cache_creation_input_tokens cacheReadInputTokens cacheCreationInputTokens
     cached_input_tokens cache_write_input_tokens cachedInputTokens cacheWriteInputTokens prompt_cache_hit_tokens
-    prompt_cache_miss_tokens""".split())
+    prompt_cache_miss_tokens cacheReadTokens cacheWriteTokens""".split())
 EFFECTS = {"approval_required_count": "approvals", "approval_allowed_count": "approvals",
            "approval_denied_count": "approvals", "command_execution_count": "calls", "file_change_count": "calls",
            "sandbox_denied_count": "sandbox denials"}
 CLASSES = {"command_execution_count": "command", "file_change_count": "file_change"}
 WHO = "router", "agent_emitted"
-LAST_STOPS = "end_turn", "stop_sequence", "max_tokens", "refusal"
+LAST_STOPS = "end_turn", "stop_sequence", "max_tokens", "refusal", "stop", "length", "content_filter"
 COUNT_LIMIT = 2 ** 64
 TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)"
                   r"(?:\.([0-9]{1,9}))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))")

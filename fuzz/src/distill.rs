@@ -43,11 +43,11 @@ pub fn check_tasks(input: &[u8]) {
             at += line.len() as u64;
         }
         for event in events.0.drain(..) {
-            builder.event(&event, seq.get());
+            builder.event(event, seq.get());
         }
         seq = seq.next();
     }
-    let (session, _) = builder.finish(seq.get());
+    let session = builder.finish();
     let wish = Wish { allowed: BTreeSet::from(Concern::ALL), has_repository: true, ..Wish::default() };
     for turn in session.turns.iter().take(TURNS_MAX) {
         let span = Span::Turns(turn.number, turn.number);

@@ -70,7 +70,7 @@ impl Sink for Collected {
 }
 
 fn adapter(open: Open, input: &[u8]) -> Adapter {
-    let adapter = open(Source { id: "s1".into(), file_name: Some("fuzz.jsonl".to_owned()) });
+    let adapter = open(Source { file_name: Some("fuzz.jsonl".to_owned()), ..Source::named("s1") });
     let is_conversation = sniff(input).is_some_and(|sniffed| sniffed.is_conversation);
     if is_conversation { adapter.of_conversation() } else { adapter }
 }

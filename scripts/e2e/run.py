@@ -7,6 +7,7 @@ import traceback
 import claims
 import connections
 import distilled
+import proxied
 from agents import AGENTS, WORK, write_scenarios
 from ending import end_children, end_when_stopped
 from promises import Violation
@@ -19,6 +20,7 @@ CLAIMS = [
     claims.restored_beside_watch,
     claims.shared,
     claims.taken_over,
+    proxied.proxied,
 ]
 # Of Codex alone.
 CODEX_CLAIMS = [connections.connected, connections.bridged, distilled.distilled]

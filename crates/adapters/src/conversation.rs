@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_taken_out_with_its_direction_and_time() {
+    fn read_returns_text_direction_and_time() {
         let read =
             Message::read(r#"{"dir": "c2s", "t": 1794727400.3159316, "msg": {"id": 1}}"#).ok().unwrap();
         assert_eq!((read.lane, read.text), (Lane::ToAgent, r#"{"id": 1}"#));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_or_no_message_is_none() {
+    fn read_needs_a_direction_and_a_message() {
         for text in [r#"{"dir":"up","msg":{}}"#, r#"{"msg":{}}"#, r#"{"dir":"in"}"#, "[]"] {
             assert!(Message::read(text).is_err(), "{text}");
         }

@@ -26,7 +26,7 @@
 //! # How a record becomes events
 //! `lines` finds the lines and `repair` splits unusual ones: two records on one line, a torn record before a whole one,
 //! raw control characters, bytes that are not UTF-8. `wire` reads a provider's object in one pass, the fields that we
-//! use as raw JSON. A mapper (`claude`, `codex`) knows what they mean and holds the state of the session: its
+//! use as raw JSON. A mapper (`claude`, `codex`, `copilot`) knows what they mean and holds the state of the session: its
 //! [runs](steno_model::RunId), turns and open calls. `emit` has all that a mapper can write, and gives each draft its
 //! path, time and evidence.
 //!
@@ -47,25 +47,34 @@
 //! that it has lost, as soon as one behind it shows that it was left out. Records that are missing at the end of a
 //! generation may still be written again; they are named when the next generation begins.
 
+pub mod acp;
 mod adapter;
 pub mod claude;
 pub mod codex;
 mod conversation;
+pub mod copilot;
+mod documents;
 mod emit;
+pub mod gemini;
+pub mod http;
 mod lines;
+pub mod mcp;
+mod pending;
 mod record_bounds;
 mod repair;
 mod repeats;
 mod requests;
+mod rpc;
 mod run;
 mod shapes;
 mod sink;
 mod sniff;
 mod version;
 mod wire;
+mod wrap;
 
 pub use adapter::{Adapter, Completeness, Source};
-pub use record_bounds::{RecordAt, SourceLine, SourceLines};
+pub use record_bounds::{RecordAt, RecordFraming, SourceLine, SourceLines};
 pub use sink::{AdapterEntry, Sink};
 pub use sniff::{HEAD_BYTES_MAX, NoSession, SniffResult, Surface, no_session, sniff};
 pub use version::{AdapterAge, adapter_age, adapter_versions};
@@ -79,7 +88,19 @@ pub fn open(sniffed: &SniffResult, source: Source) -> Option<Adapter> {
         Surface::CodexRollout => codex::rollout(source),
         Surface::CodexExec => codex::exec(source),
         Surface::CodexAppServer => codex::app_server(source),
-        Surface::GeminiChat | Surface::GeminiStream | Surface::CopilotEvents => return None,
+        Surface::CopilotEvents => copilot::events(source),
+        Surface::CopilotStream => copilot::stream(source),
+        Surface::Http => http::recording(source),
+        Surface::GeminiChat => gemini::chat(source),
+        Surface::GeminiStream => gemini::stream(source),
+        Surface::GeminiOutput => gemini::output(source),
+        Surface::Acp => acp::connection(source),
+        Surface::Mcp => mcp::connection(source),
+        Surface::Wrap => wrap::wrap(source),
     };
-    Some(if sniffed.is_conversation { adapter.of_conversation() } else { adapter })
+    Some(match (sniffed.is_conversation, sniffed.is_event_stream) {
+        (true, _) => adapter.of_conversation(),
+        (false, true) => adapter.of_events(),
+        (false, false) => adapter,
+    })
 }

@@ -1,15 +1,23 @@
 //! Joins bytes that are cut anywhere to lines.
+//!
+//! `documents` reads sources that are not only lines.
 
 use memchr::memchr;
 use steno_model::limits::LINE_BYTES_MAX;
 
-/// A line without its newline.
+/// A line without its newline, or a part of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     /// The line's bytes.
     Whole(&'a [u8]),
-    /// The length of a line that is too long to keep in memory.
+    /// The length of a line or part that is too long to keep in memory.
     TooLong(u64),
+    /// An element of a document's list.
+    Listed(&'a [u8]),
+    /// The fields of a document before or after its list, without brackets.
+    Fields(&'a [u8]),
+    /// The end of a document that is complete.
+    End,
 }
 
 /// One lane of one generation of a source.
@@ -43,6 +51,11 @@ impl Lines {
             self.start = position;
         }
         self.grow(rest);
+    }
+
+    /// Continues a line whose beginning was read elsewhere.
+    pub(crate) fn resume(&mut self, start: u64, bytes: Vec<u8>, len: u64) {
+        (self.start, self.partial, self.len) = (start, bytes, len);
     }
 
     fn grow(&mut self, bytes: &[u8]) {
@@ -83,6 +96,7 @@ mod tests {
         let mut keep = |offset: u64, line: Line<'_>| match line {
             Line::Whole(bytes) => found.push((offset, String::from_utf8_lossy(bytes).into_owned())),
             Line::TooLong(len) => found.push((offset, format!("too long: {len}"))),
+            Line::Listed(_) | Line::Fields(_) | Line::End => panic!("these are lines"),
         };
         for (offset, bytes) in pieces {
             lines.feed(*offset, bytes, &mut keep);
@@ -92,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn any_cut_gives_the_same_lines() {
+    fn lines_do_not_depend_on_how_bytes_are_cut() {
         let text = b"one\n\ntwo and more\nthree";
         let whole = all(&[(0, text)]);
         assert_eq!(whole.len(), 4);
@@ -102,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_goes_on_after_what_stands_in_between() {
+    fn line_continues_at_a_later_offset() {
         let found = all(&[(0, b"one\ntw"), (9, b"o\nthree\n")]);
         assert_eq!(found, [(0, "one".into()), (4, "two".into()), (11, "three".into())]);
     }
 
     #[test]
-    fn a_line_beyond_the_limit_is_named_by_its_length() {
+    fn too_long_line_is_reported_with_its_length() {
         let piece = vec![b'x'; 1024 * 1024];
         let mut pieces: Vec<(u64, &[u8])> = Vec::new();
         let count = (LINE_BYTES_MAX / piece.len()) as u64 + 1;

@@ -130,6 +130,11 @@ fn object_end(line: &[u8], at: usize, budget: &mut usize) -> Option<usize> {
     None
 }
 
+/// Returns the object that text begins with, if it is complete.
+pub(crate) fn first_object(text: &[u8]) -> Option<&[u8]> {
+    object_end(text, 0, &mut text.len().saturating_add(1)).map(|end| &text[..end])
+}
+
 /// Finds the next place from `from` on where a whole record begins.
 fn next_record(line: &[u8], from: usize, is_record: IsRecord, budget: &mut usize) -> Option<usize> {
     let starts = memchr::memchr_iter(b'{', line.get(from..)?).map(|start| from + start);
@@ -157,7 +162,8 @@ pub(crate) fn is_record(fields: &Fields<'_>) -> bool {
         Some(_) => ["timestamp", "uuid", "sessionId", "session_id", "payload"].into_iter().any(has),
         None => {
             let is_message = has("method") || (has("id") && (has("result") || has("error") || has("msg")));
-            is_message || has("record_type")
+            let is_chat = has("$set") || has("$rewindTo") || (has("sessionId") && has("projectHash"));
+            is_message || has("record_type") || is_chat
         }
     }
 }
@@ -204,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_behind_a_torn_one_is_found_however_deep_that_was() {
+    fn record_after_a_torn_one_is_found_at_any_depth() {
         let whole = r#"{"type":"user","uuid":"u2","message":{"content":"after"}}"#;
         for depth in [1, 7, 8, 30, 60] {
             for torn in ["\"tex", "1,", "\"a\":\"b\"},"] {
@@ -222,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn glued_records_are_told_apart() {
+    fn records_on_one_line_are_separated() {
         check(br#"{"a":1}{"b":2}"#, &[r#"0+7 {"a":1}"#, r#"7+7 {"b":2}"#]);
         check(br#" {"a":1}  {"b":2} "#, &[r#"1+7 {"a":1}"#, r#"10+7 {"b":2}"#]);
     }
 
     #[test]
-    fn padding_is_nothing() {
+    fn padding_is_ignored() {
         check(b"", &[]);
         check(b"\0\0\0\0", &[]);
         check(b" \r", &[]);
@@ -236,18 +242,18 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_control_character_becomes_its_escape() {
+    fn raw_control_characters_are_escaped() {
         check(b"{\"a\":\"x\0y\"}", &["0+11 ~{\"a\":\"x\\u0000y\"}"]);
         check(b"{\"a\\\"\":\"\x1b\"}", &["0+11 ~{\"a\\\"\":\"\\u001b\"}"]);
     }
 
     #[test]
-    fn bad_utf8_is_replaced_in_what_is_read() {
+    fn invalid_utf8_is_replaced() {
         check(b"{\"a\":\"\xff\"}", &["0+9 ~{\"a\":\"\u{fffd}\"}"]);
     }
 
     #[test]
-    fn what_is_no_object_is_unreadable_and_keeps_its_neighbours() {
+    fn non_object_is_unreadable_and_its_neighbours_are_read() {
         check(b"[1]", &["0+3 !no JSON object"]);
         check(br#"{"a":1}7"#, &[r#"0+7 {"a":1}"#, "7+1 !no JSON object"]);
         check(br#"{"a":1} then"#, &[r#"0+7 {"a":1}"#, "8+4 !no JSON object"]);
@@ -258,7 +264,7 @@ mod tests {
     const WHOLE: &str = r#"{ "type":"user","uuid":"u","message":{"type":"message"}}"#;
 
     #[test]
-    fn a_record_is_found_after_whatever_cannot_be_read() {
+    fn record_is_found_after_unreadable_bytes() {
         let found = WHOLE;
         check(format!("hello {WHOLE}").as_bytes(), &["0+5 !no JSON object", &format!("6+56 {found}")]);
         check(format!("ss\"}}}} {WHOLE}").as_bytes(), &["0+5 !no JSON object", &format!("6+56 {found}")]);
@@ -278,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_several_records_is_read_for_itself() {
+    fn records_on_one_line_are_repaired_separately() {
         let bad = b"{\"a\":\"\xff\"}{\"b\":\"x\0y\"}{\"c\":1}";
         check(bad, &["0+9 ~{\"a\":\"\u{fffd}\"}", "9+11 ~{\"b\":\"x\\u0000y\"}", "20+7 {\"c\":1}"]);
         let torn = format!(r#"{{"type":"assi{WHOLE}{{"c":1}}"#);
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_after_a_torn_one_is_found_and_nothing_inside_the_torn_one_is() {
+    fn objects_inside_a_torn_record_are_not_records() {
         let whole = r#"{"type":"user","uuid":"u","message":{"type":"message"}}"#;
         check(
             format!(r#"{{"type":"assi{whole}"#).as_bytes(),
@@ -296,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn many_beginnings_cost_no_more_than_a_few_passes() {
+    fn many_opening_braces_take_linear_time() {
         let line = "{\"a\":[".repeat(200_000);
         check(line.as_bytes(), &[&format!("0+{} !no JSON object", line.len())]);
     }
 
     #[test]
-    fn lone_surrogates_and_deep_values_are_json() {
+    fn lone_surrogates_and_deep_values_are_accepted() {
         check(br#"{"a":"\ud800"}"#, &[r#"0+14 {"a":"\ud800"}"#]);
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(matches!(

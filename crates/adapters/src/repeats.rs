@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_there_lately_is_known() {
+    fn only_recent_hashes_are_remembered() {
         let mut lately = RecentRecords::default();
         assert!(!lately.was_there(0) && lately.was_there(0));
         (1..=LATELY_MAX as u64).for_each(|hash| assert!(!lately.was_there(hash)));

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_with_one_id_are_answered_in_order_and_each_once() {
+    fn requests_with_the_same_id_are_answered_in_order_once() {
         let id = serde_json::from_str::<&RawValue>("1").unwrap();
         let mut open = OpenRequests::default();
         assert!(open.is_empty() && matches!(open.answer(id), AnswerMatch::Nothing));

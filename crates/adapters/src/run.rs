@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use steno_model::json::{JsonString, RawJson};
-use steno_model::{EntrySource, RunId};
+use steno_model::{EntrySource, Fidelity, RunId};
 use uuid::Uuid;
 
 /// The namespace for ids of runs without a UUID. It must never change, because ids are derived from it.
@@ -29,6 +29,8 @@ pub(crate) struct Run {
     pub(crate) session: Option<String>,
     /// The run of the session's own file, if this run is the same session on another channel.
     pub(crate) mirrors: Option<RunId>,
+    /// Who saw its calls.
+    pub(crate) fidelity: Fidelity,
     pub(crate) is_started: bool,
     pub(crate) turns: Turns,
     pub(crate) calls: Calls,
@@ -43,6 +45,7 @@ impl Run {
             source: EntrySource::Main,
             session: None,
             mirrors: None,
+            fidelity: Fidelity::AgentEmitted,
             is_started: false,
             turns: Turns::default(),
             calls: Calls::default(),
@@ -219,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_numbered_and_ended_once() {
+    fn turns_are_numbered_and_end_once() {
         let mut turns = Turns::default();
         assert_eq!((turns.path(), turns.path_of("approval")), ("".into(), "approval".into()));
         assert_eq!(turns.begin(), "turn-0001");
@@ -231,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_id_is_the_same_for_ever() {
+    fn derived_run_id_is_stable() {
         let id = derived_run_id(&["claude", "session", "agent"]);
         assert_eq!(id.to_string(), "a154e4da-dec7-5194-a8be-555dca56c128");
         assert_ne!(id, derived_run_id(&["claude", "sessionagent"]));
     }
 
     #[test]
-    fn a_providers_uuid_is_kept() {
+    fn uuid_of_the_provider_becomes_the_run_id() {
         let own = "550e8400-e29b-41d4-a716-446655440000";
         assert_eq!(run_id_of("claude", own).to_string(), own);
         assert_ne!(run_id_of("claude", "x"), run_id_of("codex", "x"));

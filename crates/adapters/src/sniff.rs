@@ -1,9 +1,13 @@
 //! Recognises provider, surface and version of a file or stream by its content, not its name.
 
 use steno_model::json::JsonString;
+use steno_model::wrap::WRAP_MAGIC;
+use steno_model::{Provider, Vocabulary as _};
 
 use crate::conversation::{Message, is_envelope};
+use crate::http;
 use crate::repair::{self, PieceContent};
+use crate::rpc::{BEGAN, rpc_surface, rpc_version};
 use crate::wire::{RawField as _, parse, wire};
 
 /// The most bytes of a source that are examined.
@@ -22,23 +26,69 @@ pub enum Surface {
     CodexExec,
     /// Codex's app-server.
     CodexAppServer,
-    /// A chat file of Gemini CLI; recognised, not yet read.
+    /// A connection of the Agent Client Protocol.
+    Acp,
+    /// A connection to an MCP server.
+    Mcp,
+    /// A chat file of Gemini CLI.
     GeminiChat,
-    /// Gemini CLI's `stream-json`; recognised, not yet read.
+    /// Gemini CLI's `stream-json`.
     GeminiStream,
-    /// Copilot CLI's events, from its file or its output; recognised, not yet read.
+    /// Gemini CLI's output as one JSON document.
+    GeminiOutput,
+    /// A session file of Copilot CLI.
     CopilotEvents,
+    /// What `copilot -p --output-format json` prints.
+    CopilotStream,
+    /// Model calls over HTTP: a recording of `steno proxy`, or bodies of requests and answers.
+    Http,
+    /// The output of a command that `steno run` started.
+    Wrap,
 }
 
 impl Surface {
-    /// Returns the provider's name.
+    /// Returns the agent that writes such records; `None` for protocols that several agents use.
     #[must_use]
-    pub fn provider(self) -> &'static str {
+    pub fn provider(self) -> Option<Provider> {
         match self {
-            Self::ClaudeDisk | Self::ClaudeStream => "claude",
-            Self::CodexRollout | Self::CodexExec | Self::CodexAppServer => "codex",
-            Self::GeminiChat | Self::GeminiStream => "gemini",
-            Self::CopilotEvents => "copilot",
+            Self::ClaudeDisk | Self::ClaudeStream => Some(Provider::Claude),
+            Self::CodexRollout | Self::CodexExec | Self::CodexAppServer => Some(Provider::Codex),
+            Self::GeminiChat | Self::GeminiStream | Self::GeminiOutput => Some(Provider::Gemini),
+            Self::CopilotEvents | Self::CopilotStream => Some(Provider::Copilot),
+            Self::Acp | Self::Mcp | Self::Http | Self::Wrap => None,
+        }
+    }
+
+    /// Tells whether an agent prints such records, or exchanges them with a client.
+    #[must_use]
+    pub fn is_stream(self) -> bool {
+        match self {
+            Self::ClaudeStream
+            | Self::CodexExec
+            | Self::CodexAppServer
+            | Self::GeminiStream
+            | Self::GeminiOutput
+            | Self::CopilotEvents
+            | Self::CopilotStream
+            | Self::Acp => true,
+            Self::ClaudeDisk
+            | Self::CodexRollout
+            | Self::GeminiChat
+            | Self::Mcp
+            | Self::Http
+            | Self::Wrap => false,
+        }
+    }
+
+    /// Returns the name of the agent or the protocol.
+    #[must_use]
+    pub fn provider_name(self) -> &'static str {
+        match self.provider() {
+            Some(provider) => provider.as_str(),
+            None if self == Self::Acp => "acp",
+            None if self == Self::Mcp => "mcp",
+            None if self == Self::Wrap => crate::wrap::PROVIDER,
+            None => "http",
         }
     }
 
@@ -47,12 +97,17 @@ impl Surface {
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeDisk => "disk",
-            Self::ClaudeStream | Self::GeminiStream => "stream",
+            Self::ClaudeStream | Self::GeminiStream | Self::CopilotStream => "stream",
             Self::CodexRollout => "rollout",
             Self::CodexExec => "exec",
             Self::CodexAppServer => "app-server",
+            Self::Acp => "acp",
+            Self::Mcp => "mcp",
             Self::GeminiChat => "chat",
+            Self::GeminiOutput => "output",
             Self::CopilotEvents => "events",
+            Self::Http => "exchanges",
+            Self::Wrap => "wrap",
         }
     }
 }
@@ -64,6 +119,8 @@ pub struct SniffResult {
     pub surface: Surface,
     /// Whether both sides of a connection were recorded, each message with its direction.
     pub is_conversation: bool,
+    /// Whether it is a stream of server-sent events as it came.
+    pub is_event_stream: bool,
     /// The version of the program that wrote them, if recorded.
     pub version: Option<JsonString>,
 }
@@ -96,7 +153,15 @@ wire! {
         data: "data" => Data,
         run: "run_id",
         project_hash: "projectHash",
+        stats: "stats" => Stats,
+        role: "role",
+        tool: "tool_id",
+        status: "status",
         schema: "schema_version",
+        ephemeral: "ephemeral",
+        exit_code: "exitCode",
+        http: "http",
+        exchange: "exchange",
     }
 }
 
@@ -110,6 +175,10 @@ wire! {
 
 wire! {
     struct Data { version: "copilotVersion", }
+}
+
+wire! {
+    struct Stats { models: "models", tools: "tools", }
 }
 
 wire! {
@@ -150,9 +219,31 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
     if no_session(head).is_some() {
         return None;
     }
+    if head.starts_with(WRAP_MAGIC) {
+        return Some(SniffResult {
+            surface: Surface::Wrap,
+            is_conversation: false,
+            is_event_stream: false,
+            version: None,
+        });
+    }
     let mut found: Option<SniffResult> = None;
+    look_at_document(head, &mut found);
+    // Only these are written as documents. Another record over many lines is not the file of a session.
+    found = found.filter(|found| matches!(found.surface, Surface::GeminiChat | Surface::GeminiOutput));
+    if found.is_some() {
+        return found;
+    }
+    let mut looked = 0;
     let mut lines = head.split(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
+        // The first event of a stream is enough.
+        if let Some(data) = line.strip_prefix(b"data:")
+            && found.is_none()
+            && str::from_utf8(data).is_ok_and(|text| look(text, &mut found))
+        {
+            return found.map(|found| SniffResult { is_event_stream: true, ..found });
+        }
         // The usual line is one record and need not be split.
         if !str::from_utf8(line).is_ok_and(|text| look(text, &mut found)) {
             for piece in repair::pieces(line, |fields| repair::is_record(fields) || is_envelope(fields)) {
@@ -160,7 +251,8 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
                 look(text, &mut found);
             }
         }
-        if found.as_ref().is_some_and(|found| found.version.is_some()) {
+        looked += usize::from(found.is_some());
+        if found.as_ref().is_some_and(|found| found.version.is_some() && !is_unsettled(found, looked)) {
             break;
         }
         if found.is_none() && lines.peek().is_none() {
@@ -169,6 +261,13 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
         }
     }
     found
+}
+
+/// Tells whether a later record may show that a source is another surface: Copilot's output has the same records as its
+/// file, and others that are never written to a file.
+fn is_unsettled(found: &SniffResult, looked: usize) -> bool {
+    const LOOKED_MAX: usize = 2;
+    found.surface == Surface::CopilotEvents && looked < LOOKED_MAX
 }
 
 /// Returns the fields that a cut object begins with, as an object; what was cut in the middle is left out.
@@ -187,23 +286,40 @@ fn look(text: &str, found: &mut Option<SniffResult>) -> bool {
     let message = Message::read(text).ok();
     let text = message.as_ref().map_or(text, |message| message.text);
     let Ok(probe) = parse::<Probe<'_>>(text) else { return false };
+    let is_ours = message.as_ref().is_some_and(|message| message.is_recorders);
+    let is_rpc = probe.jsonrpc.is_some() || (is_ours && probe.method.is(BEGAN));
     if found.is_none() {
         let is_conversation = message.is_some();
-        *found = surface_of(&probe).map(|surface| SniffResult { surface, is_conversation, version: None });
+        let is_body = || !is_conversation && http::is_body(text);
+        let surface = if is_rpc { rpc_surface(text) } else { surface_of(&probe) };
+        let surface = surface.or_else(|| is_body().then_some(Surface::Http));
+        *found = surface.map(|surface| SniffResult {
+            surface,
+            is_conversation,
+            is_event_stream: false,
+            version: None,
+        });
     }
     if let Some(found) = found {
-        found.version = version_of(found.surface, &probe);
+        if found.surface == Surface::CopilotEvents && surface_of(&probe) == Some(Surface::CopilotStream) {
+            found.surface = Surface::CopilotStream;
+        }
+        let version =
+            || if is_rpc { rpc_version(found.surface, text) } else { version_of(found.surface, &probe) };
+        found.version = found.version.take().or_else(version);
     }
     true
 }
 
 fn surface_of(probe: &Probe<'_>) -> Option<Surface> {
     let kind = probe.kind.text().unwrap_or_default();
+    if probe.method.is("steno/http") || (probe.http.text().is_some() && probe.exchange.number().is_some()) {
+        return Some(Surface::Http);
+    }
     if probe.method.text().is_some()
         || (probe.id.is_some() && (probe.result.is_some() || probe.error.is_some()))
     {
-        // With `jsonrpc` it is another protocol of the same family.
-        return probe.jsonrpc.is_none().then_some(Surface::CodexAppServer);
+        return Some(Surface::CodexAppServer);
     }
     if matches!(&*kind, "thread.started" | "turn.started" | "turn.completed" | "turn.failed")
         || kind.starts_with("item.")
@@ -231,15 +347,59 @@ fn surface_of(probe: &Probe<'_>) -> Option<Surface> {
         .then_some(Surface::ClaudeDisk)
 }
 
-/// Recognises providers that have no adapter yet, so that their records are not taken for another's.
+/// Recognises other providers first, so that their records are not taken for another's.
 fn surface_of_others(probe: &Probe<'_>, kind: &str) -> Option<Surface> {
     if probe.session_camel.is_some() && probe.project_hash.is_some() {
         return Some(Surface::GeminiChat);
     }
-    if kind == "init" && probe.session_snake.is_some() && probe.subtype.is_none() {
+    if is_gemini_stream(probe, kind) {
         return Some(Surface::GeminiStream);
     }
-    (kind.contains('.') && probe.data.is_some() && probe.id.is_some()).then_some(Surface::CopilotEvents)
+    if is_gemini_output(probe) {
+        return Some(Surface::GeminiOutput);
+    }
+    let is_copilots = kind.contains('.') && probe.data.is_some() && probe.id.is_some();
+    let is_result = kind == "result" && probe.session_camel.is_some() && probe.exit_code.is_some();
+    match () {
+        () if is_result || (is_copilots && probe.ephemeral.is_true()) => Some(Surface::CopilotStream),
+        () => is_copilots.then_some(Surface::CopilotEvents),
+    }
+}
+
+fn is_gemini_stream(probe: &Probe<'_>, kind: &str) -> bool {
+    // Without its first line a stream names no session.
+    let has_no_ids = probe.session_snake.is_none() && probe.session_camel.is_none() && probe.id.is_none();
+    let is_later = has_no_ids && probe.timestamp.is_some();
+    match kind {
+        "init" => probe.session_snake.is_some() && probe.subtype.is_none(),
+        "message" => is_later && probe.role.is_some(),
+        "tool_use" | "tool_result" => is_later && probe.tool.is_some(),
+        _ => false,
+    }
+}
+
+fn is_gemini_output(probe: &Probe<'_>) -> bool {
+    let has_text = probe.response.text().is_some();
+    let is_failed = probe.error.is_some_and(|error| error.get().starts_with('{'));
+    let has_sums = probe.stats.is_some_and(|stats| stats.models.is_some() && stats.tools.is_some());
+    probe.kind.is_none() && (has_sums || (probe.session_snake.is_some() && (has_text || is_failed)))
+}
+
+/// Recognises a document over many lines, which begins with a line that has only a bracket.
+fn look_at_document(head: &[u8], found: &mut Option<SniffResult>) {
+    let mut at = 0;
+    for line in head.split_inclusive(|byte| *byte == b'\n') {
+        let text = line.strip_prefix(repair::BYTE_ORDER_MARK).unwrap_or(line);
+        if text.trim_ascii() == b"{" && text.ends_with(b"\n") {
+            let rest = &head[at + (line.len() - text.len())..];
+            let whole = repair::first_object(rest).map(String::from_utf8_lossy);
+            if !whole.is_some_and(|text| look(&text, found)) {
+                look(&beginning_of(rest), found);
+            }
+            return;
+        }
+        at += line.len();
+    }
 }
 
 fn version_of(surface: Surface, probe: &Probe<'_>) -> Option<JsonString> {
@@ -247,8 +407,15 @@ fn version_of(surface: Surface, probe: &Probe<'_>) -> Option<JsonString> {
         Surface::ClaudeDisk => probe.version.string(),
         Surface::ClaudeStream => probe.claude_version.string(),
         Surface::CodexRollout => probe.payload.and_then(|meta| meta.version.string()),
-        Surface::CopilotEvents => probe.data.and_then(|data| data.version.string()),
-        Surface::CodexExec | Surface::GeminiChat | Surface::GeminiStream => None,
+        Surface::CopilotEvents | Surface::CopilotStream => probe.data.and_then(|data| data.version.string()),
+        Surface::CodexExec
+        | Surface::GeminiChat
+        | Surface::GeminiStream
+        | Surface::GeminiOutput
+        | Surface::Acp
+        | Surface::Mcp
+        | Surface::Http
+        | Surface::Wrap => None,
         Surface::CodexAppServer => {
             // Like `client/0.166.0 (…)`.
             let agent = probe.result.and_then(|result| result.user_agent.text())?;
@@ -274,7 +441,24 @@ mod tests {
     }
 
     #[test]
-    fn surfaces_are_told_by_content() {
+    fn sniff_recognizes_exchanges_over_http() {
+        let http = Some((Surface::Http, None));
+        check(r#"{"dir":"recorder","t":1.5,"ticket":1,"msg":{"method":"steno/http","params":{}}}"#, http);
+        check(r#"{"dir":"c2s","t":1.5,"ticket":2,"msg":{"http":"request","exchange":1}}"#, http);
+        check(r#"{"model":"m","messages":[{"role":"user","content":"Hi."}]}"#, http);
+        check(r#"{"contents":[{"role":"user","parts":[]}]}"#, http);
+        check(r#"{"model":"m","input":"Hi."}"#, http);
+        check(r#"{"id":"x","object":"chat.completion","choices":[]}"#, http);
+        check("event: x\ndata: {\"type\":\"message_start\",\"message\":{}}\n", http);
+        assert!(sniff(b"data: {\"object\":\"response\"}\n").unwrap().is_event_stream);
+        // Without a model it is a sample for training, or an item of something else.
+        check(r#"{"messages":[{"role":"user","content":"Hi."}]}"#, None);
+        check(r#"{"type":"message","role":"assistant","content":[]}"#, None);
+        check("data: none\n", None);
+    }
+
+    #[test]
+    fn sniff_recognizes_each_surface() {
         let disk = r#"{"type":"user","uuid":"u","sessionId":"s","version":"2.1.3"}"#;
         check(disk, Some((Surface::ClaudeDisk, Some("2.1.3"))));
         check(r#"{"type":"system","session_id":"s","sessionId":"s"}"#, Some((Surface::ClaudeDisk, None)));
@@ -296,10 +480,45 @@ mod tests {
         check(r#"{"sessionId":"s","projectHash":"p"}"#, Some((Surface::GeminiChat, None)));
         check(r#"{"type":"init","session_id":"s"}"#, Some((Surface::GeminiStream, None)));
         check(r#"{"type":"session.start","data":{},"id":"i"}"#, Some((Surface::CopilotEvents, None)));
+        let result = r#"{"type":"result","sessionId":"s","exitCode":0}"#;
+        check(result, Some((Surface::CopilotStream, None)));
+        let torn = r#"{"type":"tool_result","timestamp":"t","tool_id":"x","status":"success"}"#;
+        check(torn, Some((Surface::GeminiStream, None)));
+        check(r#"{"session_id":"s","response":"Hello."}"#, Some((Surface::GeminiOutput, None)));
+        check(
+            r#"{"response":"Hello.","stats":{"models":{},"tools":{}}}"#,
+            Some((Surface::GeminiOutput, None)),
+        );
+        check(r#"{"session_id":"s","error":{"type":"Error"}}"#, Some((Surface::GeminiOutput, None)));
     }
 
     #[test]
-    fn what_nobody_wrote_is_nobodys() {
+    fn sniff_recognizes_documents_over_many_lines() {
+        let chat = "{\n  \"sessionId\": \"s\",\n  \"projectHash\": \"p\",\n  \"messages\": [\n";
+        check(chat, Some((Surface::GeminiChat, None)));
+        check(&format!("\u{feff}{chat}"), Some((Surface::GeminiChat, None)));
+        let whole = format!("{chat}    {{\"id\": \"}}\"}}\n  ]\n}}");
+        check(&whole, Some((Surface::GeminiChat, None)));
+        let output = "{\n  \"session_id\": \"s\",\n  \"response\": \"Hello.\",\n  \"stats\": {";
+        check(output, Some((Surface::GeminiOutput, None)));
+        check(&format!("YOLO mode {{\n}}\n{output}"), Some((Surface::GeminiOutput, None)));
+        check("{\n  \"name\": \"package\"\n}\n", None);
+    }
+
+    #[test]
+    fn output_of_copilot_has_records_that_its_file_never_has() {
+        let start = r#"{"type":"session.start","data":{"copilotVersion":"1.0.24"},"id":"i","parentId":null}"#;
+        let user = r#"{"type":"user.message","data":{},"id":"u","parentId":"i"}"#;
+        let live = r#"{"type":"assistant.intent","data":{},"id":"e","ephemeral":true}"#;
+        check(&format!("{start}\n{user}\n"), Some((Surface::CopilotEvents, Some("1.0.24"))));
+        check(&format!("{user}\n{live}\n"), Some((Surface::CopilotStream, None)));
+        check(&format!("{start}\n{live}\n{user}\n"), Some((Surface::CopilotStream, Some("1.0.24"))));
+        // A file is not searched for them to its end.
+        check(&format!("{start}\n{user}\n{live}\n"), Some((Surface::CopilotEvents, Some("1.0.24"))));
+    }
+
+    #[test]
+    fn sniff_returns_none_for_unknown_content() {
         for text in [
             "",
             "hello",
@@ -314,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_and_spines_are_no_sessions_whatever_their_lines_look_like() {
+    fn archives_and_spines_are_not_sessions() {
         let line = r#"{"timestamp":"t","type":"session_meta","payload":{"cli_version":"0.1"}}"#;
         let archive =
             |magic: &str| format!("{:\0<257}{magic}{:\0<249}\n{line}\n", "bundle/rollout/x.jsonl", "");
@@ -326,14 +545,14 @@ mod tests {
         let spine = line.replacen('{', r#"{"schema_version":"codex_trace_spine_v1","#, 1);
         check(&spine, None);
         assert_eq!(no_session(spine.as_bytes()), Some(NoSession::Spine));
-        // One that is longer than what is looked at.
+        // A first line that is longer than the bytes that are read.
         let cut = spine.replace("0.1", &"x".repeat(9_000));
         assert_eq!(no_session(&cut.as_bytes()[..8_000]), Some(NoSession::Spine));
         assert_eq!(no_session(line.as_bytes()), None);
     }
 
     #[test]
-    fn what_stands_before_the_first_that_tells_is_passed_over() {
+    fn leading_unrelated_lines_are_skipped() {
         let disk = r#"{"type":"user","uuid":"u","sessionId":"s","version":"2.1.3"}"#;
         check(
             &format!("{}{disk}", "{\"junk\":1}\n".repeat(1_000)),
@@ -343,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_that_is_cut_is_told_by_its_first_fields() {
+    fn cut_first_line_is_recognized_by_its_first_fields() {
         let long = format!(
             r#"{{"type":"user","sessionId":"s","version":"2.1.3","message":{{"content":"{}"#,
             "x".repeat(9_000)

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::adapter::Source;
-use crate::{claude, codex};
+use crate::{acp, claude, codex, copilot, gemini, http, mcp, wrap};
 
 /// How the adapter that a run was derived with compares to the one of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +18,23 @@ pub enum AdapterAge {
     Unknown,
 }
 
-static VERSIONS: LazyLock<[&str; 2]> = LazyLock::new(|| {
+static VERSIONS: LazyLock<[&str; 8]> = LazyLock::new(|| {
     let nobody = || Source::named("");
-    [claude::disk(nobody()).name(), codex::rollout(nobody()).name()]
+    [
+        claude::disk(nobody()).name(),
+        codex::rollout(nobody()).name(),
+        gemini::chat(nobody()).name(),
+        copilot::events(nobody()).name(),
+        http::recording(nobody()).name(),
+        acp::connection(nobody()).name(),
+        mcp::connection(nobody()).name(),
+        wrap::wrap(nobody()).name(),
+    ]
 });
 
 /// Returns the adapters of this program with their versions, like `claude/1`.
 #[must_use]
-pub fn adapter_versions() -> [&'static str; 2] {
+pub fn adapter_versions() -> [&'static str; 8] {
     *VERSIONS
 }
 
@@ -52,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_adapter_is_compared_by_number_and_not_by_text() {
+    fn adapter_versions_are_compared_by_number() {
         for ours in adapter_versions() {
             let (name, number) = split(ours).unwrap();
             assert_eq!(adapter_age(ours), AdapterAge::Current);

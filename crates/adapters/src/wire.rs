@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_whatever_stands_beside_them() {
+    fn fields_are_read_beside_any_other_fields() {
         check(r#"{"a":[1,{"id":3}],"id":"i","inner":{"y":1,"x":[2]}}"#, Some("\"i\""), Some("[2]"));
         check(r#"{"id":1,"id":2}"#, Some("1"), None);
         check(r#"{"id":"\ud800"}"#, Some(r#""\ud800""#), None);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_kind_is_noticed_both_ways_of_reading() {
+    fn wrong_kind_of_value_is_odd_in_both_readers() {
         wire! {
             struct Kinds { id: "id" as Text, flag: "flag" as Flag, outer: "outer" => Outer, any: "any", }
         }
@@ -295,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn deep_values_are_passed_over_without_recursion() {
+    fn deep_values_are_skipped_without_recursion() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         check(&format!(r#"{{"z":{deep},"inner":{deep},"id":1}}"#), Some("1"), None);
     }
 
     #[test]
-    fn what_is_no_object_is_none() {
+    fn object_returns_none_for_other_values() {
         for text in ["1", "[]", "\"x\"", "null"] {
             let raw: &RawValue = serde_json::from_str(text).unwrap();
             assert!(object::<Outer<'_>>(raw).is_none(), "{text}");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_fields_answer_for_themselves() {
+    fn raw_values_convert_to_numbers_flags_and_text() {
         let raw = |text| Some(serde_json::from_str::<&RawValue>(text).unwrap());
         assert_eq!(raw("30000.0").number(), Some(30_000));
         assert_eq!(raw("-1").number(), Some(-1));

@@ -86,6 +86,8 @@
 
 pub mod discovery;
 pub mod git;
+pub mod http_proxy;
 pub mod packing;
 pub mod proxy;
 pub mod tail;
+pub mod wrap;

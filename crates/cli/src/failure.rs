@@ -8,6 +8,7 @@ use steno_disk::NotRegular;
 use steno_journal::{Error as JournalError, RunFile, Store};
 use steno_library::{Error as LibraryError, FileError, TargetKind};
 use steno_model::with_causes;
+use steno_spine::BundleError;
 
 use crate::id_lines::candidate_lines;
 
@@ -149,6 +150,33 @@ impl From<LibraryError> for Failure {
     }
 }
 
+impl From<BundleError> for Failure {
+    fn from(error: BundleError) -> Self {
+        let message = error.to_string();
+        match error {
+            BundleError::Name { .. } => {
+                Self::usage(message).with_hint("name a file that ends in `.tar.zst`, or a directory")
+            }
+            BundleError::NoName => Self::usage(message),
+            BundleError::Exists { path } => already_exists(&path),
+            BundleError::InvalidSpine { thread } => {
+                Self::nothing(message).with_hint(format!("`steno spine validate {thread}` says why"))
+            }
+            BundleError::OpenSegment { thread } => {
+                Self::nothing(message).with_hint(format!("`steno spine validate {thread} --repair` seals it"))
+            }
+            BundleError::NoSegment { .. } => {
+                Self::nothing(message).with_hint("it is being written; try again when recording has stopped")
+            }
+            BundleError::WrittenInvalid => {
+                Self::could_not(message).with_hint("`steno spine validate` checks the spine itself")
+            }
+            BundleError::Io { action, path, source } => cannot(action, &path, &source),
+            BundleError::Journal(error) => error.into(),
+        }
+    }
+}
+
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
         let message = error.to_string();
@@ -177,6 +205,12 @@ pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
         Some(_) => format!("`{}` is not a regular file", path.display()),
         None => format!("cannot {what} `{}`: {error}", path.display()),
     })
+}
+
+/// Returns the failure to write to a path where something is.
+pub fn already_exists(path: &Path) -> Failure {
+    Failure::nothing(format!("`{}` already exists; nothing was written", path.display()))
+        .with_hint("use a name with `-o` that does not exist yet")
 }
 
 fn list_hint(want: TargetKind) -> &'static str {

@@ -10,7 +10,9 @@ mod id_lines;
 mod output;
 mod recording;
 mod runs;
+mod server_proxy;
 mod settings;
+mod wraps;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -24,6 +26,9 @@ use output::Output;
 use settings::Settings;
 
 fn main() -> ExitCode {
+    if let Some(exit) = commands::run::internal() {
+        return exit;
+    }
     let parsed =
         args::grouped(Cli::command()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
@@ -62,7 +67,14 @@ fn explain(mut error: clap::Error) -> ExitCode {
 
 fn run(cli: &Cli) -> Outcome {
     let level = if let Some(Command::Record(args)) = &cli.command { args.level } else { None };
-    let settings = Settings::load(&cli.global, level, &|name| std::env::var_os(name))?;
+    let settings = match (Settings::load(&cli.global, level, &|name| std::env::var_os(name)), &cli.command) {
+        (Ok(settings), _) => settings,
+        // An agent's tools must not depend on our settings.
+        (Err(failure), Some(Command::Mcp(args))) => {
+            return commands::mcp::run_without_settings(args, failure);
+        }
+        (Err(failure), _) => return Err(failure),
+    };
     let settings = if cli.global.demo { settings.for_samples() } else { settings };
     let mut output = Output::new(settings.color.value);
     let outcome = match &cli.command {
@@ -101,7 +113,10 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Entries(args) => commands::entries::run(args, settings),
         Command::Usage(args) => commands::usage::run(args, settings, output),
         Command::Receipt(args) => commands::receipt::run(args, settings, output),
+        Command::Run(args) => commands::run::run(args, settings),
         Command::AppServer(args) => commands::app_server::run(args, settings),
+        Command::Mcp(args) => commands::mcp::run(args, settings, output),
+        Command::Proxy(args) => commands::proxy::run(args, settings, output),
         Command::Spine(args) => commands::spine::run(args, settings, output),
         Command::Export(args) => commands::export::run(args, settings, output),
         Command::Serve(args) => commands::serve::run(args, settings, output),

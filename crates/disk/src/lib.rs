@@ -30,15 +30,18 @@
 //! - A failed sync is never retried, because a second sync may succeed without the data being safe.
 
 mod host;
+mod output;
 mod path;
 mod real;
 mod survey;
 
 use std::fmt;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 pub use host::{Links, TooLong, open_host_file, open_regular, read_host_file, read_up_to};
+pub use output::{discard, give_name};
 pub use path::StorePath;
 pub use real::RealDisk;
 pub use survey::{ForeignEntry, Survey, check_can_make};
@@ -149,6 +152,22 @@ pub trait DiskFile: Send + Sync {
     /// # Errors
     /// I/O errors.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Moves bytes from a pipe to the end, possibly not all; returns how many. The file must have no other writer.
+    ///
+    /// # Errors
+    /// I/O errors. [`io::ErrorKind::Unsupported`] where this is not possible: nothing was taken from the pipe then.
+    fn append_from_pipe(&self, _pipe: BorrowedFd<'_>, _len: usize) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Reserves space after the end, from an offset on. The length of the file does not change. Truncating frees it.
+    ///
+    /// # Errors
+    /// I/O errors, or [`io::ErrorKind::Unsupported`].
+    fn reserve(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Overwrites bytes at an offset, possibly not all; returns how many.
     ///

@@ -399,6 +399,25 @@ impl DiskFile for RealFile {
         Ok(rustix::io::write(&self.fd, bytes)?)
     }
 
+    #[cfg(target_os = "linux")]
+    fn append_from_pipe(&self, pipe: BorrowedFd<'_>, len: usize) -> io::Result<usize> {
+        use rustix::pipe::{SpliceFlags, splice};
+        // The system refuses this for files that are open to append. Their position is at the end, and stays there.
+        let flags = fs::fcntl_getfl(&self.fd)?;
+        if flags.contains(OFlags::APPEND) {
+            fs::fcntl_setfl(&self.fd, flags - OFlags::APPEND)?;
+        }
+        match splice(pipe, None, &self.fd, None, len, SpliceFlags::empty()) {
+            Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
+            moved => Ok(moved?),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        Ok(fs::fallocate(&self.fd, fs::FallocateFlags::KEEP_SIZE, offset, len)?)
+    }
+
     fn overwrite(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         Ok(rustix::io::pwrite(&self.fd, bytes, offset)?)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use steno_capture::discovery::has_short_ids;
 use steno_model::{RunId, Timestamp};
 use steno_vault::{Manifest, SourceId};
 
@@ -80,10 +81,9 @@ impl Library {
             found = index.parts(text);
         }
         if found.is_empty() && parse_id(text).is_ok() {
-            // Names of Gemini's files contain the beginning of the id.
-            let is_gemini =
-                |number: usize| sessions[number].manifest.info.provider.as_deref() == Some("gemini");
-            let begins = |(id, number): &(String, usize)| is_gemini(*number) && text.starts_with(id.as_str());
+            let is_short =
+                |number: usize| sessions[number].manifest.info.known_provider().is_some_and(has_short_ids);
+            let begins = |(id, number): &(String, usize)| is_short(*number) && text.starts_with(id.as_str());
             found = index.all().filter(|one| begins(one)).collect();
         }
         let candidate =

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use steno_journal::{Error as JournalError, Store, first_event_if};
 use steno_model::{EventType, Evidence, ExchangeEvent, RunId, Timestamp};
-use steno_session::{PayloadFields, session_run_id};
+use steno_session::{PayloadFields, provider_of, session_run_id};
 use steno_vault::SourceId;
-use steno_views::summary::provider_of;
 
 use crate::Error;
 

@@ -199,7 +199,7 @@ fn read_transcript(path: &Path, content: Content) -> Result<Session, Error> {
 /// Returns the top-level sessions.
 fn roots_of(sessions: &BTreeMap<RunId, Session>) -> Vec<RunId> {
     let links = |session: &Session| FamilyLinks {
-        parent: session.runs.first().and_then(|main| main.parent),
+        parent: session.runs.first().and_then(|main| main.summary.parent_run_id),
         children: session.children.iter().map(|child| child.run_id).collect(),
     };
     let parents = parents_of(&sessions.iter().map(|(id, session)| (*id, links(session))).collect());

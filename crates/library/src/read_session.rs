@@ -2,7 +2,7 @@
 
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{RunId, with_causes};
-use steno_session::{Content, RunEvents, Session, SessionBuilder, merge};
+use steno_session::{Content, RunEvents, Session, SessionBuilder, SessionRun, merge};
 use steno_views::{Lines, visible};
 
 use crate::{Error, Library};
@@ -49,7 +49,7 @@ impl Library {
     pub fn children_of(&self, session: &Session) -> Result<Vec<RunId>, Error> {
         let relations = self.relations()?;
         let named = session.links.iter().map(|(run, _)| *run);
-        let runs = session.runs.iter().map(|run| run.id).chain([session.id]);
+        let runs = session.runs.iter().map(SessionRun::id).chain([session.id]);
         let claimed = runs.filter_map(|run| relations.children().get(&run)).flatten();
         Ok(named.chain(claimed.map(|run| relations.owner(*run))).collect())
     }

@@ -3,7 +3,8 @@
 use steno_journal::{Error as JournalError, RunEnds, RunFile, Seal, Store, read_seals, run_ends};
 use steno_model::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
 use steno_model::{RunId, Seq, with_causes};
-use steno_views::summary::{RunSummary, SummaryBuilder, state_name};
+use steno_session::RunSummary;
+use steno_views::summary::{state_name, summary_of_ends};
 use steno_views::{Lines, visible};
 
 use crate::{Error, RunHead};
@@ -48,7 +49,7 @@ impl RunOverview {
         };
         let head =
             ends.events.as_ref().map_or_else(|| RunHead::unknown(run), |(first, _)| RunHead::of(first));
-        let summary = ends.events.as_ref().map(|(first, last)| RunSummary::from_ends(first, last));
+        let summary = ends.events.as_ref().map(|(first, last)| summary_of_ends(first, last));
         let state = state_name(summary.as_ref(), is_held);
         Ok(Some(Self { head, state, bytes: ends.bytes, summary, damage: None }))
     }
@@ -56,7 +57,7 @@ impl RunOverview {
     /// Returns it as JSON: its summary, state, size and damage.
     #[must_use]
     pub fn row(&self) -> String {
-        let unknown = || SummaryBuilder::new(self.head.run).finish();
+        let unknown = || RunSummary::new(self.head.run);
         let summary = self.summary.clone().unwrap_or_else(unknown);
         let mut object = without_state(&summary);
         object.push("state", JsonString::from(self.state).to_json());

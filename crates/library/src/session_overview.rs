@@ -121,7 +121,7 @@ fn earliest<'a>(overviews: &[&'a RunOverview]) -> Option<&'a RunOverview> {
 mod tests {
     use steno_model::ExchangeEvent;
     use steno_model::json::RawJson;
-    use steno_views::summary::{RunSummary, state_name};
+    use steno_views::summary::{state_name, summary_of_ends};
 
     use super::*;
 
@@ -137,7 +137,7 @@ mod tests {
         );
         let mut event = ExchangeEvent::parse(line.as_bytes()).unwrap();
         event.payload = RawJson::parse(&format!(r#"{{"name":"n{run}","cwd":"/w/{run}"}}"#)).unwrap();
-        let summary = RunSummary::from_ends(&event, &event);
+        let summary = summary_of_ends(&event, &event);
         let state = state_name(Some(&summary), is_held);
         RunOverview { head: RunHead::of(&event), state, bytes: 10, summary: Some(summary), damage: None }
     }

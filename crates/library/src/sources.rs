@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use steno_adapters::codex::session_run;
-use steno_model::{RunId, ThreadId};
-use steno_vault::{Manifest, Role, SourceId};
+use steno_model::{Provider, RunId, ThreadId, Word};
+use steno_vault::{Manifest, Role, SourceId, SourceInfo};
 use uuid::Uuid;
 
 use crate::{Error, Library, Target, TargetKind};
@@ -195,7 +195,7 @@ impl Library {
             let (Some(provider), Role::Transcript) = (&info.provider, &info.role) else { continue };
             // By its id alone, because a copy in another project has no events.
             let id = session_id(manifest).map_or_else(|| manifest.id.to_string(), str::to_owned);
-            let session = (provider.clone(), id);
+            let session = (provider.to_string(), id);
             let has_runs = manifest.adapted.as_ref().is_some_and(|adapted| !adapted.runs.is_empty());
             if has_runs || of_runs.contains(&manifest.id) {
                 with.insert(session.clone());
@@ -215,10 +215,19 @@ pub(crate) fn session_id(manifest: &Manifest) -> Option<&str> {
     manifest.info.session.as_deref()?.rsplit('/').next().filter(|id| !id.is_empty())
 }
 
+/// Tells whether a file is the record of a thread, which spines are made of.
+#[must_use]
+pub fn is_thread_file(info: &SourceInfo) -> bool {
+    match info.known_provider() {
+        Some(Provider::Codex) => info.role == Role::Transcript,
+        Some(Provider::Claude | Provider::Gemini | Provider::Copilot) | None => false,
+    }
+}
+
 /// What files of one session share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SessionKey {
-    provider: Option<String>,
+    provider: Option<Word<Provider>>,
     home: Option<PathBuf>,
     session: String,
 }

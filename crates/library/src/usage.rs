@@ -69,7 +69,8 @@ impl Library {
 }
 
 fn is_torn(vault: &Vault, manifest: &Manifest) -> Result<bool, VaultError> {
-    let is_packed = manifest.info.path.0.extension().is_some_and(|ending| ending == "zst");
+    let ends_in = |ending: &str| manifest.info.path.0.extension().is_some_and(|found| found == ending);
+    let is_packed = ends_in("zst");
     let Some(last) = manifest.generation_last().filter(|_| manifest.info.role == Role::Transcript) else {
         return Ok(false);
     };
@@ -78,8 +79,10 @@ fn is_torn(vault: &Vault, manifest: &Manifest) -> Result<bool, VaultError> {
         return Ok(false);
     }
     let end = end_of(vault, manifest, last, len.saturating_sub(LAST_LINE_BYTES_MAX))?;
-    let line = end.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(!line.trim_ascii().is_empty() && serde_json::from_slice::<IgnoredAny>(line).is_err())
+    let line = end.rsplit(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    // The end of a document that takes many lines, or of one that is too long to be read here.
+    let is_document_end = line == b"}" || (ends_in("json") && line.ends_with(b"}"));
+    Ok(!line.is_empty() && !is_document_end && serde_json::from_slice::<IgnoredAny>(line).is_err())
 }
 
 fn end_of(vault: &Vault, manifest: &Manifest, generation: u32, from: u64) -> Result<Vec<u8>, VaultError> {

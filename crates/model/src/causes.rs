@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_its_causes_in_turn() {
+    fn error_text_lists_its_causes_in_order() {
         let cause = Failed("the file is torn", Some(Box::new(Failed("the disk was full", None))));
         let error = Failed("cannot read", Some(Box::new(cause)));
         assert_eq!(with_causes(&error), "cannot read: the file is torn: the disk was full");

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_is_read_as_it_was_written() {
+    fn evidence_round_trips() {
         let position = Position { generation: 2, offset: 9012, part: 1 };
         let plain = r#"{"source":"s\"1","generation":2,"offset":9012,"length":88,"part":1}"#;
         let with = |word: &str| plain.replace('}', &format!(r#","unpacked":"{word}"}}"#));

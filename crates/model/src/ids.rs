@@ -196,7 +196,7 @@ mod tests {
     const RUN: &str = "550e8400-e29b-41d4-a716-446655440000";
 
     #[test]
-    fn a_run_id_is_a_hyphenated_uuid_and_nothing_else() {
+    fn run_id_must_be_a_hyphenated_uuid() {
         assert_eq!(RunId::parse(RUN).unwrap().to_string(), RUN);
         assert_eq!(RunId::parse(&RUN.to_uppercase()).unwrap().to_string(), RUN);
         for bad in [
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_bad_id_is_shown_short() {
+    fn long_invalid_id_is_cut_in_the_error() {
         let Err(Error::BadId { found, .. }) = RunId::parse(&"é".repeat(300)) else { panic!("taken") };
         assert_eq!(found.chars().count(), 65);
     }

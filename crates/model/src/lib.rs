@@ -35,7 +35,7 @@
 //! ([`EntryType`]), numbered per source, summarized by [`TranscriptSummary`], wrapped for a structured log by
 //! [`LogRecord`]. An entry is immutable. The **spine** ([`SpineRecord`], [`SpineDraft`]) is the third: an envelope
 //! around the raw messages of a session, for replay and evaluation. [`Usage`] is a provider's token count under the
-//! provider's own names.
+//! provider's own names; a [`Provider`] is an agent that we know.
 //!
 //! # Closed when writing, open when reading
 //! A vocabulary is a closed list for writers and an open one for readers. [`Draft`] is the only way to a new line. It
@@ -147,12 +147,14 @@ mod frame;
 mod ids;
 pub mod json;
 pub mod limits;
+mod provider;
 pub mod receipt;
 pub mod records;
 mod spine;
 mod time;
 mod usage;
 mod word;
+pub mod wrap;
 
 pub use address::without_credentials;
 pub use causes::with_causes;
@@ -166,6 +168,7 @@ pub use event::{
 };
 pub use frame::{Evidence, Frame, Lane, Packing, Position};
 pub use ids::{CallId, Epoch, RunId, Seq, ThreadId};
+pub use provider::Provider;
 pub use spine::{
     ArtifactKind, ArtifactRef, BridgeKind, CompactionKind, PayloadFlaw, SPINE_SCHEMA_VERSION, SpineDraft,
     SpineEnvelope, SpineRecord, SpineSource, SpineType,

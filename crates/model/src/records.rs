@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_others_are_read_whatever_else_they_say() {
+    fn records_with_unknown_fields_and_words_are_read() {
         let text = r#"{"schema_version":2,"id":"turn_1","thread_id":"thr_1","status":"paused","input_summary":"Hi",
             "created_at":"2026-06-02T01:00:00Z","usage":{"prompt_tokens":12345678901234567890123},"item_ids":["item_1"]}"#;
         let turn: TurnRecord = serde_json::from_str(text).unwrap();

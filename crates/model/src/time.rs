@@ -79,6 +79,12 @@ impl Timestamp {
     }
 }
 
+impl serde::Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(out)
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, out)
@@ -171,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_since_1970_become_a_time_where_a_calendar_has_one() {
+    fn unix_milliseconds_become_a_time() {
         let time = Timestamp::from_unix_ms(1_794_727_401_173).map(|time| time.to_string());
         assert_eq!(time.as_deref(), Some("2026-11-15T07:23:21.173Z"));
         assert_eq!(Timestamp::from_unix_ms(i64::MAX), None);
     }
 
     #[test]
-    fn seconds_since_1970_become_the_nearest_millisecond() {
+    fn unix_seconds_are_rounded_to_milliseconds() {
         for (seconds, want) in [
             (1_767_323_046.1, "2026-01-02T03:04:06.100Z"),
             (1_767_323_046.999_9, "2026-01-02T03:04:07.000Z"),
@@ -198,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_years_0_to_9999_can_be_written_to_their_last_nanosecond() {
+    fn years_0_to_9999_are_accepted() {
         for text in ["0000-01-01T00:00:00Z", "9999-12-30T22:00:01Z", "9999-12-31T23:59:59.999999999Z"] {
             check(text, Some(text));
         }
@@ -231,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn a_strange_time_is_kept_and_has_no_instant() {
+    fn invalid_time_of_a_record_is_kept_without_an_instant() {
         let strange = Timestamp::from_record("yesterday".into());
         assert_eq!((strange.instant(), strange.to_string()), (None, "yesterday".into()));
     }
 
     #[test]
-    fn an_instant_is_written_with_milliseconds() {
+    fn instant_is_written_with_milliseconds() {
         let instant = jiff::Timestamp::from_millisecond(1_780_906_482_120).unwrap();
         let time = Timestamp::from_instant(instant);
         assert_eq!(time.to_string(), "2026-06-08T08:14:42.120Z");

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_nesting_are_the_providers() {
+    fn names_and_nesting_of_the_provider_are_kept() {
         let text = r#"{"input_tokens":12,"cache":{"read":3},"service_tier":"standard"}"#;
         let read = usage(text);
         assert_eq!(

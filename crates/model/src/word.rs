@@ -25,7 +25,7 @@ pub trait Vocabulary: Copy + Eq + 'static {
 }
 
 /// A word of a vocabulary as it was read: known, or unknown with its text unchanged (R52).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Word<V> {
     /// A known word.
     Known(V),
@@ -78,7 +78,7 @@ impl<V: Vocabulary> fmt::Display for Word<V> {
 
 impl<V: Vocabulary> serde::Serialize for Word<V> {
     fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.to_json().to_json().serialize(out)
+        self.to_json().serialize(out)
     }
 }
 

@@ -5,9 +5,10 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use steno_capture::discovery::{Home, Origin, Provider};
+//! use steno_capture::discovery::{Home, Origin};
 //! use steno_disk::RealDisk;
 //! use steno_journal::{Journal, Options, Store};
+//! use steno_model::Provider;
 //! use steno_recorder::sources::{SourceRecorder, SourceRecorderOptions, SourceError, ImportOutcome, SourceLocations, ImportProgress, SourceFile};
 //!
 //! struct Quiet;
@@ -78,3 +79,4 @@ pub mod evidence;
 pub mod forget;
 pub mod sources;
 pub mod spines;
+pub mod wraps;

@@ -24,6 +24,7 @@ impl SessionBuilder {
             by: answer.string("by"),
             scope: answer.string("scope"),
             answer: fields.json("result").filter(|answer| !answer.is_null()),
+            runs: Vec::new(),
         };
         if let Some(call) = asked.call {
             self.note_report(call, incoming);

@@ -12,7 +12,7 @@ use crate::grouping::Grouping;
 use crate::reports::{Reports, Subject};
 use crate::session::{
     Approval, ApprovalId, Branch, Call, CallNumber, CallResult, ChildId, ChildLink, EventPosition, Fact,
-    FactId, Item, ItemKind, Message, Response, ResponseId, RunHead, RunNumber, Session, StepId, TurnId,
+    FactId, Item, ItemKind, Message, Response, ResponseId, RunNumber, Session, SessionRun, StepId, TurnId,
 };
 use crate::state::State;
 use crate::steps::StepFold;
@@ -23,7 +23,7 @@ use crate::usage::{SessionUsage, UsageBuilder};
 pub struct SessionBuilder {
     pub(crate) id: RunId,
     pub(crate) content: Content,
-    pub(crate) runs: Vec<RunHead>,
+    pub(crate) runs: Vec<SessionRun>,
     pub(crate) steps: StepFold,
     pub(crate) turns: Turns,
     pub(crate) messages: Vec<Message>,
@@ -85,7 +85,7 @@ impl SessionBuilder {
         Self {
             id,
             content,
-            runs: runs.iter().map(|run| RunHead::new(*run)).collect(),
+            runs: runs.iter().map(|run| SessionRun::new(*run)).collect(),
             steps: StepFold::new(),
             turns: Turns::default(),
             messages: Vec::new(),
@@ -117,11 +117,11 @@ impl SessionBuilder {
 
     /// Takes the next event of the run.
     pub fn push(&mut self, event: &ExchangeEvent) {
-        if event.run_id != self.runs[0].id {
+        if event.run_id != self.runs[0].id() {
             self.foreign_events += 1;
             return;
         }
-        self.runs[0].note(event);
+        self.runs[0].push(event);
         let fields = PayloadFields::of(event);
         if self.content == Content::Whole {
             self.usage.push(event, &fields);
@@ -376,6 +376,7 @@ impl SessionBuilder {
     /// Returns the session of all pushed events.
     #[must_use]
     pub fn finish(mut self) -> Session {
+        self.reports.name_runs(&mut self.calls.all, &mut self.approvals);
         self.reports.tell(&mut self.turns);
         let turns = self.turns.finish(&self.calls.all, &self.runs, self.content);
         let is_shown = |item: &Item| match item.kind {
@@ -456,6 +457,8 @@ pub(crate) fn new_call(incoming: &IncomingEvent<'_>) -> Call {
         approvals: Vec::new(),
         children: Vec::new(),
         response: None,
+        runs: Vec::new(),
+        is_declined: false,
     }
 }
 

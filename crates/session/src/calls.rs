@@ -52,8 +52,9 @@ impl Calls {
         let at = new.at;
         let reported = self.reported(fields.string("call_id"), ReportKind::Call, fidelity.as_ref(), new);
         let call = &mut self.all[reported.number.0];
-        // An adapter marks a call that it added for a result without one.
-        call.is_recorded |= fields.json_text("input_available") != Some("false");
+        // An adapter marks a call that it added for a result without one. A result that names its tool shows the call.
+        let has_name = fields.text("name").is_some_and(|name| !name.is_empty());
+        call.is_recorded |= has_name || fields.json_text("input_available") != Some("false");
         let input = || if content == Content::Whole { fields.json("input") } else { None };
         call.fill(at, fidelity, fields.string("name"), input);
         call.class = call.class.take().or_else(|| fields.string("class"));
@@ -124,6 +125,8 @@ impl Calls {
     pub(crate) fn amend(&mut self, number: CallNumber, fields: &PayloadFields<'_>, content: Content) {
         let call = &mut self.all[number.0];
         let facts = fields.object("result");
+        let input = facts.json("input").filter(|_| content == Content::Whole);
+        call.input = input.or(call.input.take());
         let result = call.result.get_or_insert_default();
         if content == Content::Whole {
             if let Some(output) = facts.json("output") {
@@ -212,7 +215,8 @@ impl Call {
     pub fn outcome(&self) -> Outcome {
         let Some(result) = self.result.as_ref().filter(|_| self.is_answered || !self.amendments.is_empty())
         else {
-            return Outcome::Open;
+            // Some agents report nothing of a call that the user denied.
+            return if self.is_declined { Outcome::Denied } else { Outcome::Open };
         };
         let is = |word: &str| result.outcome.as_ref().is_some_and(|outcome| outcome.is(word));
         match () {
@@ -423,6 +427,8 @@ mod tests {
             approvals: Vec::new(),
             children: Vec::new(),
             response: None,
+            runs: Vec::new(),
+            is_declined: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::session::{ApprovalId, CallNumber, EventPosition, TurnId};
+use crate::session::{Approval, ApprovalId, Call, CallNumber, EventPosition, RunNumber, TurnId};
 use crate::turns::Turns;
 
 /// What events are about.
@@ -20,6 +20,25 @@ impl Reports {
     /// Records that an event is about a subject.
     pub(crate) fn add(&mut self, subject: Subject, turn: Option<TurnId>, at: EventPosition) {
         self.0.entry(subject).or_default().push((turn, at));
+    }
+
+    /// Names the runs that report each call and approval, and marks the calls that were declined.
+    pub(crate) fn name_runs(&self, calls: &mut [Call], approvals: &mut [Approval]) {
+        for (subject, reports) in &self.0 {
+            let mut runs: Vec<RunNumber> = reports.iter().map(|(_, at)| at.run).collect();
+            runs.sort_unstable();
+            runs.dedup();
+            match subject {
+                Subject::Call(CallNumber(call)) => calls[*call].runs = runs,
+                Subject::Approval(ApprovalId(approval)) => approvals[*approval].runs = runs,
+            }
+        }
+        for call in calls {
+            let mut decisions = call.approvals.iter().map(|approval| approvals[approval.0].is_allowed());
+            // After one that was allowed, the call may have run.
+            call.is_declined = decisions.clone().any(|allowed| allowed == Some(false))
+                && decisions.all(|allowed| allowed != Some(true));
+        }
     }
 
     /// Adds to each turn the events elsewhere about its calls and approvals.

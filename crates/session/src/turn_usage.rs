@@ -6,7 +6,7 @@ use steno_model::Usage;
 use steno_model::json::{JsonString, RawJson};
 
 use crate::fields::PayloadFields;
-use crate::session::{RunHead, RunNumber, TurnCost};
+use crate::session::{RunNumber, SessionRun, TurnCost};
 use crate::usage::{Choice, Counts, NameKind, ResponseReport, TurnReport, choose};
 
 /// The usage of a turn in one run.
@@ -109,14 +109,14 @@ fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
 
 /// Returns the usage of a turn from the one run that has it most exactly, if any. Receipts use this simple rule, so that
 /// others can check them.
-pub(crate) fn cost_in_one_run(runs: Vec<(RunNumber, TurnUsage)>, heads: &[RunHead]) -> Option<TurnCost> {
+pub(crate) fn cost_in_one_run(runs: Vec<(RunNumber, TurnUsage)>, heads: &[SessionRun]) -> Option<TurnCost> {
     let ranked = runs.into_iter().filter_map(|(run, usage)| Some((usage.rank()?, run, usage)));
     let (_, run, usage) = ranked.min_by_key(|(rank, run, _)| (*rank, *run))?;
     cost(vec![(run, usage)], heads)
 }
 
 /// Returns the usage of a turn from all its runs, if any has it.
-pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>, heads: &[RunHead]) -> Option<TurnCost> {
+pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>, heads: &[SessionRun]) -> Option<TurnCost> {
     runs.sort_by_key(|(run, _)| *run);
     let reports = reports(&runs, heads);
     match choose(&reports) {
@@ -147,7 +147,7 @@ pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>, heads: &[RunHead]) -> 
 }
 
 /// Returns the reports of each run in a comparable form.
-fn reports<'a>(runs: &[(RunNumber, TurnUsage)], heads: &'a [RunHead]) -> Vec<TurnReport<'a>> {
+fn reports<'a>(runs: &[(RunNumber, TurnUsage)], heads: &'a [SessionRun]) -> Vec<TurnReport<'a>> {
     // There is nothing to compare one run with.
     let is_one = runs.len() == 1;
     let tokens_of = |usage: &Usage| {

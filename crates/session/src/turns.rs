@@ -12,13 +12,27 @@ use steno_model::json::JsonString;
 use crate::builder::{IncomingEvent, response_key};
 use crate::calls::Content;
 use crate::path_tree::PathTree;
-use crate::session::{Call, EndedBy, EventPosition, RunHead, RunNumber, StepId, Turn, TurnId, TurnStatus};
+use crate::session::{Call, EndedBy, EventPosition, RunNumber, SessionRun, StepId, Turn, TurnId, TurnStatus};
 use crate::turn_usage::{TurnUsage, cost, cost_in_one_run};
 
 /// What an agent writes for a turn that was stopped.
 const INTERRUPTED: [&str; 2] = ["interrupted", "aborted"];
 /// Stop reasons of a final response.
-const LAST_STOPS: [&str; 4] = ["end_turn", "stop_sequence", "max_tokens", "refusal"];
+const LAST_STOPS: [&str; 11] = [
+    "end_turn",
+    "stop_sequence",
+    "max_tokens",
+    "refusal",
+    // Of OpenAI's APIs.
+    "stop",
+    "length",
+    "content_filter",
+    "completed",
+    "max_output_tokens",
+    // Of Gemini's.
+    "STOP",
+    "MAX_TOKENS",
+];
 /// The model name of responses that the agent made up.
 const SYNTHETIC: &str = "<synthetic>";
 
@@ -231,7 +245,7 @@ impl Turns {
     }
 
     /// Returns the turns.
-    pub(crate) fn finish(self, calls: &[Call], runs: &[RunHead], content: Content) -> Vec<Turn> {
+    pub(crate) fn finish(self, calls: &[Call], runs: &[SessionRun], content: Content) -> Vec<Turn> {
         let mut waiting = vec![false; self.all.len()];
         for call in calls.iter().filter(|call| !call.is_answered) {
             if let Some(turn) = call.turn {
@@ -244,7 +258,7 @@ impl Turns {
 }
 
 impl TurnFold {
-    fn finish(self, is_waiting: bool, runs: &[RunHead], content: Content) -> Turn {
+    fn finish(self, is_waiting: bool, runs: &[SessionRun], content: Content) -> Turn {
         let is_last_word = self.latest_field.as_ref().is_some_and(LastResponse::is_last_word);
         let usage = match content {
             Content::Whole => cost(self.usage, runs),

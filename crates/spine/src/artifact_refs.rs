@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_artifact_lies_in_its_directory_and_nowhere_else() {
+    fn check_path_accepts_only_names_in_artifacts() {
         assert_eq!(check_path("artifacts/git_diff.patch"), Ok("git_diff.patch"));
         for bad in [
             "",

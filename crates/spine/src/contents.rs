@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -20,6 +21,9 @@ use crate::hash::hex;
 
 /// How much of an archive is kept until its turn comes: segments that stand before earlier ones, and artifacts.
 const KEPT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// The directory of a bundle that has its rollouts.
+const ROLLOUT_DIR: &str = "rollout";
 
 /// The artifacts of a spine.
 pub struct Artifacts(ArtifactSource);
@@ -91,6 +95,50 @@ fn read_records(
         each(record);
     }
     Ok(Artifacts(ArtifactSource::On(disk, root)))
+}
+
+/// Takes a piece of a file, and tells whether the next one is wanted.
+pub type OnPiece<'a> = &'a mut dyn FnMut(&[u8]) -> ControlFlow<()>;
+
+/// Reads a rollout of a bundle in a directory, by its name in `rollout/`, until `each` breaks.
+///
+/// # Errors
+/// [`io::ErrorKind::NotFound`] if there is none of that name, or what the system says.
+pub fn read_directory_rollout(disk: &dyn Disk, name: &str, each: OnPiece<'_>) -> io::Result<()> {
+    const PIECE_BYTES: usize = 256 * 1024;
+    let path = StorePath::root().below(ROLLOUT_DIR).below(name);
+    let file = disk.open_read(&path)?.ok_or(io::ErrorKind::NotFound)?;
+    let (mut piece, mut offset) = (vec![0; PIECE_BYTES], 0);
+    loop {
+        let read = read_full(&*file, &mut piece, offset)?;
+        if read == 0 || each(&piece[..read]).is_break() {
+            return Ok(());
+        }
+        offset += read as u64;
+    }
+}
+
+/// Reads a rollout of a bundle in a tar archive, given uncompressed, by its name in `rollout/`, until `each` breaks.
+///
+/// # Errors
+/// [`io::ErrorKind::NotFound`] if there is none of that name, or what the reader says.
+pub fn read_archive_rollout(from: impl Read, name: &str, each: OnPiece<'_>) -> io::Result<()> {
+    let (mut tar, mut names) = (TarReader::new(from), Names::default());
+    let wanted = format!("{ROLLOUT_DIR}/{name}");
+    while let Some(entry) = tar.next()? {
+        let name = names.of(&entry).ok().flatten().filter(|_| entry.kind == Kind::File);
+        let is_wanted = name.is_some_and(|name| name == wanted);
+        let mut flow = ControlFlow::Continue(());
+        tar.content(&entry, |piece| {
+            if is_wanted && flow.is_continue() {
+                flow = each(piece);
+            }
+        })?;
+        if is_wanted {
+            return Ok(());
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
 }
 
 /// Reads a bundle in a tar archive, given uncompressed. Segments may stand in any order.

@@ -273,13 +273,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_have_names_of_their_own() {
+    fn rule_names_are_unique() {
         let names: std::collections::BTreeSet<_> = Rule::ALL.iter().map(|rule| rule.as_str()).collect();
         assert_eq!(names.len(), Rule::ALL.len());
     }
 
     #[test]
-    fn many_findings_are_counted_and_long_words_cut() {
+    fn findings_beyond_the_limit_are_counted_and_long_texts_cut() {
         let mut findings = Findings::default();
         for line in 0..250 {
             findings.add(Rule::LineJson, FindingLocation::line("f", line, 0), "é".repeat(1000));

@@ -2,8 +2,8 @@
 //!
 //! The journal writes the segments of a spine and reads its records. This crate answers whether a spine is whole:
 //! [`validate_spine`] checks one of a store, [`validate_directory`] one in a directory, [`validate_archive`] a bundle in a tar
-//! archive. [`repair_spine`] seals what a crash left open. [`plan_bundle`] says which files a bundle has, [`TarWriter`]
-//! writes them, and [`read_archive`] reads a bundle back without unpacking it.
+//! archive. [`repair_spine`] seals what a crash left open. [`write_bundle`] writes a bundle, whose files [`plan_bundle`]
+//! lists, and [`read_archive`] reads one back without unpacking it.
 //!
 //! ```
 //! use steno_spine::{Rule, validate_archive};
@@ -20,13 +20,16 @@
 //! # Promises
 //! - Checking is one pass and changes nothing. Memory has a limit, also for hostile archives.
 //! - A bundle of the same spine has the same bytes.
-//! - Only [`repair_spine`] and [`repair_directory`] write, and only if there is no error in the spine.
+//! - Only [`repair_spine`] and [`repair_directory`] change a spine, and only if there is no error in it.
+//! - [`write_bundle`] replaces nothing, and leaves nothing behind if it fails.
 
 mod agreement;
 mod archive;
 mod artifact_refs;
 mod bundle;
+mod bundle_error;
 mod bundle_json;
+mod bundle_output;
 mod contents;
 mod directory;
 mod finding;
@@ -34,17 +37,26 @@ mod hash;
 mod masking;
 mod repair;
 mod segment_check;
+mod session_meta;
 mod splitter;
 mod tar;
 mod validator;
+mod write_bundle;
 
 pub use archive::validate_archive;
 pub use bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, Masked, Snapshots, plan_bundle};
+pub use bundle_error::BundleError;
 pub use bundle_json::{BundleJson, ChangedFile, LeftOut, RolloutFile};
-pub use contents::{Artifacts, read_archive, read_directory, read_spine};
+pub use bundle_output::check_bundle_path;
+pub use contents::{
+    Artifacts, OnPiece, read_archive, read_archive_rollout, read_directory, read_directory_rollout,
+    read_spine,
+};
 pub use directory::{validate_directory, validate_spine};
 pub use finding::{Finding, FindingLocation, Rule, Severity};
 pub use masking::mask_exports;
 pub use repair::{Repair, repair_directory, repair_spine};
+pub use session_meta::{recorded_base, recorded_rollout_path};
 pub use tar::TarWriter;
 pub use validator::Report;
+pub use write_bundle::{BundleRequest, SnapshotForm, WrittenBundle, write_bundle};

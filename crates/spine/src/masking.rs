@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_forms_of_shells_lose_their_values_and_keep_their_names() {
+    fn exports_of_every_shell_lose_values_and_keep_names() {
         for (from, want) in [
             ("declare -x KEY=\"sk-1\"\n", "declare -x KEY=\"***\"\n"),
             ("declare -x KEY=\"a \\\" b\"\n", "declare -x KEY=\"***\"\n"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exports_nothing_stays_as_it_is() {
+    fn lines_without_exports_are_unchanged() {
         for text in [
             "",
             "declare -x NAME\n",
@@ -245,10 +245,10 @@ mod tests {
     }
 
     #[test]
-    fn a_value_goes_on_over_lines_and_ends_before_the_next() {
+    fn value_over_several_lines_is_masked() {
         check("export A='1\n2\n3'\nalias x=y\n", "export A=\"***\"\nalias x=y\n", 1);
         check("declare -x A=\"1\n\\\"2\n3\" ; rest\nx\n", "declare -x A=\"***\"\nx\n", 1);
-        // What writes snapshots by the line cuts such values off, and leaves their quotes open.
+        // Programs that write snapshots line by line cut such values off and leave their quotes open.
         check(
             "export A='1\nexport B='2 3'\nexport C=4\n",
             "export A=\"***\"\nexport B=\"***\"\nexport C=\"***\"\n",
@@ -259,15 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn among_exports_nothing_is_left_but_names() {
+    fn export_section_keeps_only_names() {
         let from = "x=1\n# exports 3\nKEY=sk 1\nProgramFiles(x86)=C:\\p\ndeclare -x B=\"2\"\ndeclare -x C\nstray secret\n\n# end\n";
         let want = "x=1\n# exports 3\nKEY=\"***\"\nProgramFiles(x86)=\"***\"\ndeclare -x B=\"***\"\ndeclare -x C\n\"***\"\n\n# end\n";
         check(from, want, 4);
     }
 
-    /// Whatever bytes come, masking them again finds the same values and changes nothing.
     #[test]
-    fn masking_again_changes_nothing() {
+    fn masking_is_idempotent() {
         let from = b"export A='1\n2'\n# exports\nB=\xff\xfe\ndeclare -x C=\"\\\"\"\n";
         let (once, values) = mask_exports(from);
         assert_eq!(mask_exports(&once), (once.clone(), values));

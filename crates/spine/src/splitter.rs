@@ -83,7 +83,7 @@ impl Splitter {
 mod tests {
     use super::*;
 
-    /// Lines with where they begin, those that are too long without their bytes; then what is left.
+    /// Lines with their offsets (none for too long ones), and the rest.
     type Pieces = (Vec<(u64, Option<Vec<u8>>)>, Option<(u64, u64, bool)>);
 
     fn split(pieces: &[&[u8]]) -> Pieces {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_however_the_bytes_are_cut() {
+    fn lines_do_not_depend_on_how_bytes_are_cut() {
         let text = b"a\n\nbcd\nef\n\ng";
         let want = split(&[text]);
         assert_eq!(want.0.len(), 5);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_be_as_long_as_a_line_may_be() {
+    fn line_longer_than_the_limit_is_too_long() {
         let long = vec![b'x'; LINE_BYTES_MAX - 1];
         let (lines, rest) = split(&[&long, b"\n", &long, b"x\ny\n", &long, b"x"]);
         let places: Vec<_> =

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_with_names_of_any_length() {
+    fn archive_round_trips_with_long_names() {
         let names: Vec<String> = [1, 99, 100, 101, 200, 990, 1000]
             .iter()
             .map(|len| "é".repeat(len / 2) + &"x".repeat(len % 2))
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_was_cut_or_changed_is_not_read_to_its_end() {
+    fn cut_or_changed_archive_is_an_error() {
         let bytes = archive(&[("a", b"text")]);
         for cut in 0..bytes.len() - BLOCK_BYTES {
             assert!(read(&bytes[..cut]).is_err(), "{cut}");
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_octal_or_binary_and_never_too_large() {
+    fn number_reads_octal_and_binary_within_64_bits() {
         assert_eq!(number(b"00000000017\0"), Some(15));
         assert_eq!(number(b"      17 \0"), Some(15));
         assert_eq!(number(&[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]), Some(256));
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_length_that_was_said() {
+    fn file_must_have_its_announced_length() {
         let mut tar = TarWriter::new(Vec::new());
         tar.begin("a", 3).unwrap();
         assert!(tar.begin("b", 1).is_err());

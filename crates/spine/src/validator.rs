@@ -117,6 +117,11 @@ impl Report {
         names.into_iter().filter(|name| self.parts.artifacts.contains_key(*name))
     }
 
+    /// Returns the rollouts of a bundle, by their names in `rollout/`.
+    pub fn rollouts(&self) -> impl Iterator<Item = &str> {
+        self.parts.rollouts.keys().map(String::as_str)
+    }
+
     /// Tells whether no rule is broken in a way that counts.
     #[must_use]
     pub fn is_valid(&self) -> bool {

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn time_of_others_is_what_is_busy_and_not_ours() {
+    fn busy_and_process_cpu_times_are_parsed() {
         let all = "cpu  100 20 30 4000 500 6 7 8 90 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n";
         assert_eq!(busy_cpu(all), Some(Duration::from_millis(1710)));
         let own = "77 (a ) b) R 1 1 1 0 -1 4194304 9 0 0 0 12 34 5 6 20 0 1 0";

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn blessing_takes_the_new_text() {
+    fn blessing_writes_the_new_text() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.txt");
         fs::write(&path, "old").unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn blessing_takes_the_exact_wish_and_no_ci() {
+    fn blessing_needs_the_exact_value_and_no_ci() {
         let decide = |bless: Option<&str>, ci: Option<&str>| mode(bless.map(OsStr::new), ci.map(OsStr::new));
         assert_eq!(decide(Some("1"), None), Mode::Bless);
         assert_eq!(decide(Some("1"), Some("")), Mode::Bless);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skip_that_cannot_be_counted_fails_the_test() {
+    fn skip_that_cannot_be_counted_fails_the_test() {
         let mut child = Command::new(env::current_exe().unwrap());
         child.args(["--exact", "skip::tests::child_skips"]).env(CHILD, "1").env(SKIPS, "/");
         assert!(!child.output().unwrap().status.success());

@@ -81,6 +81,7 @@ mod manifest;
 mod name_hash;
 mod names;
 mod pack;
+mod provider_word;
 mod restore;
 mod role;
 mod settle;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use steno_disk::{Disk, StorePath};
+use steno_model::{Provider, Word};
 
 use crate::checksum_lines::{read_lines, write_line};
 use crate::error::Error;
@@ -24,9 +25,9 @@ const KNOWN_KINDS: [&str; 4] = ["{\"source\":", "{\"generation\":", "{\"chunks\"
 /// What a source is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceInfo {
-    /// The provider's name, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub provider: Option<String>,
+    /// The provider, if it was recognised.
+    #[serde(with = "crate::provider_word", skip_serializing_if = "Option::is_none", default)]
+    pub provider: Option<Word<Provider>>,
     /// What the file is to its session.
     pub role: Role,
     /// The agent's home that the file is in, if any.
@@ -43,6 +44,14 @@ pub struct SourceInfo {
     /// Whether parts of the file were left out because they belong to excluded or forgotten sessions.
     #[serde(rename = "filtered", skip_serializing_if = "std::ops::Not::not", default)]
     pub is_filtered: bool,
+}
+
+impl SourceInfo {
+    /// Returns the provider; `None` also if only a later version of this program knows it.
+    #[must_use]
+    pub fn known_provider(&self) -> Option<Provider> {
+        self.provider.as_ref().and_then(Word::known)
+    }
 }
 
 /// A path on the host, outside the store.

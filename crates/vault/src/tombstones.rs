@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use steno_disk::{Disk, replace_file};
-use steno_model::ThreadId;
+use steno_model::{Provider, ThreadId, Word};
 
 use crate::checksum_lines::{read_lines, write_line};
 use crate::error::Error;
@@ -55,9 +55,9 @@ pub struct Tombstone {
     pub time: String,
     /// Why.
     pub why: Reason,
-    /// The provider's name, if it was known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub provider: Option<String>,
+    /// The provider, if it was recognised.
+    #[serde(with = "crate::provider_word", skip_serializing_if = "Option::is_none", default)]
+    pub provider: Option<Word<Provider>>,
     /// The role of the file in its session, if its manifest could be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role: Option<Role>,

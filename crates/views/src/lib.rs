@@ -4,9 +4,10 @@
 //!
 //! - [`tree`]: [`tree::RunTree`] is the step tree of one session, [`tree::join()`] joins several into one
 //!   tree and [`tree::join_all()`] into as many as it takes, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
-//! - [`summary`]: [`summary::RunSummary`], one run in a list of runs.
+//! - [`summary`]: [`summary::summary_of_ends()`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
+//! - [`channels`]: [`channels::channel_rows()`] lists the facts of a session with the runs that they come from.
 //! - [`short_text`]: what a value says, in a few words for one line.
 //! - [`State`] and [`ParentReport`]: how a run or a step ended.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`columns_of()`], [`padding()`] and [`cut()`] fit text to
@@ -38,6 +39,7 @@
 //!   as missing.
 //! - Views work in one pass and without recursion.
 
+pub mod channels;
 pub mod conversation;
 mod event_ref;
 pub mod receipt;
@@ -49,7 +51,6 @@ mod testing;
 mod text_format;
 pub mod tree;
 mod visible;
-mod wire;
 
 pub use event_ref::EventRef;
 pub use steno_session::{ParentReport, State, session_run_id};

@@ -1,41 +1,7 @@
-//! The summary of a run for lists.
+//! The summary of a run for lists, from its first and last event.
 
-use serde::{Serialize, Serializer};
-use steno_model::json::JsonString;
-use steno_model::{EventType, ExchangeEvent, RunId, Seq, Timestamp, Word};
-
-use crate::State;
-use crate::wire::Verbatim;
-use steno_session::{PayloadFields, session_run_id};
-
-/// One run in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunSummary {
-    /// The run.
-    pub run_id: RunId,
-    /// The run that called it.
-    pub parent_run_id: Option<RunId>,
-    /// The session that it records from outside.
-    pub session_run_id: Option<RunId>,
-    /// The provider of the agent: `source.provider` of `run.started`, else the part of `source.adapter` before `/`.
-    pub provider: Option<JsonString>,
-    /// Its name, from `run.started`.
-    pub name: Option<JsonString>,
-    /// Its kind, from `run.started`.
-    pub kind: Option<JsonString>,
-    /// Its state; a `run.started` after a `run.completed` opens it again.
-    pub state: State,
-    /// The time of its first event.
-    pub started_at: Option<Timestamp>,
-    /// The time of `run.completed`; ends are never inferred.
-    pub ended_at: Option<Timestamp>,
-    /// The time of its last event.
-    pub last_at: Option<Timestamp>,
-    /// The number of its last event.
-    pub seq_last: Option<Seq>,
-    /// How many events it has, by their numbers: a file has no gaps, which `verify` checks.
-    pub events: u64,
-}
+use steno_model::ExchangeEvent;
+use steno_session::{RunSummary, State};
 
 /// Returns the state of a run in a word, from its first and last event and whether it is being recorded.
 #[must_use]
@@ -49,162 +15,32 @@ pub fn state_name(summary: Option<&RunSummary>, is_held: bool) -> &'static str {
     }
 }
 
-impl RunSummary {
-    /// Summarises a run from its first and its last event alone.
-    ///
-    /// This equals folding all events, except for two things that only lines between can have: a `run.completed` that is not
-    /// the last line, and a parent or session that the first line does not name.
-    #[must_use]
-    pub fn from_ends(first: &ExchangeEvent, last: &ExchangeEvent) -> Self {
-        let mut builder = SummaryBuilder::new(first.run_id);
-        builder.push(first);
-        builder.push(last);
-        builder.finish()
-    }
-}
-
-/// Folds events of one run, in order, into a [`RunSummary`]. Events may be left out between the first and the last.
-#[derive(Clone)]
-pub struct SummaryBuilder {
-    summary: RunSummary,
-    seq_first: Option<Seq>,
-}
-
-impl SummaryBuilder {
-    /// Begins the summary of `run_id`; events of other runs are left out.
-    #[must_use]
-    pub fn new(run_id: RunId) -> Self {
-        let summary = RunSummary {
-            run_id,
-            parent_run_id: None,
-            session_run_id: None,
-            provider: None,
-            name: None,
-            kind: None,
-            state: State::Open,
-            started_at: None,
-            ended_at: None,
-            last_at: None,
-            seq_last: None,
-            events: 0,
-        };
-        Self { summary, seq_first: None }
-    }
-
-    /// Takes the next event of the run.
-    pub fn push(&mut self, event: &ExchangeEvent) {
-        let summary = &mut self.summary;
-        if event.run_id != summary.run_id {
-            return;
-        }
-        let seq_first = *self.seq_first.get_or_insert(event.seq);
-        summary.events = event.seq.get().saturating_sub(seq_first.get()).saturating_add(1);
-        summary.seq_last = Some(event.seq);
-        summary.parent_run_id = summary.parent_run_id.or(event.parent_run_id);
-        summary.session_run_id = summary.session_run_id.or_else(|| session_run_id(event));
-        summary.started_at.get_or_insert_with(|| event.timestamp.clone());
-        summary.last_at = Some(event.timestamp.clone());
-        match &event.event_type {
-            Word::Known(EventType::RunStarted) => self.run_started(event),
-            Word::Known(EventType::RunCompleted) => self.run_completed(event),
-            Word::Known(
-                EventType::StepStarted
-                | EventType::StepCompleted
-                | EventType::CallWorkflowStarted
-                | EventType::CallWorkflowCompleted
-                | EventType::MessageUser
-                | EventType::MessageAssistant
-                | EventType::ToolCall
-                | EventType::ToolResult,
-            )
-            | Word::Unknown(_) => {}
-        }
-    }
-
-    /// Returns the summary of what has been pushed.
-    #[must_use]
-    pub fn finish(self) -> RunSummary {
-        self.summary
-    }
-
-    fn run_started(&mut self, event: &ExchangeEvent) {
-        let fields = PayloadFields::of(event);
-        let summary = &mut self.summary;
-        summary.provider = provider_of(&fields.object("source")).or(summary.provider.take());
-        summary.name = fields.string("name").or(summary.name.take());
-        summary.kind = fields.string("kind").or(summary.kind.take());
-        (summary.state, summary.ended_at) = (State::Open, None);
-    }
-
-    fn run_completed(&mut self, event: &ExchangeEvent) {
-        let fields = PayloadFields::of(event);
-        let summary = &mut self.summary;
-        summary.state = if fields.error().is_some() { State::Failed } else { State::Completed };
-        summary.ended_at = Some(event.timestamp.clone());
-        summary.name = summary.name.take().or_else(|| fields.string("name"));
-        summary.kind = summary.kind.take().or_else(|| fields.string("kind"));
-    }
-}
-
-/// Returns the provider of a run's source.
+/// Summarises a run from its first and its last event alone.
+///
+/// This equals folding all events, except for two things that only lines between can have: a `run.completed` that is not
+/// the last line, and a parent or session that the first line does not name.
 #[must_use]
-pub fn provider_of(source: &PayloadFields<'_>) -> Option<JsonString> {
-    source.string("provider").or_else(|| {
-        let adapter = source.string("adapter")?;
-        let text = adapter.to_text();
-        Some(text.split('/').next().unwrap_or(&text).into())
-    })
-}
-
-impl Serialize for RunSummary {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        let Self { run_id, parent_run_id, session_run_id, state, seq_last, events, .. } = *self;
-        RunSummaryExport {
-            run_id,
-            parent_run_id,
-            session_run_id,
-            provider: Verbatim::text(self.provider.as_ref()),
-            name: Verbatim::text(self.name.as_ref()),
-            kind: Verbatim::text(self.kind.as_ref()),
-            state,
-            started_at: Verbatim::time(self.started_at.as_ref()),
-            ended_at: Verbatim::time(self.ended_at.as_ref()),
-            last_at: Verbatim::time(self.last_at.as_ref()),
-            seq_last,
-            events,
-        }
-        .serialize(out)
-    }
-}
-
-/// The summary's fields on the wire; null where something is not known.
-#[derive(Serialize)]
-struct RunSummaryExport<'a> {
-    run_id: RunId,
-    parent_run_id: Option<RunId>,
-    session_run_id: Option<RunId>,
-    provider: Option<Verbatim<'a>>,
-    name: Option<Verbatim<'a>>,
-    kind: Option<Verbatim<'a>>,
-    state: State,
-    started_at: Option<Verbatim<'a>>,
-    ended_at: Option<Verbatim<'a>>,
-    last_at: Option<Verbatim<'a>>,
-    seq_last: Option<Seq>,
-    events: u64,
+pub fn summary_of_ends(first: &ExchangeEvent, last: &ExchangeEvent) -> RunSummary {
+    let mut summary = RunSummary::new(first.run_id);
+    summary.push(first);
+    summary.push(last);
+    summary
 }
 
 #[cfg(test)]
 mod tests {
+    use steno_model::json::JsonString;
+    use steno_model::{Seq, Timestamp};
+
     use super::*;
     use crate::testing::{events, run_id, time};
 
     fn fold(events: &[ExchangeEvent]) -> RunSummary {
-        let mut builder = SummaryBuilder::new(run_id(1));
+        let mut summary = RunSummary::new(run_id(1));
         for event in events {
-            builder.push(event);
+            summary.push(event);
         }
-        builder.finish()
+        summary
     }
 
     fn at(seq: u64) -> Timestamp {
@@ -216,7 +52,7 @@ mod tests {
     fn check(lines: &[&str], want: &RunSummary) {
         let events = events(1, lines);
         assert_eq!(&fold(&events), want, "{lines:?}");
-        let ends = RunSummary::from_ends(&events[0], &events[events.len() - 1]);
+        let ends = summary_of_ends(&events[0], &events[events.len() - 1]);
         assert_eq!(&ends, want, "ends of {lines:?}");
     }
 
@@ -226,9 +62,10 @@ mod tests {
             started_at: Some(at(1)),
             last_at: Some(at(events)),
             ended_at: (state != State::Open).then(|| at(events)),
+            seq_first: Some(Seq::FIRST),
             seq_last: Seq::new(events),
             events,
-            ..SummaryBuilder::new(run_id(1)).finish()
+            ..RunSummary::new(run_id(1))
         }
     }
 
@@ -237,8 +74,12 @@ mod tests {
         check(&["run"], &summary(State::Open, 1));
         check(&["run", "> a", "< a error=boom"], &summary(State::Open, 3));
         check(&["run", "u -", "end"], &summary(State::Completed, 3));
-        let failed =
-            RunSummary { name: Some("".into()), kind: Some("command".into()), ..summary(State::Failed, 2) };
+        let failed = RunSummary {
+            name: Some("".into()),
+            kind: Some("command".into()),
+            error: Some("exit 1".into()),
+            ..summary(State::Failed, 2)
+        };
         check(&["run", "end - error=exit_1"], &failed);
         check(&["future.type", "> a"], &summary(State::Open, 2));
     }
@@ -265,8 +106,8 @@ mod tests {
 
     #[test]
     fn events_of_other_runs_are_ignored() {
-        assert_eq!(fold(&events(2, &["run", "end"])), SummaryBuilder::new(run_id(1)).finish());
-        assert_eq!(SummaryBuilder::new(run_id(1)).finish().events, 0);
+        assert_eq!(fold(&events(2, &["run", "end"])), RunSummary::new(run_id(1)));
+        assert_eq!(RunSummary::new(run_id(1)).events, 0);
     }
 
     #[track_caller]

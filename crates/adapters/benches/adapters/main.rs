@@ -1,4 +1,4 @@
-//! How fast files of Claude Code and Codex become drafts, what `steno usage` costs beside ccusage and
+//! How fast files of Claude Code, Codex and Gemini CLI become drafts, what `steno usage` costs beside ccusage and
 //! `steno export atif` beside Harbor's converter, and how much memory it takes.
 //!
 //! Prints a table and writes `target/bench/adapters.json`; `docs/benchmarks.md` explains the rows.

@@ -11,18 +11,43 @@ use crate::samples::{self, Sample};
 
 const ROUNDS: usize = 5;
 const FRAME_BYTES: usize = 64 * 1024;
-const CODEX_BYTES: usize = 200_000_000;
+const SAMPLE_BYTES: usize = 200_000_000;
+const CONNECTION_BYTES: usize = 50_000_000;
 const MB_PER_S_MIN: f64 = 300.0;
+const COPILOT_MB_PER_S_MIN: f64 = 250.0;
+const HTTP_BYTES: usize = 100_000_000;
+const HTTP_MB_PER_S_MIN: f64 = 250.0;
 
-/// Measures both providers, and what it takes to write the drafts as lines, too.
+/// The least rate for Gemini, whose sessions are few and small.
+const GEMINI_MB_PER_S_MIN: f64 = 250.0;
+
+/// Measures each provider, and what it takes to write the drafts as lines, too.
 pub(crate) fn measure(shared: &Path, corpus: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
     let claude = samples::of_claude(corpus)?;
     take(measure_on::<Counted>("normalise Claude", &claude, 1)?.at_least(MB_PER_S_MIN));
     take(measure_on::<Encoded>("normalise Claude, and write lines", &claude, 1)?);
     let codex = samples::of_codex(shared)?;
-    let times = CODEX_BYTES.div_ceil(size_bytes(&codex).max(1));
+    let times = SAMPLE_BYTES.div_ceil(size_bytes(&codex).max(1));
     take(measure_on::<Counted>("normalise Codex", &codex, times)?);
     take(measure_on::<Encoded>("normalise Codex, and write lines", &codex, times)?);
+    let copilot = samples::of_copilot(shared)?;
+    let times = SAMPLE_BYTES.div_ceil(size_bytes(&copilot).max(1));
+    take(measure_on::<Counted>("normalise Copilot", &copilot, times)?.at_least(COPILOT_MB_PER_S_MIN));
+    let http = [samples::of_http()];
+    let times = HTTP_BYTES.div_ceil(size_bytes(&http).max(1));
+    take(measure_on::<Counted>("normalise HTTP", &http, times)?.at_least(HTTP_MB_PER_S_MIN));
+    let gemini = samples::of_gemini(shared)?;
+    let times = SAMPLE_BYTES.div_ceil(size_bytes(&gemini).max(1));
+    take(measure_on::<Counted>("normalise Gemini", &gemini, times)?.at_least(GEMINI_MB_PER_S_MIN));
+    take(measure_on::<Encoded>("normalise Gemini, and write lines", &gemini, times)?);
+    let acp = ["captures/gemini/0.61.0/acp", "captures/copilot/1.0.102/acp"];
+    for (name, samples) in [
+        ("normalise ACP", samples::of_connections(shared, &acp, "duplex.jsonl")?),
+        ("normalise MCP", samples::of_connections(shared, &["versions/mcp"], ".ndjson")?),
+    ] {
+        let times = CONNECTION_BYTES.div_ceil(size_bytes(&samples).max(1));
+        take(measure_on::<Counted>(name, &samples, times)?);
+    }
     Ok(())
 }
 
@@ -94,7 +119,7 @@ fn measure_on<T: Tally>(name: &str, samples: &[Sample], times: usize) -> Outcome
 
 /// Feeds a source as an import would: recognised by its first bytes, then in frames.
 fn feed(sample: &Sample, sink: &mut dyn Sink) -> Outcome<()> {
-    let source = Source { id: "s1".into(), file_name: Some(sample.file_name.clone()) };
+    let source = Source { file_name: Some(sample.file_name.clone()), ..Source::named("s1") };
     let head = &sample.bytes[..sample.bytes.len().min(HEAD_BYTES_MAX)];
     let adapter = sniff(head).and_then(|sniffed| open(&sniffed, source));
     let mut adapter = adapter.ok_or_else(|| format!("`{}` is nobody's file", sample.file_name))?;

@@ -1,111 +1,34 @@
 //! The adapter of one source: frames in, drafts out, for any provider.
 
+mod completeness;
 mod entries;
+mod mapper;
+mod parts;
+mod source;
+mod source_offset;
 #[cfg(test)]
 mod tests;
+mod wrap;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use steno_model::json::{Fields, JsonString};
-use steno_model::{Frame, Lane, Packing};
+use steno_model::json::Fields;
+use steno_model::{Frame, Lane, Packing, Provider, Vocabulary as _};
 
+pub use self::completeness::Completeness;
 use self::entries::OrderedSink;
+pub(crate) use self::mapper::{LeftoverRecord, Mapper, Record, RecordOutcome};
+pub use self::source::Source;
+use self::source_offset::SourceOffset;
+use self::wrap::WrapState;
 use crate::conversation::{Message, is_envelope};
-use crate::emit::{AdapterInfo, CurrentRecord, Emit, Memory};
-use crate::lines::{Line, Lines};
+use crate::documents::{DocumentShape, Splitter, Splitting};
+use crate::emit::{CurrentRecord, Emit, Memory};
+use crate::lines::Line;
 use crate::repair::{self, IsRecord, LinePiece, PieceContent};
 use crate::run::Run;
 use crate::sink::Sink;
 use crate::wire::NoObject;
-
-/// What an adapter knows about its source besides the bytes.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// Its name in evidence.
-    pub id: JsonString,
-    /// Its file name without directories, if it is a file; some providers have ids only there.
-    pub file_name: Option<String>,
-}
-
-impl Source {
-    /// Makes a source with an id only.
-    #[must_use]
-    pub fn named(id: &str) -> Self {
-        Self { id: id.into(), file_name: None }
-    }
-}
-
-/// A record that was read.
-#[derive(Clone, Copy)]
-pub(crate) struct Record<'a> {
-    pub(crate) lane: Lane,
-    /// Whether it is a note of our recorder, not a message of either side.
-    pub(crate) is_recorders: bool,
-    pub(crate) text: &'a str,
-}
-
-/// What a mapper made of a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RecordOutcome {
-    /// It became events, or is a copy of what did.
-    Understood,
-    /// It is on the adapter's list of records without information about the work.
-    Bookkeeping,
-    /// It has a type that the adapter does not know.
-    Unknown(String),
-    /// It waits for its run to be known; its outcome follows then.
-    Waiting,
-}
-
-/// What a record without an entry is.
-pub(crate) enum LeftoverRecord<'a> {
-    /// An unknown entry of a run, with this part of the record as its detail.
-    Unknown { run: &'a Run, detail: &'a str },
-    /// A delta of an item, which is part of the item's entry.
-    Delta,
-    /// Its run is not known yet.
-    Waiting,
-}
-
-/// Maps the records of a surface to events. It holds the state of the session.
-pub(crate) trait Mapper: Send {
-    /// The description of its runs.
-    fn about(&self) -> &'static AdapterInfo;
-
-    /// Makes events from a record.
-    ///
-    /// # Errors
-    /// [`NoObject`] if the text is not a JSON object; then nothing changes.
-    fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject>;
-
-    /// Notes a record that cannot be read.
-    fn unreadable(&mut self, why: &str, emit: &mut Emit<'_>);
-
-    /// Returns the run that facts of the source itself belong to, if it is known yet.
-    fn run(&self) -> Option<&Run>;
-
-    /// Classifies a record that the mapper has made no entry of.
-    fn rest<'a>(&'a self, text: &'a str) -> LeftoverRecord<'a> {
-        self.run().map_or(LeftoverRecord::Waiting, |run| LeftoverRecord::Unknown { run, detail: text })
-    }
-
-    /// Writes what waited for the source's session, now that it will not be named any more.
-    fn finish(&mut self, emit: &mut Emit<'_>);
-}
-
-/// A position in a source.
-#[derive(Clone, Copy)]
-struct SourceOffset {
-    lane: Lane,
-    offset: u64,
-}
-
-impl SourceOffset {
-    fn after(self, bytes: usize) -> Self {
-        Self { offset: self.offset + bytes as u64, ..self }
-    }
-}
 
 /// The text of a record, and its length in the source.
 struct RecordText<'a> {
@@ -113,6 +36,7 @@ struct RecordText<'a> {
     /// How many bytes of the source it takes; a text that had to be changed has another length.
     length: usize,
     is_repaired: bool,
+    is_in_document: bool,
 }
 
 /// A part of a source that is not a record.
@@ -130,35 +54,10 @@ enum Framing {
     Records,
     /// Each in an envelope with its direction.
     Conversation,
-}
-
-/// How much of a source was understood.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Completeness {
-    /// Records that were read.
-    pub records: u64,
-    /// Of these, the ones without information about the work, by the adapter's list.
-    pub bookkeeping: u64,
-    /// Of these, the ones of unknown types, by type.
-    pub unknown: BTreeMap<String, u64>,
-    /// Of these, the ones whose bytes had to be changed to read them.
-    pub repaired: u64,
-    /// Pieces of the source that cannot be read.
-    pub unreadable: u64,
-    /// The bytes of a last line that has no newline and is not a whole record.
-    pub torn_bytes: u64,
-    /// Records that were read and then removed by a rewrite of the source.
-    pub vanished: u64,
-}
-
-impl Completeness {
-    fn count(&mut self, read: RecordOutcome) {
-        match read {
-            RecordOutcome::Understood | RecordOutcome::Waiting => {}
-            RecordOutcome::Bookkeeping => self.bookkeeping += 1,
-            RecordOutcome::Unknown(name) => *self.unknown.entry(name).or_default() += 1,
-        }
-    }
+    /// Each as the data of a server-sent event.
+    Events,
+    /// In the output of a command that we started.
+    Wrap,
 }
 
 /// Turns the frames of one source into drafts.
@@ -168,8 +67,11 @@ impl Completeness {
 pub struct Adapter {
     source: Source,
     framing: Framing,
+    splitting: Splitting,
     mapper: Box<dyn Mapper>,
-    lanes: [Lines; 2],
+    /// The state of reading a wrap, if the source is one.
+    wrap: WrapState,
+    lanes: [Splitter; 2],
     /// How far this generation of the source has been seen.
     end: u64,
     /// How far unfinished lines have been read by [`Adapter::finish`], lane by lane.
@@ -179,6 +81,8 @@ pub struct Adapter {
     unpacked: Option<Packing>,
     /// Whether the source was rewritten since the last record.
     is_rewritten: bool,
+    /// Whether the list of a document has had a record in this generation.
+    has_listed: bool,
     memory: Memory,
     completeness: Completeness,
 }
@@ -188,13 +92,16 @@ impl Adapter {
         Self {
             source,
             framing: Framing::Records,
+            splitting: Splitting::Lines,
             mapper,
+            wrap: WrapState::default(),
             lanes: Default::default(),
             end: 0,
             handed_over: [0; 2],
             generation: 0,
             unpacked: None,
             is_rewritten: false,
+            has_listed: false,
             memory: Memory::default(),
             completeness: Completeness::default(),
         }
@@ -206,21 +113,47 @@ impl Adapter {
         Self { framing: Framing::Conversation, ..self }
     }
 
+    /// Reads the source as a stream of server-sent events.
+    #[must_use]
+    pub fn of_events(self) -> Self {
+        Self { framing: Framing::Events, ..self }
+    }
+
+    /// Reads a source that may be a document over many lines.
+    pub(crate) fn of_documents(mut self, shape: DocumentShape) -> Self {
+        self.splitting = Splitting::Documents(shape);
+        self.lanes = self.new_lanes();
+        self
+    }
+
+    fn new_lanes(&self) -> [Splitter; 2] {
+        [Splitter::new(self.splitting), Splitter::new(self.splitting)]
+    }
+
+    /// Reads the source as the output of a command that `steno run` started.
+    pub(crate) fn of_wrap(self) -> Self {
+        Self { framing: Framing::Wrap, ..self }
+    }
+
     /// Takes the next piece of the source.
     ///
     /// If a source has two lanes, they must alternate only between lines, because the bytes of a line are one range of
     /// evidence.
     pub fn feed(&mut self, frame: Frame<'_>, sink: &mut dyn Sink) {
+        if self.framing == Framing::Wrap {
+            return self.feed_wrap(frame, sink);
+        }
         if frame.generation != self.generation {
             self.generation = frame.generation;
-            self.lanes = Default::default();
+            self.lanes = self.new_lanes();
             self.end = 0;
             self.handed_over = [0; 2];
             self.is_rewritten = true;
+            self.has_listed = false;
         }
         self.unpacked = frame.unpacked;
         // Envelopes have their own capture time; until the first one, the source's time is the best estimate.
-        if self.framing == Framing::Records || self.memory.captured.is_none() {
+        if self.framing != Framing::Conversation || self.memory.captured.is_none() {
             self.memory.captured = frame.captured.cloned();
         }
         // Both lanes share the source's positions, so a jump in one of them may be the other's bytes.
@@ -234,7 +167,7 @@ impl Adapter {
         let mut lines = std::mem::take(&mut self.lanes[frame.lane as usize]);
         lines.feed(offset, bytes, |offset, line| {
             self.in_order(sink, |adapter, sink| {
-                adapter.line(SourceOffset { lane: frame.lane, offset }, line, sink);
+                adapter.line(SourceOffset::of(frame.lane, offset), line, sink);
             });
         });
         self.lanes[frame.lane as usize] = lines;
@@ -244,7 +177,7 @@ impl Adapter {
     fn give_up_partial_lines(&mut self, sink: &mut dyn Sink) {
         for lane in [Lane::FromAgent, Lane::ToAgent] {
             let mut lines = std::mem::take(&mut self.lanes[lane as usize]);
-            lines.finish(|offset, line| self.line(SourceOffset { lane, offset }, line, sink));
+            lines.finish(|offset, line| self.line(SourceOffset::of(lane, offset), line, sink));
             self.lanes[lane as usize] = lines;
         }
     }
@@ -267,7 +200,7 @@ impl Adapter {
         for lane in [Lane::FromAgent, Lane::ToAgent] {
             let lines = std::mem::take(&mut self.lanes[lane as usize]);
             if let Some((offset, line)) = lines.unfinished() {
-                self.last_line(SourceOffset { lane, offset }, line, sink);
+                self.last_line(SourceOffset::of(lane, offset), line, sink);
             }
             self.lanes[lane as usize] = lines;
         }
@@ -278,12 +211,21 @@ impl Adapter {
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         let sink = &mut OrderedSink::waiting(sink);
         self.pause_now(sink);
+        if self.framing == Framing::Wrap {
+            self.finish_wrap(sink);
+        }
         let at = CurrentRecord::end_of(&self.source.id, self.generation, self.end);
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         self.mapper.finish(&mut emit);
         self.count_late();
         self.torn_entries(sink);
         self.last_entries(sink);
+    }
+
+    /// Returns the agent whose records it reads, if it is one that is known by name.
+    #[must_use]
+    pub fn provider(&self) -> Option<Provider> {
+        Provider::find(self.mapper.about().provider)
     }
 
     /// Returns the adapter's name and version, like `claude/2`.
@@ -304,23 +246,48 @@ impl Adapter {
         &self.completeness
     }
 
-    fn line(&mut self, place: SourceOffset, line: Line<'_>, sink: &mut dyn Sink) {
+    fn line(&mut self, place: SourceOffset<'_>, line: Line<'_>, sink: &mut dyn Sink) {
         match line {
             Line::Whole(bytes) => self.whole_line(place, bytes, sink),
             Line::TooLong(length) => {
                 let lost = UnreadableText { text: "".into(), length, why: "a line too long to be read" };
                 self.unreadable(place, &lost, sink);
             }
+            Line::Listed(bytes) => self.listed(place, bytes, sink),
+            Line::Fields(bytes) => self.fields(place, bytes, sink),
+            Line::End => self.document_end(place, sink),
         }
     }
 
-    fn whole_line(&mut self, place: SourceOffset, line: &[u8], sink: &mut dyn Sink) {
+    /// Reads a line of a stream of events: its data is a record, and all other fields say nothing.
+    fn event_line(&mut self, place: SourceOffset<'_>, line: &[u8], sink: &mut dyn Sink) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let Some(data) = line.strip_prefix(b"data:") else { return };
+        let data = data.trim_ascii_start();
+        if data == b"[DONE]" {
+            return;
+        }
+        let place = place.after(line.len() - data.len());
+        for piece in repair::pieces(data, self.is_record()) {
+            self.piece(place.after(piece.at), &data[piece.at..][..piece.len], piece.content, sink);
+        }
+    }
+
+    fn not_an_object(&mut self, place: SourceOffset<'_>, bytes: &[u8], sink: &mut dyn Sink) {
+        let (text, length) = (String::from_utf8_lossy(bytes), bytes.len() as u64);
+        self.unreadable(place, &UnreadableText { text, length, why: "no JSON object" }, sink);
+    }
+
+    fn whole_line(&mut self, place: SourceOffset<'_>, line: &[u8], sink: &mut dyn Sink) {
+        if self.framing == Framing::Events {
+            return self.event_line(place, line, sink);
+        }
         let usual = line.strip_suffix(b"\r").unwrap_or(line);
-        let is_new = self.handed_over[place.lane as usize] <= place.offset;
+        let is_new = self.handed_over[place.lane as usize] <= place.offset();
         if let Ok(text) = str::from_utf8(usual)
             && is_new
             && !usual.is_empty()
-            && self.object(place, &RecordText { text, length: text.len(), is_repaired: false }, sink).is_ok()
+            && self.object(place, &line_of(text), sink).is_ok()
         {
             return;
         }
@@ -329,26 +296,31 @@ impl Adapter {
         }
     }
 
-    fn piece(&mut self, place: SourceOffset, bytes: &[u8], content: PieceContent<'_>, sink: &mut dyn Sink) {
-        if place.offset < self.handed_over[place.lane as usize] {
+    fn piece(
+        &mut self,
+        place: SourceOffset<'_>,
+        bytes: &[u8],
+        content: PieceContent<'_>,
+        sink: &mut dyn Sink,
+    ) {
+        if place.offset() < self.handed_over[place.lane as usize] {
             return;
         }
         let is_read = match content {
             PieceContent::Object { text, repaired } => {
-                let found = RecordText { text: &text, length: bytes.len(), is_repaired: repaired };
+                let found = RecordText { length: bytes.len(), is_repaired: repaired, ..line_of(&text) };
                 self.object(place, &found, sink).is_ok()
             }
             PieceContent::Unreadable(_) => false,
         };
         if !is_read {
-            let (text, length) = (String::from_utf8_lossy(bytes), bytes.len() as u64);
-            self.unreadable(place, &UnreadableText { text, length, why: "no JSON object" }, sink);
+            self.not_an_object(place, bytes, sink);
         }
     }
 
     fn is_record(&self) -> IsRecord {
         match self.framing {
-            Framing::Records => repair::is_record,
+            Framing::Records | Framing::Events | Framing::Wrap => repair::is_record,
             Framing::Conversation => is_envelope,
         }
     }
@@ -356,11 +328,18 @@ impl Adapter {
     /// Reads the whole records of a last line without a newline. The rest may still come.
     ///
     /// Text after something unreadable is not read: it may be inside a record that continues.
-    fn last_line(&mut self, place: SourceOffset, line: Line<'_>, sink: &mut dyn Sink) {
+    fn last_line(&mut self, place: SourceOffset<'_>, line: Line<'_>, sink: &mut dyn Sink) {
         let (bytes, len) = match line {
-            Line::Whole(bytes) => (bytes, bytes.len() as u64),
+            Line::Whole(bytes) | Line::Listed(bytes) | Line::Fields(bytes) => (bytes, bytes.len() as u64),
             Line::TooLong(len) => (&[][..], len),
+            Line::End => (&[][..], 0),
         };
+        let prefix = if self.framing == Framing::Events {
+            bytes.strip_prefix(b"data:").map_or(bytes.len(), |_| 5)
+        } else {
+            0
+        };
+        let (place, bytes) = (place.after(prefix), &bytes[prefix..]);
         let mut pieces = repair::pieces(bytes, self.is_record());
         let is_torn = |piece: &LinePiece<'_>| matches!(piece.content, PieceContent::Unreadable(_));
         let whole = pieces.iter().position(is_torn).unwrap_or(pieces.len());
@@ -370,34 +349,37 @@ impl Adapter {
             self.piece(place.after(piece.at), &bytes[piece.at..][..piece.len], piece.content, sink);
         }
         let handed_over = &mut self.handed_over[place.lane as usize];
-        *handed_over = place.after(end).offset.max(*handed_over);
-        self.completeness.torn_bytes += len - end as u64;
+        *handed_over = place.after(end).offset().max(*handed_over);
+        self.completeness.torn_bytes += len - (prefix + end) as u64;
     }
 
     fn object(
         &mut self,
-        place: SourceOffset,
+        place: SourceOffset<'_>,
         found: &RecordText<'_>,
         sink: &mut dyn Sink,
     ) -> Result<(), NoObject> {
-        let RecordText { text, length, is_repaired } = *found;
+        let RecordText { text, length, is_repaired, is_in_document } = *found;
         let record = match self.framing {
-            Framing::Records => Record { lane: place.lane, is_recorders: false, text },
+            Framing::Records | Framing::Events | Framing::Wrap => {
+                Record { lane: place.lane, is_recorders: false, is_in_document, text }
+            }
             Framing::Conversation => {
                 let message = Message::read(text)?;
                 if let Some(time) = message.time {
                     self.memory.captured = Some(time.clone());
                     self.memory.clock = Some(time);
                 }
-                Record { lane: message.lane, is_recorders: message.is_recorders, text: message.text }
+                let Message { lane, is_recorders, text, .. } = message;
+                Record { lane, is_recorders, is_in_document, text }
             }
         };
         let text = record.text;
         let at = CurrentRecord {
             source: &self.source.id,
             generation: self.generation,
-            offset: place.offset,
-            length: length as u64,
+            offset: place.offset(),
+            length: place.span(length as u64),
             unpacked: self.unpacked,
             text,
             is_repaired,
@@ -409,7 +391,10 @@ impl Adapter {
         }
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         if std::mem::take(&mut self.is_rewritten) {
-            self.completeness.vanished += emit.rewritten(begun(&*self.mapper));
+            let run = begun(&*self.mapper);
+            // A document is rewritten whenever it changes, which is not worth a step.
+            self.completeness.vanished +=
+                if is_in_document { emit.next_generation(run) } else { emit.rewritten(run) };
         }
         // An unchanged record of a rewritten source already has its events.
         let is_there = emit.was_there();
@@ -431,12 +416,12 @@ impl Adapter {
         self.memory.late.drain(..).for_each(|read| self.completeness.count(read));
     }
 
-    fn unreadable(&mut self, place: SourceOffset, lost: &UnreadableText<'_>, sink: &mut dyn Sink) {
+    fn unreadable(&mut self, place: SourceOffset<'_>, lost: &UnreadableText<'_>, sink: &mut dyn Sink) {
         let at = CurrentRecord {
             source: &self.source.id,
             generation: self.generation,
-            offset: place.offset,
-            length: lost.length,
+            offset: place.offset(),
+            length: place.span(lost.length),
             unpacked: self.unpacked,
             text: &lost.text,
             is_repaired: false,
@@ -454,6 +439,11 @@ impl Adapter {
         self.completeness.vanished += emit.keep(begun(&*self.mapper));
         self.count_late();
     }
+}
+
+/// Returns a line as a record.
+fn line_of(text: &str) -> RecordText<'_> {
+    RecordText { text, length: text.len(), is_repaired: false, is_in_document: false }
 }
 
 /// Returns the run that facts of the source belong to, if it has begun.

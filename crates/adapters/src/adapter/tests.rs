@@ -1,4 +1,4 @@
-//! Cuts, gaps, pauses and rewriting, whatever the provider.
+//! Cuts, gaps, pauses and rewrites, which all providers share.
 
 use steno_model::{Draft, EventType, RunId};
 
@@ -24,7 +24,7 @@ fn fed(frames: &[(u32, u64, &[u8])]) -> (Vec<(RunId, Draft)>, Completeness) {
 }
 
 #[test]
-fn bytes_seen_before_are_passed_over() {
+fn repeated_bytes_are_skipped() {
     let text = format!("{}{}", line(1), line(2));
     let whole = fed(&[(0, 0, text.as_bytes())]);
     assert_eq!(fed(&[(0, 0, &text.as_bytes()[..50]), (0, 20, &text.as_bytes()[20..])]), whole);
@@ -32,7 +32,7 @@ fn bytes_seen_before_are_passed_over() {
 }
 
 #[test]
-fn a_gap_costs_the_record_that_it_is_in_and_no_other() {
+fn gap_in_the_bytes_loses_only_its_own_record() {
     let text = format!("{}{}{}", line(1), line(2), line(3));
     let bytes = text.as_bytes();
     let (cut, on) = (line(1).len() + 30, line(1).len() + 60);
@@ -42,7 +42,7 @@ fn a_gap_costs_the_record_that_it_is_in_and_no_other() {
 }
 
 #[test]
-fn a_rewritten_source_gives_no_event_twice_and_tells_what_vanished() {
+fn rewritten_source_repeats_no_event_and_reports_vanished_records() {
     let before = format!("{}{}", line(1), line(2));
     let after = format!("{}{}", line(2), line(3));
     let (drafts, completeness) = fed(&[(0, 0, before.as_bytes()), (1, 0, after.as_bytes())]);
@@ -55,9 +55,9 @@ fn a_rewritten_source_gives_no_event_twice_and_tells_what_vanished() {
     assert_eq!(completeness.vanished, 1);
 }
 
-/// Two records in one line are what a writer leaves that was killed before its newline.
+/// A writer that was killed before its newline leaves two records on one line.
 #[test]
-fn a_generation_that_begins_with_a_glued_line_is_the_same_however_it_came() {
+fn two_records_on_the_first_line_of_a_generation_are_read_in_any_pieces() {
     let glued = format!("{}{}", line(2).trim_end(), line(3));
     let whole = fed(&[(0, 0, line(1).as_bytes()), (1, 0, glued.as_bytes())]);
     let mut positions: Vec<_> =
@@ -76,7 +76,7 @@ fn a_generation_that_begins_with_a_glued_line_is_the_same_however_it_came() {
 }
 
 #[test]
-fn a_source_that_is_read_once_remembers_nothing() {
+fn read_once_keeps_no_earlier_records() {
     let text = format!("{}{}", line(1), line(2));
     let mut adapter = claude::disk(Source::named("s")).read_once();
     let mut out = Vec::new();
@@ -87,7 +87,7 @@ fn a_source_that_is_read_once_remembers_nothing() {
 }
 
 #[test]
-fn pausing_anywhere_changes_nothing() {
+fn pause_at_any_byte_changes_nothing() {
     let text = format!("{{\"type\":\"dream\"}}\n{}{}", line(1), line(2));
     let bytes = text.as_bytes();
     let whole = fed(&[(0, 0, bytes)]).0;
@@ -104,7 +104,7 @@ fn pausing_anywhere_changes_nothing() {
 }
 
 #[test]
-fn a_value_that_nests_too_deep_costs_nothing_but_itself() {
+fn too_deep_value_does_not_affect_the_rest_of_its_record() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let text = format!(
         "{{\"type\":\"assistant\",\"uuid\":\"u\",\"sessionId\":\"{SESSION}\",\"message\":{{\"id\":\"m\",\"content\":[{{\"type\":\"text\",\"text\":\"Look.\"}},{{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"Read\",\"input\":{deep}}}]}}}}\n"
@@ -117,7 +117,7 @@ fn a_value_that_nests_too_deep_costs_nothing_but_itself() {
 }
 
 #[test]
-fn a_last_line_without_a_newline_is_read_when_it_is_whole() {
+fn last_line_without_a_newline_is_read_if_complete() {
     let text = format!("{}{}", line(1), line(2));
     let whole = fed(&[(0, 0, text.as_bytes())]);
     assert_eq!(fed(&[(0, 0, text.trim_end().as_bytes())]), whole);
@@ -127,7 +127,7 @@ fn a_last_line_without_a_newline_is_read_when_it_is_whole() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_once_over_all_generations() {
+fn unreadable_line_is_reported_once_over_all_generations() {
     let text = format!("{}garbage\n", line(1));
     let generations: Vec<_> = (0..3).map(|generation| (generation, 0, text.as_bytes())).collect();
     let (drafts, completeness) = fed(&generations);

@@ -34,7 +34,7 @@ pub(super) struct Agent {
     /// The queued prompts.
     pub(super) queue: PromptQueue,
     /// The history of calls, by id.
-    heard: HashMap<String, CallHistory>,
+    call_history: HashMap<String, CallHistory>,
     /// The call that began a task, by the task's id; a subagent's task id is its agent id.
     tasks: HashMap<String, String>,
     /// The subagent that was named last, and its call.
@@ -98,7 +98,7 @@ impl Agent {
             system_prompt: None,
             asked: HashSet::new(),
             queue: PromptQueue::default(),
-            heard: HashMap::new(),
+            call_history: HashMap::new(),
             tasks: HashMap::new(),
             named_last: None,
             ended: HashSet::new(),
@@ -106,8 +106,8 @@ impl Agent {
     }
 
     /// Returns the history of a call.
-    pub(super) fn heard(&mut self, call: &JsonString) -> &mut CallHistory {
-        self.heard.entry(call.to_text().into_owned()).or_default()
+    pub(super) fn call_history(&mut self, call: &JsonString) -> &mut CallHistory {
+        self.call_history.entry(call.to_text().into_owned()).or_default()
     }
 
     /// Returns the run of one of its subagents.
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notification_names_its_task_and_how_it_ended() {
+    fn notification_has_task_id_and_status() {
         let text = "<task-notification>\n<task-id>a1</task-id>\n<status>failed</status>\n\
                     <result><status>completed</status></result>\n</task-notification>";
         assert_eq!(Notification::read(text), Some(Notification { task: "a1", status: Some("failed") }));

@@ -41,13 +41,13 @@ impl<'a> Content<'a> {
     }
 
     /// Returns the blocks that are not results: text, and a mark for each picture or document.
-    pub(super) fn said(&self) -> Vec<ContentBlock> {
+    pub(super) fn other_blocks(&self) -> Vec<ContentBlock> {
         match self {
             Self::Text(raw) => {
                 let text = JsonString::from_raw(raw).unwrap_or_else(|| "".into());
                 vec![ContentBlock::text(Fidelity::AgentEmitted, text)]
             }
-            Self::Blocks(blocks) => blocks.iter().filter_map(|block| said(block.as_ref())).collect(),
+            Self::Blocks(blocks) => blocks.iter().filter_map(|block| other_block(block.as_ref())).collect(),
         }
     }
 
@@ -95,7 +95,7 @@ fn is_odd(block: &Block<'_>) -> bool {
     !is_known || block.is_odd()
 }
 
-fn said(block: Option<&Block<'_>>) -> Option<ContentBlock> {
+fn other_block(block: Option<&Block<'_>>) -> Option<ContentBlock> {
     let kind = block.and_then(|block| block.kind.text()).unwrap_or("unknown".into());
     match (&*kind, block.and_then(|block| block.text.string())) {
         ("text", Some(text)) => Some(ContentBlock::text(Fidelity::AgentEmitted, text)),

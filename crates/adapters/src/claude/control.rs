@@ -325,16 +325,16 @@ fn synthesise(agent: &mut Agent, call: &JsonString, asked: &Request<'_>, emit: &
     let name = asked.tool_name.string().unwrap_or_else(|| "".into());
     let class = class_of(&name.to_text());
     let input = asked.input.map_or_else(RawJson::null, RawJson::from_raw);
-    let mut seen = CallReport { keep_input: class == Class::Agent, ..CallReport::new(name, class, input) };
-    let hash = hash_of_call(&seen);
-    agent.heard(call).asked = Some(hash);
+    let mut report = CallReport { keep_input: class == Class::Agent, ..CallReport::new(name, class, input) };
+    let hash = hash_of_call(&report);
+    agent.call_history(call).asked = Some(hash);
     if agent.run.calls.get(&call.to_text()).is_some() {
         return;
     }
-    seen.extra.push("from_request", RawJson::from(true));
+    report.extra.push("from_request", RawJson::from(true));
     // The call of an unknown agent goes to the main agent's run.
-    push(&mut seen.extra, "agent_id", asked.agent_id.json().filter(|_| agent.run.parent.is_none()));
-    emit.call(&mut agent.run, call, seen);
+    push(&mut report.extra, "agent_id", asked.agent_id.json().filter(|_| agent.run.parent.is_none()));
+    emit.call(&mut agent.run, call, report);
 }
 
 fn verdict_of<'a>(verdict: &Verdict<'_>, response: &Response<'_>) -> Decision<'a> {

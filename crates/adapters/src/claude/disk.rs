@@ -10,13 +10,13 @@ use steno_model::{EntryType, Lane, RunId};
 use super::agents::{Agent, SubagentStart};
 use super::content::text_of;
 use super::messages::{self, MessageContext};
-use super::pending::{PendingKind, PendingRecords};
 use super::progress::{self, Progress};
 use super::shapes::is_odd_line;
 use super::wire::{AgentInput, Line};
 use super::{CARRIES_WITHOUT_APPROVALS, CHANNEL, PROVIDER, UNTYPED, facts, user};
 use crate::adapter::{Mapper, Record, RecordOutcome, Source};
 use crate::emit::{AdapterInfo, Emit, push};
+use crate::pending::{PendingKind, PendingRecords};
 use crate::repeats::{RecentRecords, hash_of};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, RawField as _, object, parse};
@@ -79,7 +79,7 @@ pub(super) struct Disk {
     /// The index of the file's subagent in each session.
     by_session: HashMap<String, usize>,
     /// The ids of lines: a repeated line adds nothing.
-    told: RecentRecords,
+    recent: RecentRecords,
     progress: Progress,
     waiting: PendingRecords,
     /// Whether records are written at once: when session and time are known. The first records often have neither.
@@ -100,7 +100,7 @@ impl Disk {
             lineage: HashMap::new(),
             calls_by_prompt: HashMap::new(),
             by_session: HashMap::new(),
-            told: RecentRecords::default(),
+            recent: RecentRecords::default(),
             progress: Progress::default(),
             waiting: PendingRecords::default(),
             is_writing: false,
@@ -154,10 +154,10 @@ impl Disk {
             self.open_unnamed();
         }
         for waiter in self.waiting.take() {
-            emit.release(&waiter.held, |emit| match &waiter.what {
+            emit.release(&waiter.record, |emit| match &waiter.what {
                 PendingKind::Unreadable(why) => self.unreadable_now(why, version, emit),
                 PendingKind::Record(_) => {
-                    let mut line: Line<'_> = parse(waiter.held.text()).unwrap_or_default();
+                    let mut line: Line<'_> = parse(waiter.record.text()).unwrap_or_default();
                     line.version = line.version.or(version.version);
                     line.cwd = line.cwd.or(version.cwd);
                     let read = self.line(&line, emit);
@@ -246,7 +246,7 @@ impl Disk {
         begin(&mut agent.run, line, emit);
         belong(agent, line, self.named_late.as_deref(), emit);
         let calls_before = self.agents[0].run.calls.len();
-        let read = told(&mut self.agents, place, line, emit);
+        let read = write_line(&mut self.agents, place, line, emit);
         self.keep_prompts(calls_before);
         read
     }
@@ -300,7 +300,7 @@ impl Mapper for Disk {
         if emit.is_known(line.uuid.text().as_deref()) {
             return Ok(RecordOutcome::Understood);
         }
-        if line.uuid.text().is_some_and(|id| self.told.was_there(hash_of(&(&*id, record.text)))) {
+        if line.uuid.text().is_some_and(|id| self.recent.was_there(hash_of(&(&*id, record.text)))) {
             return Ok(RecordOutcome::Bookkeeping);
         }
         let is_open = self.open(&line);
@@ -405,21 +405,21 @@ fn belong(agent: &mut Agent, line: &Line<'_>, named_late: Option<&str>, emit: &m
 }
 
 /// Writes the events of a line, and notes fields of unexpected kinds.
-pub(super) fn told(
+pub(super) fn write_line(
     agents: &mut [Agent],
     place: usize,
     line: &Line<'_>,
     emit: &mut Emit<'_>,
 ) -> RecordOutcome {
     let kind = line.kind.text().unwrap_or(UNTYPED.into());
-    let read = said(agents, place, &kind, line, emit);
+    let read = write_kind(agents, place, &kind, line, emit);
     // For a fact the whole record is kept.
     let is_whole = kind == "system" || FACTS.contains(&&*kind) || matches!(read, RecordOutcome::Unknown(_));
     let is_odd = !is_whole && is_odd_line(line, emit);
     if is_odd { facts::unknown(&agents[place].run, &kind, emit) } else { read }
 }
 
-fn said(
+fn write_kind(
     agents: &mut [Agent],
     place: usize,
     kind: &str,
@@ -450,7 +450,7 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordO
         agent.has_end_record = false;
         agent.run.turns.reopen();
     }
-    let said = MessageContext {
+    let context = MessageContext {
         uuid: line.uuid,
         request_id: line.request_id,
         is_api_error: line.is_api_error.is_true(),
@@ -458,7 +458,7 @@ fn assistant(agent: &mut Agent, line: &Line<'_>, emit: &mut Emit<'_>) -> RecordO
         supersedes: None,
         aborted: None,
     };
-    messages::assistant(agent, &message, said, emit)
+    messages::assistant(agent, &message, context, emit)
 }
 
 /// Returns the hash of a subagent call's prompt.
@@ -480,7 +480,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_tell_approvals_from_a_version_on() {
+    fn files_have_approvals_since_2_1_325() {
         for (version, want) in [
             ("2.1.325", true),
             ("2.1.400", true),

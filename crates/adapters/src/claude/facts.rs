@@ -213,7 +213,7 @@ fn queued(
             let mut extra = Extra::default();
             push(&mut extra, "id", line.uuid.json());
             extra.push("queued", RawJson::from(true));
-            emit.user(&agent.run, content.said(), extra);
+            emit.user(&agent.run, content.other_blocks(), extra);
             emit.entry(&agent.run, EntryType::UserMessage, None);
             agent.queue.hand_over(text, source_id);
         }

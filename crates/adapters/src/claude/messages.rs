@@ -49,13 +49,13 @@ pub(super) fn class_of(name: &str) -> Class {
 pub(super) fn assistant(
     agent: &mut Agent,
     message: &Message<'_>,
-    said: MessageContext<'_>,
+    context: MessageContext<'_>,
     emit: &mut Emit<'_>,
 ) -> RecordOutcome {
-    if said.is_api_error || is_synthetic(message) {
+    if context.is_api_error || is_synthetic(message) {
         let text = message.content.map(text_of).unwrap_or_default();
-        not_the_model(&agent.run, &text, said, emit);
-        let is_read = is_all_text(message.content) && is_text(said.error);
+        not_the_model(&agent.run, &text, context, emit);
+        let is_read = is_all_text(message.content) && is_text(context.error);
         return if is_read {
             RecordOutcome::Understood
         } else {
@@ -73,7 +73,7 @@ pub(super) fn assistant(
     let run = &mut agent.run;
     let mut is_news = !spoken.blocks.is_empty() || (has_end && !is_heard);
     if is_news {
-        let extra = response_fields(message, said, &mut agent.unnamed_responses);
+        let extra = response_fields(message, context, &mut agent.unnamed_responses);
         emit.assistant(run, spoken.blocks, extra);
     }
     for entry_type in spoken.entries {
@@ -89,7 +89,7 @@ pub(super) fn assistant(
             ResultOutcome::Odd => spoken.unknown.push(name_of(&block)),
         }
     }
-    if let Some(error) = words(said.error).filter(|_| !is_heard) {
+    if let Some(error) = words(context.error).filter(|_| !is_heard) {
         emit.error(&agent.run, "response", &error.to_text());
         emit.entry(&agent.run, EntryType::Error, None);
         is_news = true;
@@ -121,9 +121,9 @@ fn tell_usage(agent: &mut Agent, message: &Message<'_>, emit: &mut Emit<'_>) {
 }
 
 /// A message of Claude Code instead of the model: the API failed, or there is no response.
-fn not_the_model(run: &Run, text: &str, said: MessageContext<'_>, emit: &mut Emit<'_>) {
-    if said.is_api_error || said.error.json().is_some() {
-        emit.error(run, &said.error.text().unwrap_or("api".into()), text);
+fn not_the_model(run: &Run, text: &str, context: MessageContext<'_>, emit: &mut Emit<'_>) {
+    if context.is_api_error || context.error.json().is_some() {
+        emit.error(run, &context.error.text().unwrap_or("api".into()), text);
         emit.entry(run, EntryType::Error, None);
     } else {
         emit.system(run, "synthetic", Some(string(text)));
@@ -131,10 +131,10 @@ fn not_the_model(run: &Run, text: &str, said: MessageContext<'_>, emit: &mut Emi
     }
 }
 
-fn response_fields(message: &Message<'_>, said: MessageContext<'_>, unnamed: &mut u64) -> Extra {
+fn response_fields(message: &Message<'_>, context: MessageContext<'_>, unnamed: &mut u64) -> Extra {
     let mut extra = Extra::default();
-    push(&mut extra, "id", said.uuid.json());
-    let response = message.id.json().or_else(|| said.request_id.json());
+    push(&mut extra, "id", context.uuid.json());
+    let response = message.id.json().or_else(|| context.request_id.json());
     extra.push(
         "response",
         response.unwrap_or_else(|| {
@@ -144,8 +144,8 @@ fn response_fields(message: &Message<'_>, said: MessageContext<'_>, unnamed: &mu
     );
     push(&mut extra, "model", message.model.json());
     push(&mut extra, "stop_reason", message.stop_reason.json());
-    push(&mut extra, "supersedes", said.supersedes.json());
-    push(&mut extra, "aborted", said.aborted.json());
+    push(&mut extra, "supersedes", context.supersedes.json());
+    push(&mut extra, "aborted", context.aborted.json());
     if let Some(usage) = message.usage.json() {
         extra.push("usage", usage);
         extra.push("usage_scope", string("response"));
@@ -157,7 +157,7 @@ fn response_fields(message: &Message<'_>, said: MessageContext<'_>, unnamed: &mu
 
 /// Writes a call of a response. If it already exists, it was inferred from its result or from a request for approval.
 fn made(agent: &mut Agent, id: &JsonString, call: CallReport, emit: &mut Emit<'_>) {
-    let (hash, asked) = (hash_of_call(&call), agent.heard(id).asked);
+    let (hash, asked) = (hash_of_call(&call), agent.call_history(id).asked);
     match agent.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
         None => emit.call(&mut agent.run, id, call),
         Some(_) if asked == Some(hash) => {}
@@ -212,9 +212,9 @@ impl<'a> ResponseContent<'a> {
         let mut is_kept = vec![true; self.blocks.len()];
         self.calls.retain(|called| {
             let hash = hash_of_call(&called.call);
-            let heard = &mut agent.heard(&called.id).call;
-            let is_new = heard.is_none();
-            let known = *heard.get_or_insert(hash);
+            let recorded = &mut agent.call_history(&called.id).call;
+            let is_new = recorded.is_none();
+            let known = *recorded.get_or_insert(hash);
             is_kept[called.place] = is_new || known != hash;
             if !is_new && known != hash {
                 self.unknown.push("block.tool_use".to_owned());

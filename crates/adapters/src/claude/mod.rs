@@ -9,7 +9,6 @@ mod disk;
 mod facts;
 mod frames;
 mod messages;
-mod pending;
 mod progress;
 mod prompt;
 mod repeated_prompts;
@@ -24,6 +23,7 @@ mod wire;
 
 use crate::adapter::{Adapter, Source};
 use crate::emit::AdapterInfo;
+use crate::run::Class;
 
 const PROVIDER: &str = "claude";
 /// The name for a record without a type.
@@ -52,6 +52,21 @@ const CHANNEL: AdapterInfo = AdapterInfo {
 /// What session files of older versions show.
 const CARRIES_WITHOUT_APPROVALS: &[&str] =
     &["prompts", "calls", "results", "thinking", "usage", "retries", "compaction", "subagents"];
+
+/// Returns what a tool does, by its name.
+pub(crate) fn class_of(name: &str) -> Class {
+    messages::class_of(name)
+}
+
+/// Returns the name of a notice that Claude Code puts between the user's words; `None` if a person wrote it.
+pub(crate) fn notice(text: &str) -> Option<&'static str> {
+    match prompt::kind_of(text) {
+        prompt::Kind::Prompt => None,
+        prompt::Kind::Interrupt => Some("interrupt"),
+        prompt::Kind::Notice(name) => Some(name),
+        prompt::Kind::TaskNotice => Some("task_notification"),
+    }
+}
 
 /// Reads a session file, of the main agent or of a subagent.
 #[must_use]

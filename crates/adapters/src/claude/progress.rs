@@ -31,7 +31,7 @@ pub(super) struct Progress {
     /// Their indexes among the agents, by the caller's index and their ids.
     places: HashMap<(usize, String), usize>,
     /// Recent records: a repeated one adds nothing.
-    told: RecentRecords,
+    recent: RecentRecords,
 }
 
 /// Tells whether a line is progress that holds a subagent's record.
@@ -59,7 +59,7 @@ impl Progress {
         };
         link(&mut agents[caller], &line, &id, emit);
         let is_odd = is_odd_line(&line, emit);
-        if self.told.was_there(hash_of(&(&*id, inner.get()))) {
+        if self.recent.was_there(hash_of(&(&*id, inner.get()))) {
             return RecordOutcome::Bookkeeping;
         }
         (record.version, record.cwd) = (record.version.or(line.version), record.cwd.or(line.cwd));
@@ -125,7 +125,7 @@ fn write(agents: &mut [Agent], place: usize, record: &Line<'_>, emit: &mut Emit<
         // The prompt is missing, but the work after it counts.
         emit.begin_turn(run, None::<&JsonString>, None);
     }
-    disk::told(agents, place, record, emit)
+    disk::write_line(agents, place, record, emit)
 }
 
 fn is_prompt(kind: &str, record: &Line<'_>) -> bool {

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn notices_are_told_from_prompts() {
+    fn notices_are_not_prompts() {
         check("Fix the build.", Kind::Prompt);
         check("", Kind::Prompt);
         check(
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_becomes_a_prompt_is_one() {
+    fn command_for_the_model_is_a_prompt() {
         // Claude Code names a command first if it runs it itself, and last if it asks the model.
         let asked =
             "<command-message>review is running</command-message>\n<command-name>/review</command-name>";
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_inside_a_persons_words_stays_theirs() {
+    fn tag_inside_a_prompt_does_not_make_it_a_notice() {
         check("<system-reminder> is a tag that I see; why?", Kind::Prompt);
         check("What does </system-reminder> mean?", Kind::Prompt);
         check("<div>fix this</div>", Kind::Prompt);

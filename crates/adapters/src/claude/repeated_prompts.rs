@@ -106,7 +106,7 @@ impl PromptQueue {
 pub(super) struct SentPrompts {
     prompts: VecDeque<SentPrompt>,
     /// The ids and texts of prompts that were written.
-    told: VecDeque<(String, String)>,
+    written: VecDeque<(String, String)>,
 }
 
 struct SentPrompt {
@@ -119,7 +119,7 @@ struct SentPrompt {
 impl SentPrompts {
     /// Adds a prompt that is sent; false if it was sent before.
     pub(super) fn send(&mut self, id: Option<&str>, text: &str, turns_open: usize) -> bool {
-        if !self.tell(id, text) {
+        if !self.remember(id, text) {
             return false;
         }
         let waiting = self.prompts.iter().filter(|prompt| prompt.turns_before > 0).count();
@@ -138,15 +138,15 @@ impl SentPrompts {
             (None, _) | (_, None) => sent.text == text,
         };
         let is_sent = take(&mut self.prompts, is_it).is_some();
-        !self.tell(id, text) || is_sent
+        !self.remember(id, text) || is_sent
     }
 
     /// Remembers a written prompt; false if the same id and text were written before.
-    fn tell(&mut self, id: Option<&str>, text: &str) -> bool {
+    fn remember(&mut self, id: Option<&str>, text: &str) -> bool {
         let Some(id) = id else { return true };
-        let is_new = !self.told.iter().any(|(told, words)| told == id && words == text);
+        let is_new = !self.written.iter().any(|(written, words)| written == id && words == text);
         if is_new {
-            keep(&mut self.told, (id.to_owned(), text.to_owned()));
+            keep(&mut self.written, (id.to_owned(), text.to_owned()));
         }
         is_new
     }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_prompts_are_remembered_than_the_limit() {
+    fn oldest_prompt_is_forgotten_beyond_the_limit() {
         let mut sent = SentPrompts::default();
         for number in 0..=KEPT_LEN_MAX {
             assert!(sent.send(None, &number.to_string(), 1));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_waits_for_others_is_remembered_until_its_own_turn_ends() {
+    fn queued_prompt_is_remembered_until_its_own_turn_ends() {
         let mut sent = SentPrompts::default();
         for text in ["a", "b", "c"] {
             sent.send(None, text, usize::from(text != "a"));

@@ -55,8 +55,8 @@ pub(super) fn result(
     let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
     let report = beside.report.filter(|_| is_telling).and_then(object::<ToolReport<'_>>);
     let failed = block.is_error.is_true();
-    let told = block.content.map_or("\"\"", RawValue::get);
-    let is_elsewhere = told.starts_with(PERSISTED);
+    let raw_output = block.content.map_or("\"\"", RawValue::get);
+    let is_elsewhere = raw_output.starts_with(PERSISTED);
     let output = match block.content {
         Some(content) if emit.wants_whole() => RawJson::from_raw(content),
         Some(_) | None => string(""),
@@ -69,9 +69,9 @@ pub(super) fn result(
     push(&mut answer.extra, "denial_kind", denial_kind(beside));
     push(&mut answer.extra, "id", beside.uuid.json());
     push(&mut answer.extra, "truncated", is_elsewhere.then(|| RawJson::from(true)));
-    agent.heard(id).outcome = Some(answer.outcome);
-    let hash = hash_of(&(told, answer.outcome.as_str()));
-    let is_same = agent.heard(id).result.replace(hash) == Some(hash);
+    agent.call_history(id).outcome = Some(answer.outcome);
+    let hash = hash_of(&(raw_output, answer.outcome.as_str()));
+    let is_same = agent.call_history(id).result.replace(hash) == Some(hash);
     if !is_same {
         write(agent, id, answer, emit);
     }
@@ -102,7 +102,7 @@ fn call_unseen(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
 /// Writes that a call was refused, if its result says only that it failed. The end of a stream's turn lists such calls.
 pub(super) fn denied(agent: &mut Agent, id: &JsonString, emit: &mut Emit<'_>) {
     let Some(path) = agent.run.calls.get(&id.to_text()).map(|call| call.path.clone()) else { return };
-    let outcome = &mut agent.heard(id).outcome;
+    let outcome = &mut agent.call_history(id).outcome;
     if *outcome == Some(Outcome::Failed) {
         *outcome = Some(Outcome::Denied);
         let result = RawJson::object(|object| object.word("outcome", Outcome::Denied.as_str()));

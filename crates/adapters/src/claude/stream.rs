@@ -9,7 +9,6 @@ use super::agents::{Agent, SubagentStart};
 use super::control::{RequestId, Requests};
 use super::frames::{Denial, Request, StreamFrame};
 use super::messages::{self, MessageContext};
-use super::pending::{PendingKind, PendingRecords};
 use super::repeated_prompts::SentPrompts;
 use super::results::{self, ResultContext, ResultOutcome};
 use super::shapes::is_odd_frame;
@@ -18,6 +17,7 @@ use super::wire::Block;
 use super::{CHANNEL, PROVIDER, UNTYPED, stream_facts, stream_user};
 use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
 use crate::emit::{AdapterInfo, Emit, push};
+use crate::pending::{PendingKind, PendingRecords};
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::wire::{NoObject, Raw, RawField as _, list, object, parse};
 
@@ -165,10 +165,10 @@ impl Stream {
     /// Writes what has waited for the session.
     fn release(&mut self, emit: &mut Emit<'_>) {
         for waiter in self.waiting.take() {
-            emit.release(&waiter.held, |emit| match waiter.what {
+            emit.release(&waiter.record, |emit| match waiter.what {
                 PendingKind::Unreadable(why) => self.unreadable(&why, emit),
                 PendingKind::Record(lane) => {
-                    let frame: StreamFrame<'_> = parse(waiter.held.text()).unwrap_or_default();
+                    let frame: StreamFrame<'_> = parse(waiter.record.text()).unwrap_or_default();
                     let read = self.frame(&frame, lane, emit);
                     emit.read_late(read);
                 }
@@ -187,7 +187,7 @@ impl Stream {
         if BOOKKEEPING.contains(&&*kind) {
             return RecordOutcome::Bookkeeping;
         }
-        let read = self.said(&kind, frame, lane, emit);
+        let read = self.write_kind(&kind, frame, lane, emit);
         // For a fact the whole frame is kept.
         let is_whole =
             kind == "system" || FACTS.contains(&&*kind) || matches!(read, RecordOutcome::Unknown(_));
@@ -195,8 +195,8 @@ impl Stream {
         if is_odd { self.unknown(&kind, emit) } else { read }
     }
 
-    /// Writes what a frame says.
-    fn said(
+    /// Writes the events of a frame.
+    fn write_kind(
         &mut self,
         kind: &str,
         frame: &StreamFrame<'_>,
@@ -249,7 +249,7 @@ impl Stream {
     fn assistant(&mut self, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
         let place = self.agent_at_work(frame, emit);
         let Some(message) = frame.message else { return self.unknown("assistant", emit) };
-        let said = MessageContext {
+        let context = MessageContext {
             uuid: frame.uuid,
             request_id: frame.request_id,
             is_api_error: frame.is_api_error.is_true(),
@@ -258,7 +258,7 @@ impl Stream {
             aborted: frame.aborted,
         };
         let calls_before = self.agents[place].run.calls.len();
-        let read = messages::assistant(&mut self.agents[place], &message, said, emit);
+        let read = messages::assistant(&mut self.agents[place], &message, context, emit);
         for call in self.agents[place].run.calls.open_after(calls_before) {
             self.makers.entry(call.clone()).or_insert(place);
         }
@@ -305,12 +305,12 @@ impl Stream {
         let maker = if is_own { place } else { self.agent_with_call(&call).unwrap_or(place) };
         let agent = &mut self.agents[maker];
         agent.named_last = None;
-        let told = results::result(agent, block, beside, emit);
+        let outcome = results::result(agent, block, beside, emit);
         if let Some((agent, call)) = agent.named_last.take() {
             self.name_agent(&call, &agent);
         }
         self.keep_maker(&call, maker);
-        told
+        outcome
     }
 
     /// Returns the index of the agent that asks; it may be the first frame of a subagent.

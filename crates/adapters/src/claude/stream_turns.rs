@@ -104,7 +104,7 @@ impl StreamTurns {
         emit.entry(run, entry.0, entry.1);
     }
 
-    fn error(&mut self, frame: &StreamFrame<'_>, told: Option<JsonString>) -> Option<JsonString> {
+    fn error(&mut self, frame: &StreamFrame<'_>, reported: Option<JsonString>) -> Option<JsonString> {
         let is_interrupted = std::mem::take(&mut self.is_interrupted);
         if frame.subtype.is("success") && !frame.is_error.is_true() {
             // The turn ended before it could be stopped.
@@ -113,7 +113,7 @@ impl StreamTurns {
         if is_interrupted {
             return Some("interrupted".into());
         }
-        told.or_else(|| frame.result.string()).or_else(|| frame.subtype.string())
+        reported.or_else(|| frame.result.string()).or_else(|| frame.subtype.string())
     }
 }
 

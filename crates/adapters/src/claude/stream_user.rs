@@ -22,30 +22,30 @@ const LOCAL_COMMANDS: [&str; 4] = ["/clear", "/compact", "/context", "/cost"];
 /// Writes a message that was sent.
 pub(super) fn sent(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
-    let told = results(stream, frame, &content, emit);
-    if content.said().is_empty() {
-        return understood(stream, &content, told, emit);
+    let outcome = results(stream, frame, &content, emit);
+    if content.other_blocks().is_empty() {
+        return understood(stream, &content, outcome, emit);
     }
     let (text, open) = (content.text(), stream.turns.open_len());
     if stream.sent.send(frame.uuid.text().as_deref(), &text, open) {
-        sent_words(stream, frame, &text, content.said(), emit);
-    } else if told == ResultOutcome::Again {
+        sent_words(stream, frame, &text, content.other_blocks(), emit);
+    } else if outcome == ResultOutcome::Again {
         return RecordOutcome::Bookkeeping;
     }
-    understood(stream, &content, told, emit)
+    understood(stream, &content, outcome, emit)
 }
 
 /// Returns how much of a message was understood.
 fn understood(
     stream: &Stream,
     content: &Content<'_>,
-    told: ResultOutcome,
+    outcome: ResultOutcome,
     emit: &mut Emit<'_>,
 ) -> RecordOutcome {
-    match (content.odd(), told) {
+    match (content.odd(), outcome) {
         (Some(name), _) => stream.unknown(&name, emit),
         (None, ResultOutcome::Odd) => stream.unknown("block.tool_result", emit),
-        (None, ResultOutcome::Again) if content.said().is_empty() => RecordOutcome::Bookkeeping,
+        (None, ResultOutcome::Again) if content.other_blocks().is_empty() => RecordOutcome::Bookkeeping,
         (None, ResultOutcome::Again | ResultOutcome::News) => RecordOutcome::Understood,
     }
 }
@@ -77,13 +77,13 @@ fn sent_words(
 pub(super) fn printed(stream: &mut Stream, frame: &StreamFrame<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let Some(content) = content_of(frame) else { return stream.unknown("user", emit) };
     let is_odd_report = is_odd_report(frame.tool_use_result, content.results().len());
-    let told = results(stream, frame, &content, emit);
-    let read = if content.said().is_empty() {
+    let outcome = results(stream, frame, &content, emit);
+    let read = if content.other_blocks().is_empty() {
         RecordOutcome::Understood
     } else {
-        said(stream, frame, &content, emit)
+        write_printed(stream, frame, &content, emit)
     };
-    match understood(stream, &content, told, emit) {
+    match understood(stream, &content, outcome, emit) {
         RecordOutcome::Understood if is_odd_report => stream.unknown("user", emit),
         RecordOutcome::Understood => read,
         other @ (RecordOutcome::Bookkeeping | RecordOutcome::Unknown(_) | RecordOutcome::Waiting) => other,
@@ -118,9 +118,9 @@ fn results(
                 denial_kind: meta.non_execution_kind,
                 is_refused: stream.requests.is_refused(&id),
             };
-            let told = stream.result(place, block, beside, emit);
-            is_odd |= told == ResultOutcome::Odd;
-            is_news |= told == ResultOutcome::News;
+            let outcome = stream.result(place, block, beside, emit);
+            is_odd |= outcome == ResultOutcome::Odd;
+            is_news |= outcome == ResultOutcome::News;
         }
     }
     match () {
@@ -130,7 +130,7 @@ fn results(
     }
 }
 
-fn said(
+fn write_printed(
     stream: &mut Stream,
     frame: &StreamFrame<'_>,
     content: &Content<'_>,
@@ -164,7 +164,7 @@ fn said(
             let place = stream.agent_at_work(frame, emit);
             let mut extra = Extra::default();
             push(&mut extra, "id", frame.uuid.json());
-            emit.user(&stream.agents[place].run, content.said(), extra);
+            emit.user(&stream.agents[place].run, content.other_blocks(), extra);
             emit.entry(&stream.agents[place].run, EntryType::UserMessage, None);
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn user(
         facts::compaction_ends(&agents[place].run, &content.text(), emit);
         RecordOutcome::Understood
     } else {
-        told(agents, place, line, &content, emit)
+        write_content(agents, place, line, &content, emit)
     };
     match content.odd() {
         _ if matches!(read, RecordOutcome::Unknown(_)) => read,
@@ -43,7 +43,7 @@ pub(super) fn user(
 }
 
 /// Writes the results in a message, and its other content.
-fn told(
+fn write_content(
     agents: &mut [Agent],
     place: usize,
     line: &Line<'_>,
@@ -61,15 +61,15 @@ fn told(
     let (mut is_odd, mut is_news) = (false, false);
     for block in results {
         let caller = caller(agents, place, &block.tool_use_id.text().unwrap_or_default());
-        let told = results::result(&mut agents[caller], block, beside, emit);
-        is_odd |= told == ResultOutcome::Odd;
-        is_news |= told == ResultOutcome::News;
+        let outcome = results::result(&mut agents[caller], block, beside, emit);
+        is_odd |= outcome == ResultOutcome::Odd;
+        is_news |= outcome == ResultOutcome::News;
     }
     let agent = &mut agents[place];
-    let blocks = content.said();
+    let blocks = content.other_blocks();
     if !blocks.is_empty() {
         is_news = true;
-        said(agent, line, &content.text(), UserContent { blocks, is_beside_results }, emit);
+        write_text(agent, line, &content.text(), UserContent { blocks, is_beside_results }, emit);
     }
     match () {
         () if is_odd => facts::unknown(&agent.run, "block.tool_result", emit),
@@ -84,7 +84,7 @@ struct UserContent {
     is_beside_results: bool,
 }
 
-fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: UserContent, emit: &mut Emit<'_>) {
+fn write_text(agent: &mut Agent, line: &Line<'_>, text: &str, content: UserContent, emit: &mut Emit<'_>) {
     let origin = line.origin.and_then(|origin| origin.kind.text());
     let kind = match (prompt::kind_of(text), origin.as_deref()) {
         (Kind::Prompt, _) if line.is_meta.is_true() => Kind::Notice("meta"),
@@ -92,15 +92,15 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: UserContent, emit:
         (kind, _) => kind,
     };
     match kind {
-        Kind::Prompt if said.is_beside_results => {
-            emit.user(&agent.run, said.blocks, message_fields(line));
+        Kind::Prompt if content.is_beside_results => {
+            emit.user(&agent.run, content.blocks, message_fields(line));
             emit.entry(&agent.run, EntryType::UserMessage, None);
         }
         // It was written when it was handed to the working model; now it begins a turn.
         Kind::Prompt if is_told(&mut agent.queue, line, text) => begin_turn(agent, line, emit),
         Kind::Prompt => {
             begin_turn(agent, line, emit);
-            emit.user(&agent.run, said.blocks, message_fields(line));
+            emit.user(&agent.run, content.blocks, message_fields(line));
             emit.entry(&agent.run, EntryType::UserMessage, None);
         }
         Kind::Interrupt => {
@@ -114,7 +114,7 @@ fn said(agent: &mut Agent, line: &Line<'_>, text: &str, said: UserContent, emit:
         }
         Kind::TaskNotice => {
             // The model answers it like a prompt, but no person asked.
-            if !said.is_beside_results && !line.is_meta.is_true() {
+            if !content.is_beside_results && !line.is_meta.is_true() {
                 begin_turn(agent, line, emit);
             }
             task_notice(agent, text, emit);

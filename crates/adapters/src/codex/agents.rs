@@ -14,7 +14,7 @@ use crate::wire::{Raw, RawField as _, object};
 /// The subagents of a run, by thread.
 #[derive(Default)]
 pub(super) struct Children {
-    /// Which call made them, if one is known.
+    /// The call that created each, if known.
     made_by: HashMap<String, Option<String>>,
     done: HashSet<String>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Child<'a> {
     pub(super) thread: &'a str,
     /// The run that has its events.
     pub(super) run: RunId,
-    /// Its session, where that is another run.
+    /// Its session, if that is another run.
     pub(super) session: Option<RunId>,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct End {
 
 impl Children {
     /// Returns how many beginnings and ends were written.
-    pub(super) fn told(&self) -> usize {
+    pub(super) fn written(&self) -> usize {
         self.made_by.len() + self.done.len()
     }
 
-    /// Writes that a subagent was made, once.
+    /// Writes once that a subagent was created.
     pub(super) fn begin(&mut self, run: &Run, child: Child<'_>, call: Option<&str>, emit: &mut Emit<'_>) {
         if self.made_by.contains_key(child.thread) {
             return;
@@ -50,7 +50,7 @@ impl Children {
         emit.subagent(run, SubagentEvent::Started, child.run, payload(child, call));
     }
 
-    /// Writes that a subagent is done, once, and never before it was made.
+    /// Writes once that a subagent ended, after its creation.
     pub(super) fn end(&mut self, run: &Run, child: Child<'_>, end: End, emit: &mut Emit<'_>) {
         let Some(call) = self.made_by.get(child.thread) else { return };
         if !self.done.insert(child.thread.to_owned()) {
@@ -73,7 +73,7 @@ fn payload(child: Child<'_>, call: Option<&str>) -> StepPayload {
     payload
 }
 
-/// Tells whether a call that deals with subagents makes one.
+/// Returns true if a call of a subagent tool creates one.
 pub(super) fn is_spawn(tool: &str) -> bool {
     matches!(tool, "spawn_agent" | "spawnAgent")
 }
@@ -83,13 +83,13 @@ pub(super) fn receivers(item: &Item<'_>) -> Vec<String> {
     strings(item.receivers())
 }
 
-/// Returns the strings of an array; what is no string is left out.
+/// Returns the strings of an array and leaves out other values.
 pub(super) fn strings(raw: Raw<'_>) -> Vec<String> {
     let parts: Vec<&RawValue> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     parts.into_iter().filter_map(|part| Some(part).text().map(std::borrow::Cow::into_owned)).collect()
 }
 
-/// Returns the subagents that an object of states says are done.
+/// Returns the ended subagents in an object of states.
 pub(super) fn ended(states: Raw<'_>) -> Vec<(String, End)> {
     let fields = states.and_then(|raw| Fields::parse(raw.get()).ok());
     let Some(fields) = fields else { return Vec::new() };
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn states_of_all_surfaces_are_read() {
+    fn end_of_reads_the_states_of_all_surfaces() {
         check(r#"{"completed":"3 lines"}"#, Some((Some("\"3 lines\""), None)));
         check(r#"{"completed":null}"#, Some((None, None)));
         check(r#"{"status":"completed","message":"3 lines"}"#, Some((Some("\"3 lines\""), None)));

@@ -127,7 +127,7 @@ pub(super) fn of_recorder(
     }
 }
 
-/// Returns what a notice is among entries: anything of `item/` or `turn/` that has no type of its own is unknown (R23).
+/// Returns the entry type of a notice: `item/` and `turn/` notices without a type of their own are unknown (R23).
 pub(super) fn entry_of(method: &str) -> (EntryType, Option<&str>) {
     if method.starts_with("item/") || method.starts_with("turn/") {
         (EntryType::Unknown, None)
@@ -176,7 +176,7 @@ pub(super) fn notice(
         }
         "turn/completed" => is_odd = !turn_completed(app, &owner, params, detail, emit),
         "item/started" | "item/completed" => return item(app, &owner, method, (params, detail), emit),
-        // Not in today's protocol, and the same thing as an item (R19).
+        // Not in the current protocol; it means the same as an item (R19).
         "item/reasoning/completed" => {
             let item =
                 params.item.unwrap_or(Item { id: params.item_id, text: params.item_text, ..Item::default() });
@@ -233,7 +233,7 @@ fn turn_completed(
     let unsaid = app.deltas.end_turn(owner);
     let conversation = app.conversation(owner, emit);
     for (entry_type, text) in unsaid {
-        // Whoever stopped the turn has seen it.
+        // The user has seen this incomplete text, so it gets an entry.
         emit.set_accumulated(Some(text));
         emit.entry_with(&conversation.thread.run, entry_type, None, detail);
         emit.set_accumulated(None);
@@ -258,7 +258,7 @@ fn item(
     let spelled = type_of(item);
     let mut is_odd = false;
     if let Some(thread) = started_agent(item) {
-        // It may speak before the item is complete.
+        // The subagent may write before the item is complete.
         app.parents.insert(thread.into_owned(), owner.to_owned());
     }
     if is_completed && let Some(text) = app.deltas.complete(owner, item) {
@@ -283,7 +283,7 @@ fn item(
             }
         }
         Kind::AgentMessage => {
-            is_odd = !app.conversation(owner, emit).thread.said(item, false, Some(detail), emit);
+            is_odd = !app.conversation(owner, emit).thread.write_text(item, false, Some(detail), emit);
         }
         Kind::Reasoning => is_odd = !thought(app, owner, item, detail, emit),
         Kind::SubagentActivity => {
@@ -321,7 +321,7 @@ fn thought(app: &mut AppServer, owner: &str, item: &Item<'_>, detail: &str, emit
     let text = words(item.text.or(item.content)).or_else(|| words(item.summary)).unwrap_or_else(|| "".into());
     let mut is_new = |id: &str| conversation.thoughts.insert((id.to_owned(), text.to_text().into_owned()));
     let is_new = item.id.text().is_none_or(|id| is_new(&id));
-    !is_new || conversation.thread.said(item, true, Some(detail), emit)
+    !is_new || conversation.thread.write_text(item, true, Some(detail), emit)
 }
 
 /// Writes a tool's item; false if a field is of an unexpected kind.
@@ -335,7 +335,7 @@ fn tool_item(
     let Some(id) = item.id.string() else { return false };
     let is_spawning = tool == Tool::Collab && item.tool.text().is_some_and(|tool| is_spawn(&tool));
     if is_spawning {
-        // Threads may speak before the call that made them says who they are.
+        // Threads may write before the call that created them names them.
         app.spawning.retain(|thread| thread != owner);
         if !is_completed {
             app.spawning.push(owner.to_owned());
@@ -344,12 +344,12 @@ fn tool_item(
             app.parents.insert(thread, owner.to_owned());
         }
     }
-    let seen = ToolItem { id: &id, item, tool, detail: Some(detail) };
+    let tool_item = ToolItem { id: &id, item, tool, detail: Some(detail) };
     let conversation = app.conversation(owner, emit);
     let is_its = if is_completed {
-        conversation.thread.complete(&seen, emit)
+        conversation.thread.complete(&tool_item, emit)
     } else {
-        conversation.thread.start(&seen, emit)
+        conversation.thread.start(&tool_item, emit)
     };
     is_its && !is_odd_item(item, tool)
 }
@@ -369,7 +369,7 @@ fn error(app: &mut AppServer, owner: &str, params: &Params<'_>, detail: &str, em
     emit.entry_with(run, EntryType::Error, None, detail);
 }
 
-/// Writes how often it was tried, where the text says so: `Reconnecting... 1/5`.
+/// Writes the number of attempts if the text has it: `Reconnecting... 1/5`.
 fn retry_count(text: &JsonString, object: &mut ObjectWriter<'_>) {
     let text = text.to_text();
     let counts =

@@ -1,4 +1,4 @@
-//! A connection to `codex app-server`: JSON-RPC both ways, several threads on one.
+//! A connection to `codex app-server`: JSON-RPC in both directions, with several threads.
 
 use std::collections::HashMap;
 
@@ -85,7 +85,7 @@ impl AppServer {
         }
     }
 
-    /// Tells whether any thread has appeared.
+    /// Returns true if any thread has appeared.
     pub(super) fn has_threads(&self) -> bool {
         self.first.is_some()
     }
@@ -103,7 +103,7 @@ impl AppServer {
         self.conversations.get_mut(thread).expect("appeared above")
     }
 
-    /// Takes note that a prompt was sent to a thread with the message at hand, and whether that has written anything.
+    /// Notes that the current message sent a prompt to a thread, and whether it has written anything.
     pub(super) fn sent(&mut self, thread: &str, is_written: bool) {
         if self.sending.as_deref() != Some(thread) {
             self.overtake();
@@ -121,13 +121,13 @@ impl AppServer {
     }
 
     /// Begins the run of a thread.
-    pub(super) fn appear(&mut self, thread: &str, seen: &Appearance<'_>, emit: &mut Emit<'_>) {
+    pub(super) fn appear(&mut self, thread: &str, appearance: &Appearance<'_>, emit: &mut Emit<'_>) {
         if self.conversations.contains_key(thread) {
             return;
         }
         self.overtake();
         let of = Channel::AppServer.run_of(&self.source_id, thread);
-        let parent = self.parent_of(thread, seen);
+        let parent = self.parent_of(thread, appearance);
         let mut run = match &parent {
             Some(parent) => {
                 Run::subagent(of.run, Channel::AppServer.run_of(&self.source_id, parent).run, thread)
@@ -135,21 +135,21 @@ impl AppServer {
             None => Run::main(of.run),
         };
         let inherited = parent.and_then(|parent| self.get(&parent)?.thread.run.session.clone());
-        let session = seen.thread.session_id.text().map(std::borrow::Cow::into_owned).or(inherited);
+        let session = appearance.thread.session_id.text().map(std::borrow::Cow::into_owned).or(inherited);
         run.session = session.or_else(|| Some(thread.to_owned()));
         run.mirrors = of.session;
         let mut extra = Extra::default();
-        push(&mut extra, "cwd", seen.thread.cwd.json());
-        push(&mut extra, "agent_nickname", seen.thread.agent_nickname.json());
-        push(&mut extra, "forked_from", self.forked_from(seen));
-        let version = seen.thread.cli_version.string().or_else(|| self.version.clone());
+        push(&mut extra, "cwd", appearance.thread.cwd.json());
+        push(&mut extra, "agent_nickname", appearance.thread.agent_nickname.json());
+        push(&mut extra, "forked_from", self.forked_from(appearance));
+        let version = appearance.thread.cli_version.string().or_else(|| self.version.clone());
         self.begin(thread, &mut run, (version, extra), emit);
-        let start = if seen.has_history { Start::Unknown } else { Start::Zero };
+        let start = if appearance.has_history { Start::Unknown } else { Start::Zero };
         let conversation = Conversation::new(Thread::new(Channel::AppServer, &self.source_id, run), start);
         self.conversations.insert(thread.to_owned(), conversation);
     }
 
-    /// Writes a run's beginning, and what has waited for it.
+    /// Writes the start of a run and the notes that waited for it.
     fn begin(
         &mut self,
         thread: &str,
@@ -173,22 +173,22 @@ impl AppServer {
 
     /// Returns the creator of a thread: from its call, from the server's notice, or the thread that is creating one
     /// now.
-    fn parent_of(&self, thread: &str, seen: &Appearance<'_>) -> Option<String> {
-        let told = seen.thread.parent_thread_id.text().map(std::borrow::Cow::into_owned);
-        let linked = self.parents.get(thread).cloned().or(told);
-        linked.or_else(|| self.spawning.last().cloned().filter(|_| !seen.is_asked_for))
+    fn parent_of(&self, thread: &str, appearance: &Appearance<'_>) -> Option<String> {
+        let named = appearance.thread.parent_thread_id.text().map(std::borrow::Cow::into_owned);
+        let linked = self.parents.get(thread).cloned().or(named);
+        linked.or_else(|| self.spawning.last().cloned().filter(|_| !appearance.is_asked_for))
     }
 
-    fn forked_from(&self, seen: &Appearance<'_>) -> Option<RawJson> {
-        let from = seen.thread.forked_from_id.text()?;
+    fn forked_from(&self, appearance: &Appearance<'_>) -> Option<RawJson> {
+        let from = appearance.thread.forked_from_id.text()?;
         let of = Channel::AppServer.run_of(&self.source_id, &from);
         // A thread that is not on this connection is known by its rollout.
         let run = if self.conversations.contains_key(&*from) { of.run } else { of.session.unwrap_or(of.run) };
         Some(RawJson::object(|object| object.run_id("run_id", &run)))
     }
 
-    /// Returns the names of all threads, always in the same order; first that of a prompt that can still stand at its
-    /// place.
+    /// Returns the names of all threads in a fixed order. The thread whose prompt can still be written at its position
+    /// comes first.
     fn threads(&self) -> Vec<String> {
         let mut threads: Vec<String> = self.conversations.keys().cloned().collect();
         threads.sort_by_key(|thread| (self.sending.as_ref() != Some(thread), thread.clone()));
@@ -216,7 +216,7 @@ impl AppServer {
         RecordOutcome::Understood
     }
 
-    /// Writes a note, now or when its thread appears; one of no thread goes to the first.
+    /// Writes a note, now or when its thread appears; a note without a thread goes to the first.
     pub(super) fn note(
         &mut self,
         thread: Option<&str>,
@@ -272,7 +272,7 @@ impl Mapper for AppServer {
         let params: Params<'_> = message.params.and_then(object::<Params<'_>>).unwrap_or_default();
         emit.set_time_ms(message.emitted_at_ms.number());
         let is_from_server = record.lane == steno_model::Lane::FromAgent;
-        // Both sides count their requests from 0, so only the direction tells their ids apart.
+        // Both sides count their requests from 0, so only the direction distinguishes their ids.
         let read = match (message.method.text(), message.id, is_from_server) {
             (Some(method), Some(id), true) => {
                 emit.set_time_ms(params.started_at_ms.number());

@@ -9,6 +9,11 @@ use super::waits::{Awaited, CallEnd, Wait};
 use crate::emit::{Answer, CallReport, Emit, push};
 use crate::repeats::{amendment, hash_of, hash_of_call};
 
+/// The tool that runs the model's scripts (code mode), the one that waits for them, and how the ids of their calls begin.
+const SCRIPT: &str = "exec";
+const WAIT: &str = "wait";
+const SCRIPT_CALL: &str = "exec-";
+
 /// What is recorded about a call so far, as hashes: a record that repeats it adds nothing.
 #[derive(Default)]
 pub(super) struct CallHashes {
@@ -30,11 +35,14 @@ impl Session {
     ) -> bool {
         self.open_turn(emit);
         let hash = hash_of_call(&call);
-        let heard = self.heard.entry(id.to_text().into_owned()).or_default();
-        if let Some(known) = heard.call {
+        let hashes = self.call_hashes.entry(id.to_text().into_owned()).or_default();
+        if let Some(known) = hashes.call {
             return known == hash;
         }
-        heard.call = Some(hash);
+        hashes.call = Some(hash);
+        if call.name.is(SCRIPT) {
+            self.script = Some(id.clone());
+        }
         match self.run.calls.get(&id.to_text()).map(|call| call.path.clone()) {
             // It was inferred from an earlier record.
             Some(path) => {
@@ -62,7 +70,7 @@ impl Session {
     pub(super) fn report(&mut self, ended: CallEnd, emit: &mut Emit<'_>) {
         let key = ended.id.to_text().into_owned();
         let hash = ended.report.hash();
-        let is_repeated = self.heard.entry(key.clone()).or_default().report.replace(hash) == Some(hash);
+        let is_repeated = self.call_hashes.entry(key.clone()).or_default().report.replace(hash) == Some(hash);
         match self.run.calls.get(&key).map(|call| (call.is_answered, call.path.clone())) {
             // A report without new information amends nothing.
             Some((true, path)) => {
@@ -80,7 +88,8 @@ impl Session {
             Some((false, _)) => self.write_report(ended, emit),
             // A command of the user, or a call of the model's script: it is in no response.
             None => {
-                let CallEnd { id, report, call, made, done } = ended;
+                let CallEnd { id, report, mut call, made, done } = ended;
+                push(&mut call.extra, "parent_call_id", self.script_of(&id).map(|script| script.to_json()));
                 self.write_call(&id, call, None, emit);
                 self.answer(&id, report.into_answer(RawJson::null()), emit);
                 self.link(made, &id, done, emit);
@@ -88,12 +97,23 @@ impl Session {
         }
     }
 
+    /// Returns the script that made a call: one that runs, or that the model waits for. A script's calls have ids of their
+    /// own.
+    fn script_of(&self, id: &JsonString) -> Option<JsonString> {
+        if !id.to_text().starts_with(SCRIPT_CALL) {
+            return None;
+        }
+        let running = self.run.calls.last_open(|call| call.name.is(SCRIPT));
+        let is_waiting = || self.run.calls.last_open(|call| call.name.is(WAIT)).is_some();
+        running.map(|id| id.as_str().into()).or_else(|| self.script.clone().filter(|_| is_waiting()))
+    }
+
     fn write_report(&mut self, ended: CallEnd, emit: &mut Emit<'_>) {
         self.link(ended.made, &ended.id, ended.done, emit);
         self.answer(&ended.id, ended.report.into_answer(RawJson::null()), emit);
     }
 
-    /// Writes which subagents a call made and saw end.
+    /// Writes which subagents a call created and which it saw end.
     fn link(&mut self, made: Vec<String>, id: &JsonString, done: Vec<(String, End)>, emit: &mut Emit<'_>) {
         for thread in made {
             self.begin_child(&thread, Some(&id.to_text()), emit);
@@ -101,7 +121,7 @@ impl Session {
         self.end_children(done, emit);
     }
 
-    /// Writes a report that never got its output.
+    /// Writes a report whose output did not come.
     pub(super) fn write_awaited(&mut self, emit: &mut Emit<'_>) {
         if let Some(Awaited { report, mut wait }) = self.awaited.take() {
             self.overtake();
@@ -109,7 +129,7 @@ impl Session {
         }
     }
 
-    /// Writes of a report what the output that comes now does not change.
+    /// Writes the subagents of a report whose output is in the current record.
     pub(super) fn link_awaited(&mut self, emit: &mut Emit<'_>) {
         let Some(mut awaited) = self.awaited.take() else { return };
         let made = std::mem::take(&mut awaited.report.made);
@@ -121,17 +141,17 @@ impl Session {
         self.awaited = Some(awaited);
     }
 
-    /// Takes the output that the model got; false if it got another one before.
-    pub(super) fn told(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) -> bool {
+    /// Takes the output that the model got; false if it got a different one before.
+    pub(super) fn take_output(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) -> bool {
         self.open_turn(emit);
         let key = id.to_text();
-        let heard = self.heard.entry(key.clone().into_owned()).or_default();
+        let hashes = self.call_hashes.entry(key.clone().into_owned()).or_default();
         let hash = hash_of(answer.output.as_str());
-        if let Some(known) = heard.output {
+        if let Some(known) = hashes.output {
             return known == hash;
         }
-        heard.output = Some(hash);
-        let is_news = heard.is_silent && answer.output != RawJson::null();
+        hashes.output = Some(hash);
+        let is_news = hashes.is_silent && answer.output != RawJson::null();
         let call = self.run.calls.get(&key).filter(|call| call.is_answered);
         if let Some(path) = call.map(|call| call.path.clone()) {
             if is_news {
@@ -149,7 +169,8 @@ impl Session {
     }
 
     fn answer(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
-        self.heard.entry(id.to_text().into_owned()).or_default().is_silent = answer.output == RawJson::null();
+        self.call_hashes.entry(id.to_text().into_owned()).or_default().is_silent =
+            answer.output == RawJson::null();
         self.overtake();
         emit.result(&mut self.run, id, "", answer);
         emit.entry(&self.run, EntryType::ToolResult, None);

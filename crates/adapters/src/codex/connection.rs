@@ -20,7 +20,7 @@ use crate::wire::RawField as _;
 pub(super) struct Settings(Vec<(&'static str, RawJson)>);
 
 impl Settings {
-    /// Takes a setting, if it is there.
+    /// Takes a setting, if present.
     pub(super) fn set(&mut self, name: &'static str, value: Raw<'_>) {
         let Some(value) = value.json() else { return };
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -47,17 +47,17 @@ pub(super) struct Conversation {
     pub(super) settings: Settings,
     /// Prompts without a turn.
     waiting: Outbox,
-    /// How often texts were sent into the turn that were not yet shown as items.
+    /// Texts that were sent into the turn and not yet shown as items, with their number.
     sent: HashMap<String, u32>,
     turn_id: Option<JsonString>,
     start: Start,
     totals: Totals,
-    /// The responses whose exact usage was told.
+    /// The responses whose exact usage is recorded.
     exact: HashSet<String>,
     responses: u32,
     /// Whether a compaction has begun.
     is_compacting: bool,
-    /// Whether the turn was compacted, as its items say.
+    /// Whether an item reported a compaction in this turn.
     is_compacted: bool,
     /// The thoughts that were written, by id and text.
     pub(super) thoughts: HashSet<(String, String)>,
@@ -81,8 +81,8 @@ impl Conversation {
         }
     }
 
-    /// Notes a prompt that asks for a turn; it is written when the turn has a name. The request is kept as long as the
-    /// prompt can be written at its place.
+    /// Notes a prompt that asks for a turn; it is written when the turn has an id. The request is kept as long as the
+    /// prompt can be written at its position.
     pub(super) fn send(&mut self, request: Option<String>, message: UserMessage, wait: Wait) {
         self.waiting.overtake();
         self.waiting.send(Prompt { request, message, wait: Some(wait) });
@@ -118,7 +118,7 @@ impl Conversation {
         if self.thread.run.turns.is_open() && id.is_some() && self.turn_id == id {
             return;
         }
-        // The notice has the turn's time, which the request has not.
+        // The notice has the time of the turn; the request does not.
         self.waiting.overtake();
         let prompt = self.waiting.take_first();
         self.begin_turn_of(id, prompt, emit);
@@ -147,7 +147,7 @@ impl Conversation {
         emit.user(&self.thread.run, message.blocks, Extra::default());
     }
 
-    /// Writes the prompts that never got a turn.
+    /// Writes the prompts without a turn.
     pub(super) fn finish(&mut self, emit: &mut Emit<'_>) {
         while let Some(prompt) = self.waiting.take_first() {
             if prompt.wait.is_none() {
@@ -171,7 +171,7 @@ impl Conversation {
         }
     }
 
-    /// Ends the turn; false when another one runs, or none.
+    /// Ends the turn; false if it is not the running one.
     pub(super) fn end_turn(
         &mut self,
         id: Option<&JsonString>,
@@ -195,7 +195,7 @@ impl Conversation {
         let mut extra = Extra::default();
         push(&mut extra, "id", id);
         if let Some(sent) = self.waiting.take_of_words(&message.text) {
-            // It is shown before the turn has a name.
+            // It is shown before the turn has an id.
             emit.user(&self.thread.run, sent.message.blocks, extra);
             return false;
         }
@@ -237,7 +237,7 @@ impl Conversation {
         }
     }
 
-    /// Writes that a compaction has ended; the summary is not told on a connection.
+    /// Writes that a compaction has ended; a connection does not carry the summary.
     pub(super) fn end_compaction(&mut self, detail: &str, emit: &mut Emit<'_>) {
         self.begin_compaction(emit);
         (self.is_compacting, self.is_compacted) = (false, true);

@@ -9,7 +9,7 @@ use super::items::{Kind, Tool, kind_of, type_of};
 use super::wire::{Item, Params, Payload};
 use crate::wire::{Raw, RawField as _};
 
-/// Notices that are a piece of an item.
+/// Notices that are a delta of an item.
 pub(super) const DELTAS: [&str; 6] = [
     "item/agentMessage/delta",
     "item/commandExecution/outputDelta",
@@ -19,10 +19,10 @@ pub(super) const DELTAS: [&str; 6] = [
     "item/reasoning/textDelta",
 ];
 
-/// The end of events' names that are a piece of an item, in rollouts and in the first protocol.
+/// The suffix of event names that are a delta of an item, in rollouts and in the first protocol.
 pub(super) const DELTA_EVENT: &str = "_delta";
 
-/// Tells whether an event is a piece of an item.
+/// Returns true if an event is a delta of an item.
 pub(super) fn is_delta(event: &Payload<'_>) -> bool {
     event.kind.text().is_some_and(|kind| kind.ends_with(DELTA_EVENT))
 }
@@ -30,16 +30,16 @@ pub(super) fn is_delta(event: &Payload<'_>) -> bool {
 /// The deltas of an item so far.
 #[derive(Default)]
 struct Pieces {
-    /// Its place among the items.
+    /// Its position among the items.
     order: u64,
-    /// What an entry of it is, if it is more than the output of a call.
+    /// The entry type of the item; none for the output of a call.
     entry_type: Option<EntryType>,
     text: String,
     summary: String,
 }
 
 impl Pieces {
-    fn said(self) -> String {
+    fn text(self) -> String {
         if self.text.is_empty() { self.summary } else { self.text }
     }
 }
@@ -56,7 +56,7 @@ pub(super) struct Deltas {
 }
 
 impl Deltas {
-    /// Takes a piece of an item.
+    /// Takes a delta of an item.
     pub(super) fn take(&mut self, method: &str, params: &Params<'_>) {
         let (Some(thread), Some(item)) = (params.thread_id.text(), params.item_id.text()) else { return };
         let is_part = method == "item/reasoning/summaryPartAdded";
@@ -81,7 +81,7 @@ impl Deltas {
     pub(super) fn complete(&mut self, thread: &str, item: &Item<'_>) -> Option<String> {
         let pieces = self.items.get_mut(thread)?.remove(&*item.id.text()?)?;
         self.bytes -= pieces.text.len() + pieces.summary.len();
-        let text = pieces.said();
+        let text = pieces.text();
         (!text.is_empty() && !has_text(item)).then_some(text)
     }
 
@@ -91,11 +91,11 @@ impl Deltas {
         let mut left: Vec<Pieces> = items.into_values().collect();
         left.sort_by_key(|pieces| pieces.order);
         self.bytes -= left.iter().map(|pieces| pieces.text.len() + pieces.summary.len()).sum::<usize>();
-        left.into_iter().filter_map(|pieces| Some((pieces.entry_type?, pieces.said()))).collect()
+        left.into_iter().filter_map(|pieces| Some((pieces.entry_type?, pieces.text()))).collect()
     }
 }
 
-/// Returns what the entry of an item is whose deltas come so.
+/// Returns the entry type of an item by the method of its deltas.
 fn entry_type_of(method: &str) -> Option<EntryType> {
     match method {
         "item/agentMessage/delta" => Some(EntryType::AssistantMessage),
@@ -104,7 +104,7 @@ fn entry_type_of(method: &str) -> Option<EntryType> {
     }
 }
 
-/// Tells whether an item has what its deltas would say.
+/// Returns true if an item has the text of its deltas.
 fn has_text(item: &Item<'_>) -> bool {
     let says = |field: Raw<'_>| field.is_some_and(|value| !matches!(value.get(), "null" | "\"\"" | "[]"));
     match kind_of(&type_of(item)) {

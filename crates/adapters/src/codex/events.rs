@@ -160,14 +160,14 @@ fn turn_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut
     let is_ended = session.end_turn(error.clone(), event.last_agent_message.json(), emit);
     if let Some(error) = error {
         if !is_ended {
-            // The turn's beginning is missing, or another record has ended it.
+            // The start of the turn is missing, or another record has ended the turn.
             emit.error(&session.run, kind, &error.to_text());
         }
         emit.entry(&session.run, EntryType::Error, None);
     }
 }
 
-/// Writes a prompt as the user sees it; tells whether something in it is of another kind.
+/// Writes a prompt as the user sees it; returns true if a value in it is of an unexpected kind.
 fn user_message(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     // Up to 0.4x Codex's own messages to the model were also shown to the user, and marked.
     if event.activity.text().is_some_and(|kind| kind != "plain") {
@@ -244,7 +244,7 @@ fn item_completed(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_
     if is_odd { session.unknown(&format!("item.{spelled}"), emit) } else { RecordOutcome::Understood }
 }
 
-/// Writes how a tool's call ended; false when something in the item is of another kind.
+/// Writes how the call of a tool ended; false if a value in the item is of an unexpected kind.
 fn tool_completed(session: &mut Session, item: &Item<'_>, tool: Tool, emit: &mut Emit<'_>) -> bool {
     let Some(id) = item.id.string() else { return false };
     let is_collab = tool == Tool::Collab;
@@ -256,7 +256,7 @@ fn tool_completed(session: &mut Session, item: &Item<'_>, tool: Tool, emit: &mut
     !is_odd_item(item, tool)
 }
 
-/// What `compacted` told already, unless a version leaves it out.
+/// Skips the notice of a compaction that a `compacted` record reported; some versions have only the notice.
 fn compacted(session: &mut Session, emit: &mut Emit<'_>) {
     if session.compactions > 0 {
         session.compactions -= 1;
@@ -273,10 +273,10 @@ fn retry(session: &mut Session, event: &Payload<'_>, emit: &mut Emit<'_>) {
     emit.entry(&session.run, EntryType::Error, None);
 }
 
-/// How subagents began and ended before there were items; what says neither is a fact. Tells whether something in it is
-/// of another kind.
+/// Writes how subagents began and ended, from events before there were items; other events are facts. Returns true if a
+/// value is of an unexpected kind.
 fn children(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
-    let before = session.children.told();
+    let before = session.children.written();
     if let Some(thread) = event.new_thread_id.text() {
         session.begin_child(&thread, event.call_id.text().as_deref(), emit);
     }
@@ -285,7 +285,7 @@ fn children(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut E
     if let Some((thread, end)) = event.receiver_thread_id.text().zip(closed) {
         session.end_children(vec![(thread.into_owned(), end)], emit);
     }
-    if session.children.told() == before {
+    if session.children.written() == before {
         fact(session, kind, event, emit);
     }
     !are_states(event.statuses)
@@ -296,11 +296,11 @@ fn fact(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<
         session.begin_child(&thread, None, emit);
     }
     let record = emit.record();
-    let told = parse::<RawLine<'_>>(record.as_str()).ok().and_then(|line| line.payload.json());
-    session.fact(kind, told, emit);
+    let payload = parse::<RawLine<'_>>(record.as_str()).ok().and_then(|line| line.payload.json());
+    session.fact(kind, payload, emit);
 }
 
-/// Writes how a call ended; false when the event is no such thing, or something in it is of another kind.
+/// Writes how a call ended; false if the event is not the end of a call, or a value in it is of an unexpected kind.
 fn call_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     let report = report_of_event(kind, event);
     let (Some(id), Some(report)) = (event.call_id.string(), report) else { return false };
@@ -312,7 +312,7 @@ fn call_ended(session: &mut Session, kind: &str, event: &Payload<'_>, emit: &mut
     !is_odd_end(kind, event)
 }
 
-/// Makes what a turn's settings are, of the fields that are there.
+/// Makes the settings of a turn from the fields that are present.
 pub(super) fn settings(pairs: &[(&str, crate::wire::Raw<'_>)]) -> RawJson {
     RawJson::object(|object| {
         for (name, value) in pairs {

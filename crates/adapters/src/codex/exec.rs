@@ -22,7 +22,7 @@ use crate::wire::{NoObject, RawField as _, object, parse};
 
 static ABOUT: AdapterInfo = CHANNEL;
 
-/// Up to 0.36 the prompt was told too, and there were no subagents.
+/// Up to 0.36 the output had the prompt, and there were no subagents.
 static LEGACY: AdapterInfo =
     AdapterInfo { carries: &["prompts", "calls", "results", "thinking", "usage", "retries"], ..CHANNEL };
 
@@ -50,7 +50,7 @@ pub(super) struct Stream {
 pub(super) struct Exec {
     source_id: String,
     streams: HashMap<String, Stream>,
-    /// Which of them is being written.
+    /// The index of the current stream.
     current: String,
     /// How many processes there were. Items are numbered from the start in each.
     processes: u32,
@@ -91,7 +91,7 @@ impl Exec {
         false
     }
 
-    /// Begins a thread with the record at hand; false when it had begun before.
+    /// Begins a thread with the current record; false if it has begun before.
     fn begin(&mut self, thread: &str, extra: &Extra, emit: &mut Emit<'_>) -> bool {
         let is_known = self.open(thread, extra, emit);
         if let Some(stream) = self.streams.get(thread).filter(|_| !is_known) {
@@ -154,7 +154,7 @@ impl Exec {
         RecordOutcome::Understood
     }
 
-    /// Returns the stream that is being written; output whose beginning is missing has one too.
+    /// Returns the current stream; output without a beginning gets one too.
     fn stream(&mut self, emit: &mut Emit<'_>) -> &mut Stream {
         if !self.streams.contains_key(&self.current) {
             let current = self.current.clone();
@@ -171,7 +171,7 @@ pub(super) fn unknown(stream: &Stream, name: &str, emit: &mut Emit<'_>) -> Recor
     RecordOutcome::Unknown(name.to_owned())
 }
 
-/// The usage that a turn ends with is the thread's from its beginning, earlier processes included.
+/// Writes the usage at the end of a turn, which is the total of the thread, earlier processes included.
 fn turn_completed(stream: &mut Stream, line: &ExecLine<'_>, emit: &mut Emit<'_>) {
     if let Some(usage) = line.usage.json() {
         let mut extra = Extra::default();
@@ -220,14 +220,14 @@ fn item(
     match kind_of(&spelled) {
         Kind::AgentMessage | Kind::Reasoning if is_completed => {
             let is_thought = kind_of(&spelled) == Kind::Reasoning;
-            is_odd = !stream.thread.said(item, is_thought, None, emit);
+            is_odd = !stream.thread.write_text(item, is_thought, None, emit);
         }
         Kind::Tool(tool) => {
             let Some(id) = item.id.string() else { return unknown(stream, "item", emit) };
-            let seen = ToolItem { id: &unique(id, processes), item, tool, detail: None };
+            let tool_item = ToolItem { id: &unique(id, processes), item, tool, detail: None };
             match moment {
-                "item.started" => is_odd = !stream.thread.start(&seen, emit),
-                "item.completed" => is_odd = !stream.thread.complete(&seen, emit),
+                "item.started" => is_odd = !stream.thread.start(&tool_item, emit),
+                "item.completed" => is_odd = !stream.thread.complete(&tool_item, emit),
                 _ => return RecordOutcome::Bookkeeping,
             }
             is_odd |= is_odd_item(item, tool);
@@ -238,7 +238,7 @@ fn item(
             emit.entry(&stream.thread.run, EntryType::SystemEvent, Some("warning"));
         }
         Kind::UserMessage | Kind::Compaction | Kind::SubagentActivity if is_completed => {
-            // No version prints them so far.
+            // No known version prints them.
             let line = emit.record();
             emit.system(&stream.thread.run, &spelled, Some(line));
             emit.entry(&stream.thread.run, EntryType::SystemEvent, Some(&spelled));
@@ -255,7 +255,7 @@ fn item(
     if is_odd { unknown(stream, &format!("item.{spelled}"), emit) } else { RecordOutcome::Understood }
 }
 
-/// Ends a turn that failed; one whose beginning is missing has failed too.
+/// Ends a failed turn; without an open turn it writes an error.
 pub(super) fn fail_turn(stream: &mut Stream, error: JsonString, emit: &mut Emit<'_>) {
     let run = &mut stream.thread.run;
     if run.turns.is_open() {
@@ -266,12 +266,12 @@ pub(super) fn fail_turn(stream: &mut Stream, error: JsonString, emit: &mut Emit<
     emit.entry(run, EntryType::Error, None);
 }
 
-/// Each process numbers its items from the start, so later ones need other names in the same run.
+/// Each process numbers its items from the start, so items of later processes get a prefix.
 fn unique(id: JsonString, processes: u32) -> JsonString {
     if processes < 2 { id } else { format!("{processes}:{}", id.to_text()).as_str().into() }
 }
 
-/// Writes a plan when it changes; it is repeated when the turn ends.
+/// Writes a plan if it has changed; Codex repeats it at the end of the turn.
 fn plan(stream: &mut Stream, name: &str, plan: Option<&RawValue>, emit: &mut Emit<'_>) {
     let text = plan.map(|plan| plan.get().to_owned());
     if stream.plan == text {

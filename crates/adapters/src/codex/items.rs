@@ -12,7 +12,7 @@ use crate::run::Class;
 use crate::shapes::words;
 use crate::wire::{Raw, RawField as _, object};
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     UserMessage,
@@ -21,13 +21,13 @@ pub(super) enum Kind {
     Tool(Tool),
     Compaction,
     SubagentActivity,
-    /// Something that is said of the session, by the name it gets.
+    /// A fact of the session, with its name.
     Fact(&'static str),
     Warning,
     Unknown,
 }
 
-/// What a tool's item is about.
+/// The tool of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
     Command,
@@ -48,7 +48,7 @@ pub(super) fn type_of(item: &Item<'_>) -> String {
     item.kind.or(item.legacy_kind).text().unwrap_or_default().into_owned()
 }
 
-/// Tells what an item is, whether its type reads `CommandExecution`, `commandExecution` or `command_execution`.
+/// Returns the kind of an item; its type may be `CommandExecution`, `commandExecution` or `command_execution`.
 pub(super) fn kind_of(spelled: &str) -> Kind {
     let plain: String = spelled.chars().filter(|one| *one != '_').collect::<String>().to_ascii_lowercase();
     match plain.as_str() {
@@ -125,7 +125,7 @@ fn fields(pairs: &[(&str, Raw<'_>)]) -> RawJson {
 /// The exit code that Codex gives a command that was not run.
 const NOT_RUN: i64 = -1;
 
-/// How a call ended, as Codex reports it apart from what it tells the model.
+/// How a call ended, in Codex's own report, which is separate from the output for the model.
 #[derive(Clone)]
 pub(super) struct Report {
     /// The output of the tool, if the report has it.
@@ -145,10 +145,10 @@ impl Report {
         Self { output: None, error: None, outcome, exit_code: None, extra }
     }
 
-    /// Makes the result of a call; `told` is what the model was told, for reports without an output.
-    pub(super) fn into_answer(self, told: RawJson) -> Answer {
+    /// Makes the result of a call; a report without an output gets `model_output`, the output for the model.
+    pub(super) fn into_answer(self, model_output: RawJson) -> Answer {
         Answer {
-            output: self.output.unwrap_or(told),
+            output: self.output.unwrap_or(model_output),
             error: self.error,
             outcome: self.outcome,
             exit_code: self.exit_code,
@@ -156,19 +156,23 @@ impl Report {
         }
     }
 
-    /// Takes from what the model was told that the call was refused, where the report says only that it failed.
-    pub(super) fn refined(self, told: &Answer) -> Self {
-        let is_denied = told.outcome == Outcome::Denied && self.is_vague();
-        if is_denied { Self { outcome: Outcome::Denied, error: told.error.clone(), ..self } } else { self }
+    /// Takes over a denial from the output for the model, if the report has only a failure.
+    pub(super) fn refined(self, model_answer: &Answer) -> Self {
+        let is_denied = model_answer.outcome == Outcome::Denied && self.is_vague();
+        if is_denied {
+            Self { outcome: Outcome::Denied, error: model_answer.error.clone(), ..self }
+        } else {
+            self
+        }
     }
 
-    /// Tells whether it may be about a call that was not made: it failed, and nothing has ended with a code.
+    /// Returns true if the call may not have run: it failed without an exit code.
     fn is_vague(&self) -> bool {
         let has_run = self.exit_code.is_some_and(|code| code != NOT_RUN);
         matches!(self.outcome, Outcome::Failed | Outcome::Unknown) && !has_run
     }
 
-    /// Tells by Codex's text whether the call was refused.
+    /// Marks a call as denied if Codex's text says so.
     fn judged(self, class: Class) -> Self {
         let is_rejected = self.error.as_ref().is_some_and(|error| is_rejection(&error.to_text(), class))
             || self.output.as_ref().is_some_and(|output| rejection_in(output, class).is_some());
@@ -183,7 +187,7 @@ impl Report {
         hash_of(&(output, error, self.outcome.as_str(), self.exit_code))
     }
 
-    /// Tells whether it only says that the call succeeded.
+    /// Returns true if it only says that the call succeeded.
     pub(super) fn adds_nothing(&self) -> bool {
         let is_well = matches!(self.outcome, Outcome::Ok | Outcome::Unknown);
         is_well && self.exit_code.is_none() && self.output.is_none() && self.error.is_none()
@@ -204,7 +208,7 @@ impl Report {
     }
 }
 
-/// Reads a status, as any surface spells it.
+/// Reads a status in the spelling of any surface.
 fn outcome_of(status: Raw<'_>) -> Outcome {
     match status.text().as_deref() {
         None if status.json().is_none() => Outcome::Ok,
@@ -246,14 +250,14 @@ pub(super) fn report_of(item: &Item<'_>, tool: Tool) -> Report {
         }
         Tool::WebSearch => report.output = item.results.json(),
         Tool::Output => {
-            report.output = item.told.json();
+            report.output = item.raw_output.json();
             report.outcome = Outcome::Unknown;
         }
         Tool::ImageView | Tool::Sleep => {}
     }
     let millis = item.duration_ms.or(item.duration_ms_camel).number();
     push(&mut report.extra, "duration_ms", millis.or_else(|| millis_of(item.duration)).map(RawJson::from));
-    // For other tools the status says it.
+    // For other tools the status is enough.
     explained(if tool == Tool::Mcp { report.judged(Class::Mcp) } else { report })
 }
 
@@ -270,7 +274,7 @@ fn explained(mut report: Report) -> Report {
     report
 }
 
-/// Returns how a call ended that an event tells of, as Codex did before there were items.
+/// Returns how a call ended, from an event of the versions before items.
 pub(super) fn report_of_event(kind: &str, event: &Payload<'_>) -> Option<Report> {
     let mut report = Report::of_status(event.status);
     match kind {
@@ -305,7 +309,7 @@ pub(super) fn report_of_event(kind: &str, event: &Payload<'_>) -> Option<Report>
     let millis = event.duration_ms.number().or_else(|| millis_of(event.duration));
     push(&mut report.extra, "duration_ms", millis.map(RawJson::from));
     let class = call_of_event(kind, event).class;
-    // What a command has printed proves nothing; one that was refused took no time.
+    // The output of a command proves nothing, but a refused command took no time.
     let is_told = event.status.is_none() && (class != Class::Command || is_instant(event.duration));
     Some(explained(if is_told { report.judged(class) } else { report }))
 }
@@ -360,7 +364,7 @@ fn mcp_result(report: &mut Report, result: Raw<'_>) {
     report.output = read.ok.or(result).json();
 }
 
-/// Versions up to 0.3x kept the streams apart; in which order they came is not known.
+/// Versions up to 0.3x had separate streams; the order of their lines is not known.
 fn both_streams(event: &Payload<'_>) -> RawJson {
     let (out, err) = (event.stdout.text().unwrap_or_default(), event.stderr.text().unwrap_or_default());
     string(&format!("{out}{err}"))
@@ -370,7 +374,7 @@ fn text_in(raw: Raw<'_>) -> Option<JsonString> {
     raw.string().filter(|text| !text.is_empty())
 }
 
-/// Returns the text of a failure: a string, or an object's message; of anything else that is there, its JSON.
+/// Returns the text of a failure: a string, the message of an object, or the JSON of any other value.
 pub(super) fn message_of(raw: Raw<'_>) -> Option<JsonString> {
     let message = raw.and_then(object::<Failure<'_>>).and_then(|failure| failure.message.string());
     message.or_else(|| words(raw))
@@ -385,13 +389,13 @@ fn is_instant(duration: Option<Duration<'_>>) -> bool {
     duration.is_some_and(|duration| duration.secs.number() == Some(0) && duration.nanos.number() == Some(0))
 }
 
-/// Returns the thought in an item or a response: its own text, else its summary, one paragraph a part.
+/// Returns the thought of an item or a response: its own text or else its summary, one paragraph per part.
 pub(super) fn thought(own: Raw<'_>, summary: Raw<'_>) -> JsonString {
     let own = joined(paragraphs(own), "\n\n");
     if own.is_empty() { joined(paragraphs(summary), "\n\n") } else { own }
 }
 
-/// Returns texts as one; a single one stays as it was written.
+/// Joins texts; a single one keeps its spelling.
 pub(super) fn joined(mut texts: Vec<JsonString>, between: &str) -> JsonString {
     if texts.len() == 1 {
         return texts.remove(0);
@@ -420,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_of_all_surfaces_are_one_kind() {
+    fn spellings_of_all_surfaces_give_the_same_kind() {
         for spelled in ["CommandExecution", "commandExecution", "command_execution"] {
             assert_eq!(kind_of(spelled), Kind::Tool(Tool::Command), "{spelled}");
         }
@@ -442,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_say_what_the_tool_gave_and_why_it_failed() {
+    fn report_has_output_exit_code_and_error() {
         report(
             r#"{"type":"commandExecution","status":"failed","aggregatedOutput":"boom\n","exitCode":3}"#,
             ("failed", Some("\"boom\\n\""), Some(3), Some("exit code 3")),
@@ -462,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_is_its_own_text_or_its_summary() {
+    fn thought_has_its_content_or_else_its_summary() {
         let raw = |text| serde_json::from_str::<&RawValue>(text).ok();
         let summary = raw(r#"[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}]"#);
         assert_eq!(thought(raw("null"), summary), "a\n\nb".into());

@@ -20,11 +20,11 @@ use crate::wire::{RawField as _, object};
 const BEGINNINGS: [&str; 4] =
     ["exec_command_begin", "patch_apply_begin", "mcp_tool_call_begin", "web_search_begin"];
 
-/// The state of such a stream.
+/// The state of a stream of these versions.
 pub(super) struct Legacy {
     /// The settings in the header.
     pub(super) settings: Option<RawJson>,
-    /// Whether the prompt has begun the turn that is about to be announced.
+    /// Whether the prompt has already begun the turn that the next event announces.
     is_prompted: bool,
     totals: Totals,
     responses: u32,
@@ -118,7 +118,7 @@ fn call(stream: &mut Stream, kind: &str, event: &Payload<'_>, emit: &mut Emit<'_
     RecordOutcome::Understood
 }
 
-/// Writes what a response used: the count itself in 0.20, what the total grew by later.
+/// Writes the usage of a response: the count itself in 0.20, the growth of the total in later versions.
 fn token_count(stream: &mut Stream, event: &Payload<'_>, line: &ExecLine<'_>, emit: &mut Emit<'_>) {
     let growth = match event.info.and_then(object::<TokenInfo<'_>>) {
         Some(info) => stream.legacy.totals.take(info.total, info.last),

@@ -34,6 +34,7 @@ mod wire;
 use steno_model::RunId;
 
 use crate::adapter::{Adapter, Source};
+use crate::run::Class;
 
 pub(crate) const PROVIDER: &str = "codex";
 
@@ -64,6 +65,16 @@ pub fn app_server(source: Source) -> Adapter {
     Adapter::new(source, Box::new(mapper))
 }
 
+/// Returns what a tool does, by its name.
+pub(crate) fn class_of(name: &str) -> Class {
+    responses::class_of(name, "")
+}
+
+/// Returns the name of a notice that Codex puts between the user's words; `None` if a person wrote it.
+pub(crate) fn notice(text: &str) -> Option<&'static str> {
+    prompt::notice(text)
+}
+
 /// Returns the run that a thread's session file is. What is said on the thread elsewhere names it in `session_run_id`.
 #[must_use]
 pub fn session_run(thread: &str) -> RunId {
@@ -79,7 +90,7 @@ mod tests {
     const META: &str = r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#;
     const STARTED: &str = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;
 
-    /// Reads a first line and then one of each kind; compares how many were passed over and how many became events.
+    /// Reads a first line and then one of each kind; compares how many were skipped and how many became events.
     #[track_caller]
     fn check(mut adapter: Adapter, first: &str, lines: &[String], want: (u64, usize)) {
         let text = format!("{first}\n{}\n", lines.join("\n"));
@@ -96,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_lists_say_is_passed_over_becomes_nothing_and_the_rest_of_them_facts() {
+    fn bookkeeping_types_give_no_events_and_fact_types_give_one_each() {
         let source = || Source::named("s1");
         let record = |kind: &str| format!(r#"{{"type":"{kind}","payload":{{}}}}"#);
         let event = |kind: &str| format!(r#"{{"type":"event_msg","payload":{{"type":"{kind}"}}}}"#);

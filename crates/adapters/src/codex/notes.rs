@@ -1,4 +1,4 @@
-//! What is told beside the work, and where it waits until the run that it belongs to has begun.
+//! Notes: records that are neither messages nor calls. They wait until their run begins.
 
 use serde_json::value::RawValue;
 use steno_model::EntryType;
@@ -10,16 +10,16 @@ use crate::emit::{Emit, PendingRecord};
 use crate::run::Run;
 use crate::wire::{Raw, RawField as _, parse};
 
-/// How many notes wait at most; with the next one the run begins without having been announced.
+/// The maximum number of waiting notes; the next one begins the run without an announcement.
 const WAITING_LEN_MAX: usize = 1024;
 
-/// What is told of a record that is neither said nor called.
+/// A record that is neither a message nor a call.
 pub(super) enum Note {
-    /// Something that cannot be read, and why.
+    /// An unreadable part, with the reason.
     Unreadable(String),
-    /// A message of a connection that is a fact, by its method; the parameters are what it says.
+    /// A message of a connection that is a fact, with its method. The parameters are its content.
     Fact(String),
-    /// A record that nobody knows, by the name that it is counted under.
+    /// An unknown record, with the name under which it is counted.
     Unknown(String),
     /// A request of this method that failed.
     Failed { method: String, error: JsonString },
@@ -54,59 +54,59 @@ impl Note {
     }
 }
 
-/// Returns what a message says that is the detail of its entry: its parameters, or all of it if it has none.
+/// Returns the detail of a message's entry: its parameters, or the whole message if it has none.
 pub(super) fn params_of(text: &str) -> &str {
     let params = parse::<Message<'_>>(text).ok().and_then(|message| message.params);
     params.map_or(text, RawValue::get)
 }
 
-/// A note that waits.
+/// A waiting note.
 pub(super) struct Waiter {
-    held: PendingRecord,
-    /// The thread that it is for; none for the first that there will be.
+    record: PendingRecord,
+    /// Its thread; none means the first thread that appears.
     pub(super) thread: Option<String>,
     note: Note,
 }
 
 impl Waiter {
-    /// Writes the note where it stands in the source, after the run's beginning if that is still to come; only right
-    /// while nothing was written of what follows it.
+    /// Writes the note at its position in the source, after the start of the run if that is not written yet. Allowed
+    /// only while no later event is written.
     pub(super) fn write_at_its_place(
         &self,
         run: &mut Run,
         begin: impl FnOnce(&mut Run, &mut Emit<'_>),
         emit: &mut Emit<'_>,
     ) {
-        emit.release(&self.held, |emit| {
+        emit.release(&self.record, |emit| {
             begin(run, emit);
             self.note.write(run, self.params(), emit);
         });
     }
 
-    /// Writes the note with the record that is being read, so that positions rise; its entry has its own record.
+    /// Writes the note with the current record, so that positions rise; its entry has its own record.
     pub(super) fn write_late(&self, run: &Run, emit: &mut Emit<'_>) {
         self.note.write_event(run, self.params(), emit);
-        emit.release(&self.held, |emit| self.note.write_entry(run, self.params(), emit));
+        emit.release(&self.record, |emit| self.note.write_entry(run, self.params(), emit));
     }
 
     fn params(&self) -> Raw<'_> {
-        parse::<Message<'_>>(self.held.text()).ok().and_then(|message| message.params)
+        parse::<Message<'_>>(self.record.text()).ok().and_then(|message| message.params)
     }
 }
 
-/// What waits, in order.
+/// The waiting notes, in order.
 #[derive(Default)]
 pub(super) struct WaitingNotes(Vec<Waiter>);
 
 impl WaitingNotes {
-    /// Keeps a note; false when no more may wait after it.
+    /// Keeps a note; false if the limit is reached.
     #[must_use]
     pub(super) fn keep(&mut self, thread: Option<&str>, note: Note, emit: &Emit<'_>) -> bool {
-        self.0.push(Waiter { held: emit.hold(), thread: thread.map(str::to_owned), note });
+        self.0.push(Waiter { record: emit.hold(), thread: thread.map(str::to_owned), note });
         self.0.len() < WAITING_LEN_MAX
     }
 
-    /// Hands over what waits and fits.
+    /// Removes and returns the notes that fit.
     pub(super) fn take(&mut self, fits: impl Fn(&Waiter) -> bool) -> Vec<Waiter> {
         let (taken, left) = std::mem::take(&mut self.0).into_iter().partition(fits);
         self.0 = left;
@@ -117,8 +117,8 @@ impl WaitingNotes {
         self.0.is_empty()
     }
 
-    /// Returns the first thread that something waits for. What waits for none goes to it too, so that it comes last
-    /// and without a name.
+    /// Returns the first thread that a note waits for. Notes without a thread also go to it; if there are only such
+    /// notes, the name is empty.
     pub(super) fn next_thread(&self) -> Option<String> {
         let named = self.0.iter().find_map(|waiter| waiter.thread.clone());
         named.or_else(|| self.0.first().map(|_| String::new()))

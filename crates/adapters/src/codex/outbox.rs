@@ -1,4 +1,4 @@
-//! Prompts that were sent on a connection and have no turn yet: in order, and found by their request or their words.
+//! Prompts that were sent on a connection and have no turn yet, in order, with lookup by request or text.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,12 +11,12 @@ pub(super) struct Prompt {
     /// The id of the request.
     pub(super) request: Option<String>,
     pub(super) message: UserMessage,
-    /// The request itself, as long as the prompt can be written at its place.
+    /// The request itself, as long as the prompt can be written at its position.
     pub(super) wait: Option<Wait>,
 }
 
 impl Prompt {
-    /// Returns what it is found by: its words, and its request if that has an id.
+    /// Returns its lookup keys: the text, and the request if it has an id.
     fn keys(&self) -> impl Iterator<Item = u64> {
         let request = self.request.as_deref().map(key_of_request);
         request.into_iter().chain([key_of_words(&self.message.text)])
@@ -31,7 +31,7 @@ fn key_of_words(words: &str) -> u64 {
     hash_of(&("words", words))
 }
 
-/// The prompts of a thread. Each is found without looking at the others, since a client may send any number.
+/// The prompts of a thread. Lookup does not search all prompts, because a client may send any number.
 #[derive(Default)]
 pub(super) struct Outbox {
     prompts: BTreeMap<u64, Prompt>,
@@ -40,7 +40,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Takes a prompt.
+    /// Adds a prompt.
     pub(super) fn send(&mut self, prompt: Prompt) {
         self.sent += 1;
         for key in prompt.keys() {
@@ -49,19 +49,19 @@ impl Outbox {
         self.prompts.insert(self.sent, prompt);
     }
 
-    /// Hands over the first.
+    /// Removes and returns the first prompt.
     pub(super) fn take_first(&mut self) -> Option<Prompt> {
         let place = *self.prompts.first_key_value()?.0;
         self.take(place)
     }
 
-    /// Hands over the first that a request asked for.
+    /// Removes and returns the first prompt of a request.
     pub(super) fn take_of_request(&mut self, request: &str) -> Option<Prompt> {
         let place = *self.places.get(&key_of_request(request))?.first()?;
         self.take(place)
     }
 
-    /// Hands over the first of these words.
+    /// Removes and returns the first prompt with this text.
     pub(super) fn take_of_words(&mut self, words: &str) -> Option<Prompt> {
         let place = *self.places.get(&key_of_words(words))?.first()?;
         self.take(place)
@@ -80,7 +80,7 @@ impl Outbox {
         Some(prompt)
     }
 
-    /// Takes note that something was written after the last prompt, the only one that could stand at its place.
+    /// Notes that something was written after the last prompt, the only one that could be written at its position.
     pub(super) fn overtake(&mut self) {
         if let Some(mut last) = self.prompts.last_entry() {
             last.get_mut().wait = None;
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_are_taken_in_order_by_request_and_by_words() {
+    fn prompts_are_taken_by_request_by_text_or_in_order() {
         let mut outbox = Outbox::default();
         for (request, words) in
             [(Some("1"), "a"), (Some("2"), "b"), (Some("2"), "b"), (None, "1"), (None, "c")]

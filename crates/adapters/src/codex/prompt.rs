@@ -1,4 +1,4 @@
-//! Which of the messages on the user's side somebody wrote, and what the others are.
+//! Separates prompts of the user from messages that Codex writes with the user's role.
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
@@ -8,7 +8,7 @@ use super::wire::Part;
 use crate::emit::string;
 use crate::wire::{RawField as _, objects};
 
-/// Tags that Codex wraps its own messages in; the tag, with `_` for what is no letter, names the fact.
+/// Tags around Codex's own messages; the tag, with `_` for other characters, is the name of the fact.
 const WRAPPERS: [&str; 23] = [
     "app-context",
     "apps_instructions",
@@ -35,10 +35,10 @@ const WRAPPERS: [&str; 23] = [
     "user_shell_command",
 ];
 
-/// The beginning of the message that holds a project's `AGENTS.md`, and the tag that it ends with.
+/// The start of the message with a project's `AGENTS.md`, and the tag at its end.
 const AGENTS_MD: (&str, &str) = ("# AGENTS.md instructions", "</INSTRUCTIONS>");
 
-/// Parts that are no words; a mark stands for each, since they are large and in the evidence.
+/// Parts without text. Each is replaced by a mark, because they are large and the evidence has them.
 const PICTURES: [&str; 9] = [
     "audio",
     "encrypted_content",
@@ -51,15 +51,15 @@ const PICTURES: [&str; 9] = [
     "local_image",
 ];
 
-/// Parts of a prompt that the model is not shown as such.
+/// Parts of a prompt that the model does not get in this form.
 const BESIDE: [&str; 2] = ["mention", "skill"];
 
-/// The kind of what a client sends, in the manner of Codex's own names.
+/// The kind of a client's input, in the style of Codex's names.
 const SENT: &str = "user.input";
 
-/// Returns what Codex tells the model with a text; `None` when somebody wrote it.
+/// Returns the kind of notice in a text of Codex; `None` for a text of the user.
 ///
-/// A tag quoted inside a person's words does not make them a notice: the whole text has to be wrapped.
+/// A tag inside a prompt does not make it a notice: the whole text must be wrapped.
 pub(super) fn notice(text: &str) -> Option<&'static str> {
     let text = text.trim();
     if text.starts_with(AGENTS_MD.0) && text.ends_with(AGENTS_MD.1) {
@@ -76,29 +76,29 @@ pub(super) fn notice(text: &str) -> Option<&'static str> {
     WRAPPERS.into_iter().find(|tag| is_opening(tag) && closing == *tag)
 }
 
-/// Tells whether a text only says where a picture begins or ends.
+/// Returns true if a text is only the tag around a picture.
 fn is_picture_mark(text: &str) -> bool {
     text == "</image>" || (text.starts_with("<image") && text.ends_with('>') && !text.contains('\n'))
 }
 
-/// A message on the user's side, its parts told apart.
+/// A message with the user's role, split into its parts.
 #[derive(Default)]
 pub(super) struct UserMessage {
-    /// What somebody wrote, and a mark for each picture or file.
+    /// The user's texts, and a mark for each picture or file.
     pub(super) blocks: Vec<ContentBlock>,
-    /// The words among it.
+    /// The text of the blocks.
     pub(super) text: String,
-    /// What Codex tells the model: the fact's name, and the text.
+    /// Notices of Codex to the model: name of the fact, and text.
     pub(super) notices: Vec<(String, JsonString)>,
-    /// Whether something in it is of a kind that nobody knows.
+    /// Whether a part is of an unknown kind.
     pub(super) is_odd: bool,
-    /// What is sent along with the words and shown to the user alone, by its kind.
+    /// Parts that only the user sees, with their kind.
     pub(super) beside: Vec<(String, RawJson)>,
-    /// The pictures and sounds among it, by kind: where each lies or how large it is.
+    /// Pictures and sounds with their kind: the location or the size of each.
     pub(super) pictures: Vec<(String, RawJson)>,
 }
 
-/// Takes a message apart. `kinds` are the kinds of its parts, where Codex names them.
+/// Splits a message. `kinds` are the kinds of its parts, if Codex names them.
 pub(super) fn user_message(content: &RawValue, kinds: &[String]) -> UserMessage {
     let mut message = UserMessage::default();
     if let Some(text) = Some(content).string() {
@@ -129,20 +129,20 @@ pub(super) fn user_message(content: &RawValue, kinds: &[String]) -> UserMessage 
     message
 }
 
-/// Takes apart what somebody sent, or what an item shows of it: all of it is theirs.
+/// Splits the input of a client, or an item with it: all parts are the user's.
 pub(super) fn sent(input: &RawValue) -> UserMessage {
     let parts = objects::<Part<'_>>(input).map_or(0, |parts| parts.len());
     user_message(input, &vec![SENT.to_owned(); parts])
 }
 
 impl UserMessage {
-    /// Takes a text; what Codex calls it counts more than how it looks.
+    /// Takes a text; the kind that Codex gives wins over its content.
     fn take(&mut self, text: JsonString, kind: Option<&str>) {
         let kind = kind.filter(|kind| *kind != "unknown");
         let is_users = kind.is_some_and(|kind| kind.starts_with("user."));
         let plain = text.to_text();
         let name = if is_users { None } else { notice(&plain).or(kind) };
-        // Somebody may write even a picture's mark; what the model is shown has it around each picture.
+        // A user may write such a tag too. The input of the model has it around each picture.
         let is_mark = name.is_none() && kind != Some(SENT) && is_picture_mark(&plain);
         match name {
             Some(name) => self.notices.push((name.replace(['-', ' '], "_"), text)),
@@ -151,7 +151,7 @@ impl UserMessage {
         }
     }
 
-    /// Takes a part that is no text, of which a mark is kept: what it is, and where it lies or how large it is.
+    /// Takes a part without text and keeps a mark with its kind and its location or size.
     pub(super) fn mark(&mut self, kind: &str, place: Option<RawJson>, bytes: usize, is_picture: bool) {
         let kind = if kind.is_empty() { "part" } else { kind };
         let (name, value) = match place {
@@ -167,7 +167,7 @@ impl UserMessage {
         self.blocks.push(block);
     }
 
-    /// Takes what somebody wrote.
+    /// Takes a text of the user.
     pub(super) fn say(&mut self, text: JsonString) {
         self.text.push_str(&text.to_text());
         self.blocks.push(ContentBlock::text(Fidelity::AgentEmitted, text));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn notices_are_told_from_prompts() {
+    fn notices_are_not_prompts() {
         check("Fix the build.", None);
         check("", None);
         check("<environment_context>\n  <cwd>/x</cwd>\n</environment_context>", Some("environment_context"));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_inside_a_persons_words_stays_theirs() {
+    fn tag_inside_a_prompt_does_not_make_it_a_notice() {
         check("<environment_context> is a tag that I see; why?", None);
         check("What does </turn_aborted> mean?", None);
         check("<div>fix this</div>", None);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_a_mark_and_its_wrapping_is_nothing() {
+    fn picture_is_one_block_without_its_wrapping_tags() {
         parts(
             r#"[{"type":"input_text","text":"Look"},{"type":"input_text","text":"<image name=[Image #1]>"},
                 {"type":"input_image","image_url":"data:x"},{"type":"input_text","text":"</image>"}]"#,
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_codex_names_is_believed() {
+    fn content_kinds_given_by_codex_are_used() {
         parts(
             r#"[{"type":"input_text","text":"x"}]"#,
             &["environments.environment_context"],

@@ -1,7 +1,7 @@
-//! Calls that were not made because the user or a rule refused them, where only Codex's own words say so.
+//! Calls that the user or a rule refused, recognized by Codex's text.
 //!
-//! What a command printed never stands alone in an output: Codex writes an exit code or a time before it. So a tool
-//! cannot pretend to have been refused.
+//! The output of a command never stands alone: Codex writes an exit code or a time before it. So a tool cannot pretend
+//! that it was refused.
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
@@ -9,7 +9,7 @@ use steno_model::json::{JsonString, RawJson};
 use crate::run::Class;
 use crate::wire::RawField as _;
 
-/// How the answer to a command or a patch that was refused begins, and what it has besides.
+/// The output for a refused command or patch: its start, and a text that it contains.
 const COMMANDS: [(&str, &str); 9] = [
     ("exec_command failed", "CreateProcess { message: \"Rejected("),
     ("exec command rejected by user", ""),
@@ -22,10 +22,10 @@ const COMMANDS: [(&str, &str); 9] = [
     ("Command blocked by PreToolUse hook", ""),
 ];
 
-/// What Codex says of a call to an MCP server that was refused.
+/// Codex's text for a refused call of an MCP server.
 const MCP: &str = "user rejected MCP tool call";
 
-/// Tells whether what is said of a call is that it was refused.
+/// Returns true if a text says that its call was refused.
 pub(super) fn is_rejection(text: &str, class: Class) -> bool {
     match class {
         Class::Command | Class::FileChange => {
@@ -36,7 +36,7 @@ pub(super) fn is_rejection(text: &str, class: Class) -> bool {
     }
 }
 
-/// Returns the words of an output that says that its call was refused; most outputs need not be decoded for it.
+/// Returns the text of an output that says that its call was refused. Most outputs need not be decoded for this.
 pub(super) fn rejection_in(output: &RawJson, class: Class) -> Option<JsonString> {
     let raw = output.as_str();
     let may_be = |begins: &str| raw.strip_prefix('"').is_some_and(|text| text.starts_with(begins));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_known_by_codexs_words() {
+    fn rejections_are_recognized_by_their_text() {
         for text in [
             r#"exec_command failed: CreateProcess { message: "Rejected(\"rejected by user\")" }"#,
             r#"exec_command failed for `/bin/sh -c 'rm x'`: CreateProcess { message: "Rejected(\"`rm` rejected: blocked by policy\")" }"#,
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_and_what_tools_print_are_no_refusals() {
+    fn failures_and_tool_output_are_not_rejections() {
         for text in [
             r#"exec_command failed: CreateProcess { message: "No such file or directory" }"#,
             "exec_command failed: UnknownSessionId",

@@ -1,4 +1,4 @@
-//! Rollouts' response items: the conversation as the model sees it, which has every message, thought and call.
+//! Response items of rollouts: the conversation as the model sees it, with every message, thought and call.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ use crate::run::Class;
 use crate::shapes::{is_list, is_text};
 use crate::wire::{Raw, RawField as _, objects, parse};
 
-/// Writes what a response item says.
+/// Writes the events of a response item.
 pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let kind = item.kind.text().unwrap_or_default();
     let mut is_odd = false;
@@ -43,7 +43,7 @@ pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mu
             image(session, item, emit);
         }
         "agent_message" => is_odd = mail(session, item, emit),
-        // What Codex itself did not know, or its own snapshot of the work tree.
+        // Items that Codex did not know, and its own snapshot of the working tree.
         "other" | "ghost_snapshot" => return RecordOutcome::Bookkeeping,
         "compaction" | "compaction_summary" | "context_compaction" => {
             session.fact("compaction_item", None, emit);
@@ -53,7 +53,7 @@ pub(super) fn response_item(session: &mut Session, item: &Payload<'_>, emit: &mu
     if is_odd { session.unknown(&format!("response_item.{kind}"), emit) } else { RecordOutcome::Understood }
 }
 
-/// Writes a thought; tells whether something in it is of another kind.
+/// Writes a thought; returns true if a value in it is of an unexpected kind.
 fn reasoning(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     let block = thinking_block(thought(item.content, item.summary));
     for text in paragraphs(item.content).iter().chain(&paragraphs(item.summary)) {
@@ -72,13 +72,13 @@ fn own_id(item: &Payload<'_>) -> Extra {
 
 fn message(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
     let role = item.role.text().unwrap_or_default();
-    let told = match (&*role, item.content) {
+    let report = match (&*role, item.content) {
         (_, None) => MessageReport::Odd,
         ("assistant", Some(content)) => assistant(session, item, content, emit),
         ("user", Some(content)) => user(session, item, content, emit),
         (_, Some(content)) => of_another(session, &role, (item, content), emit),
     };
-    match told {
+    match report {
         MessageReport::Odd => session.unknown("response_item.message", emit),
         MessageReport::All if !is_text(item.role) => session.unknown("response_item.message", emit),
         MessageReport::Nothing => RecordOutcome::Bookkeeping,
@@ -86,16 +86,16 @@ fn message(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> Re
     }
 }
 
-/// What was told of a message.
+/// How much of a message was written.
 enum MessageReport {
     All,
-    /// There was nothing to tell.
+    /// The message was empty.
     Nothing,
-    /// Something in it is of another kind and was passed over.
+    /// A value of an unexpected kind was skipped.
     Odd,
 }
 
-/// Writes what Codex or its host tells the model.
+/// Writes a message of Codex or its host to the model.
 fn of_another(
     session: &mut Session,
     role: &str,
@@ -141,8 +141,8 @@ fn assistant(
     if parts.is_empty() {
         return if is_odd { MessageReport::Odd } else { MessageReport::Nothing };
     }
-    let said: String = parts.iter().map(|(text, _)| text.to_text()).collect();
-    session.twins.say(Words::Text, &said);
+    let text: String = parts.iter().map(|(text, _)| text.to_text()).collect();
+    session.twins.say(Words::Text, &text);
     let blocks = parts.into_iter().map(|(text, label)| {
         let mut block = ContentBlock::text(Fidelity::AgentEmitted, text);
         push(&mut block.extra, "label", label);
@@ -175,7 +175,7 @@ fn notices(session: &mut Session, notices: Vec<(String, JsonString)>, emit: &mut
     }
 }
 
-/// A subagent's last words, as its parent is told them.
+/// Reads the notice about the end of a subagent that its parent gets.
 fn subagent_notice(session: &mut Session, text: &str, emit: &mut Emit<'_>) {
     let inside = text.find('{').zip(text.rfind('}')).and_then(|(start, end)| text.get(start..=end));
     let Some(notice) = inside.and_then(|inside| parse::<AgentNotice<'_>>(inside).ok()) else { return };
@@ -186,7 +186,7 @@ fn subagent_notice(session: &mut Session, text: &str, emit: &mut Emit<'_>) {
     }
 }
 
-/// Writes what one agent wrote to another; tells whether something in it is of another kind.
+/// Writes a message of one agent to another; returns true if a value in it is of an unexpected kind.
 fn mail(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     let parts = item.content.and_then(objects::<Part<'_>>);
     let is_known = |part: &Option<Part<'_>>| {
@@ -195,15 +195,15 @@ fn mail(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool 
     let is_odd = !parts.as_ref().is_none_or(|parts| parts.iter().all(|(_, part)| is_known(part)));
     let parts = parts.unwrap_or_default();
     let texts: Vec<_> = parts.iter().filter_map(|(_, part)| part.as_ref()?.text.text()).collect();
-    let told = RawJson::object(|object| {
+    let mail = RawJson::object(|object| {
         object.optional("author", item.author.string().as_ref(), steno_model::json::ObjectWriter::string);
         object.string("text", &texts.join("\n").as_str().into());
     });
-    session.fact("agent_mail", Some(told), emit);
+    session.fact("agent_mail", Some(mail), emit);
     is_odd || !is_list(item.content) || !is_text(item.author)
 }
 
-/// Writes a call; false when it has the id of another.
+/// Writes a call; false if a different call has its id.
 fn call(session: &mut Session, item: &Payload<'_>, kind: &str, emit: &mut Emit<'_>) -> bool {
     let id = item.call_id.string().or_else(|| item.id.string());
     let id = id.unwrap_or_else(|| format!("{kind}-{}", session.next_unnamed()).as_str().into());
@@ -228,7 +228,7 @@ fn call_seen(item: &Payload<'_>, kind: &str) -> CallReport {
     call
 }
 
-/// Returns a call's input: arguments are JSON in a string, which may be broken; anything else is as it is.
+/// Returns the input of a call, and whether it is broken: arguments are JSON in a string, other input is kept as it is.
 fn arguments(raw: Raw<'_>, is_text: bool) -> (RawJson, bool) {
     let Some(raw) = raw else { return (RawJson::null(), false) };
     match Some(raw).text().filter(|_| is_text) {
@@ -241,7 +241,7 @@ fn arguments(raw: Raw<'_>, is_text: bool) -> (RawJson, bool) {
 }
 
 /// Returns what a tool does, by its name.
-fn class_of(name: &str, kind: &str) -> Class {
+pub(super) fn class_of(name: &str, kind: &str) -> Class {
     match name {
         _ if kind == "local_shell_call" => Class::Command,
         "exec_command" | "write_stdin" | "shell" | "shell_command" | "container.exec" => Class::Command,
@@ -253,7 +253,7 @@ fn class_of(name: &str, kind: &str) -> Class {
     }
 }
 
-/// Writes what the model was told of a call; false when it does not say which, or was told otherwise before.
+/// Writes the output of a call; false if it has no call id, or the model got a different output before.
 fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> bool {
     let Some(id) = item.call_id.string().or_else(|| item.id.string()) else { return false };
     let output = item.output.or(item.tools);
@@ -261,13 +261,13 @@ fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> boo
     if let Some(name) = name {
         subagents(session, &id, &name, output, emit);
     }
-    // A call that is not in the file can be any; that of a command is refused most often.
+    // The class of a call that is not in the file is unknown; refused calls are mostly commands.
     let class = session.run.calls.get(&id.to_text()).map_or(Class::Command, |call| call.class);
-    session.told(&id, answer(output, class), emit)
+    session.take_output(&id, answer(output, class), emit)
 }
 
-/// Reads an output. Up to 0.7x that of a command was JSON in a string, with the exit code beside the text; since then
-/// it is prose, which says nothing for certain.
+/// Reads an output. Up to 0.7x the output of a command was JSON in a string, with the exit code; since then it is
+/// prose, from which nothing can be concluded.
 fn answer(output: Raw<'_>, class: Class) -> Answer {
     let plain = || {
         let answer = plain_answer(output.map_or_else(|| string(""), RawJson::from_raw));
@@ -276,7 +276,7 @@ fn answer(output: Raw<'_>, class: Class) -> Answer {
             None => answer,
         }
     };
-    // An output can be large; most of them need not be decoded to see that they are no JSON.
+    // An output can be large, and most need not be decoded to see that they are not JSON.
     let is_object = output.is_some_and(|raw| raw.get().starts_with("\"{"));
     let Some(text) = output.filter(|_| is_object).text() else { return plain() };
     let read = parse::<OutputText<'_>>(&text).unwrap_or_default();
@@ -287,7 +287,7 @@ fn answer(output: Raw<'_>, class: Class) -> Answer {
     Answer { error, exit_code: Some(exit_code), ..Answer::new(inner, outcome) }
 }
 
-/// Reads which subagents a call made or saw end, where no event says so.
+/// Reads which subagents a call created or saw end, for versions without events about it.
 fn subagents(session: &mut Session, id: &JsonString, name: &str, output: Raw<'_>, emit: &mut Emit<'_>) {
     if !matches!(name, "spawn_agent" | "wait" | "wait_agent" | "close_agent") {
         return;
@@ -300,7 +300,7 @@ fn subagents(session: &mut Session, id: &JsonString, name: &str, output: Raw<'_>
     session.end_children(ended(answer.status), emit);
 }
 
-/// A search by the provider itself: one item is both the call and its end.
+/// Writes a search by the provider: one item is both the call and its end.
 fn web_search(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
     let named = item.id.string().or_else(|| item.call_id.string());
     let is_known = |id: &JsonString| session.run.calls.get(&id.to_text()).is_some();
@@ -311,7 +311,7 @@ fn web_search(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
     let id = named.unwrap_or_else(|| format!("web_search-{}", session.next_unnamed()).as_str().into());
     let input = item.action.json().unwrap_or_else(RawJson::null);
     session.call(&id, CallReport::new("web_search".into(), Class::Other, input), item.id.json(), emit);
-    session.told(&id, ended_answer(item, RawJson::null()), emit);
+    session.take_output(&id, ended_answer(item, RawJson::null()), emit);
 }
 
 fn image(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
@@ -324,7 +324,7 @@ fn image(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) {
     let prompt: Cow<'_, str> = item.revised_prompt.text().unwrap_or_default();
     let input = RawJson::object(|object| object.string("prompt", &(&*prompt).into()));
     session.call(&id, CallReport::new("image_generation".into(), Class::Other, input), item.id.json(), emit);
-    session.told(&id, ended_answer(item, item.result.json().unwrap_or_else(RawJson::null)), emit);
+    session.take_output(&id, ended_answer(item, item.result.json().unwrap_or_else(RawJson::null)), emit);
 }
 
 fn ended_answer(item: &Payload<'_>, output: RawJson) -> Answer {

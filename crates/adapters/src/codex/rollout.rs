@@ -33,22 +33,22 @@ static ABOUT: AdapterInfo = AdapterInfo {
     detail_name: "rollout_line",
 };
 
-/// Records that say nothing of the work: what the model's context is made of, in parts that messages repeat.
+/// Records without information about the work: parts of the model's context, which messages repeat.
 pub(super) const BOOKKEEPING: [&str; 2] = ["inter_agent_communication_metadata", "world_state"];
 
 /// Records that are facts of the session; their type is the fact's name.
 pub(super) const FACTS: [&str; 4] =
     ["dynamic_tools_updated", "inter_agent_communication", "realtime_item", "security_risk_score"];
 
-/// How long after a fork was made its own records begin, at the soonest, where no turn has an id to tell by.
+/// If turns have no ids, records up to this long after the creation of a fork count as copies.
 const COPYING_MS_MAX: i64 = 1000;
 
-/// A copy of another thread's records, which old versions began a fork with.
+/// A copy of another thread's records, with which old versions began a fork.
 struct Copying {
     from: RunId,
-    /// When the fork was made, in milliseconds since 1970.
+    /// The creation time of the fork, in milliseconds since 1970.
     since_ms: Option<i64>,
-    /// The first ordinal that is the thread's own, where the file says it.
+    /// The first ordinal of the thread itself, if the file has it.
     until_ordinal: Option<i64>,
     has_turn_ids: bool,
 }
@@ -101,7 +101,7 @@ impl Rollout {
         read
     }
 
-    /// Takes a record that belongs to a session, whether one was announced or not.
+    /// Takes a record of a session; without a header the session begins here.
     fn of_session(&mut self, line: &Line<'_>, text: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         let kind = line.kind.text().unwrap_or_default();
         if self.session.is_none() {
@@ -144,7 +144,8 @@ impl Rollout {
             session.fact("resume", None, emit);
             self.prompts_of(meta, emit);
         } else if let Some(from) = id {
-            // The first is the file's own; another one's comes with a copy of its records, totals from zero included.
+            // The first header belongs to the file. Another header comes with a copy of its records, including totals
+            // from zero.
             if !session.totals.is_known() {
                 session.totals = Totals::new(Start::Zero);
             }
@@ -156,19 +157,19 @@ impl Rollout {
                 has_turn_ids: false,
             });
             emit.set_copied_from(Some(from_run));
-            let told = RawJson::object(|object| object.string("id", &(&*from).into()));
-            session.fact("session_meta", Some(told), emit);
+            let header = RawJson::object(|object| object.string("id", &(&*from).into()));
+            session.fact("session_meta", Some(header), emit);
             self.prompts_of(meta, emit);
         }
     }
 
-    /// Decides which thread the file is, by its first record, else by its name.
+    /// Finds the thread of the file by its first record, or else by its name.
     fn open(&mut self, meta: &SessionMeta<'_>, emit: &mut Emit<'_>) {
         let named = self.file_name.as_deref().map(ids_of).unwrap_or_default();
         let thread = meta.id.text().map(Cow::into_owned).or(named.thread);
         let parent = parent_of(meta);
         let id = match (&named.rollout, &thread) {
-            // After a revert a thread goes on in a second file, which needs a name of its own.
+            // After a revert a thread continues in a second file, which needs its own run id.
             (Some(rollout), _) => thread_run(rollout),
             (None, Some(thread)) => thread_run(thread),
             (None, None) => derived_run_id(&[PROVIDER, "rollout", &self.source_id]),
@@ -177,7 +178,7 @@ impl Rollout {
             Some(parent) => Run::subagent(id, thread_run(parent), thread.as_deref().unwrap_or_default()),
             None => Run::main(id),
         };
-        // Where it names no session, a subagent's is that of the thread that made it.
+        // Without a session id, a subagent belongs to the session of its parent thread.
         let session = meta.session_id.text().map(Cow::into_owned).or_else(|| parent.clone());
         run.session = session.or_else(|| thread.clone());
         let forked_from = forked_from(meta);
@@ -207,7 +208,7 @@ impl Rollout {
         }
     }
 
-    /// Writes what the model is told to begin with, whenever it changes.
+    /// Writes the system prompt and the instructions when they change.
     fn prompts_of(&mut self, meta: &SessionMeta<'_>, emit: &mut Emit<'_>) {
         let Some(session) = self.session.as_mut() else { return };
         let prompt = meta.base_instructions.and_then(text_of_part);
@@ -225,7 +226,7 @@ impl Rollout {
         }
     }
 
-    /// Marks what is a copy, and finds out where the copy ends: at the first turn that is younger than the thread.
+    /// Marks copied records, and finds the end of the copy: the first turn that is younger than the thread.
     fn judge_copy(&mut self, line: &Line<'_>, emit: &mut Emit<'_>) {
         if let Some(session) = &mut self.session {
             session.copied_from = None;
@@ -304,13 +305,13 @@ impl Mapper for Rollout {
     }
 }
 
-/// Returns the call whose output a line has.
+/// Returns the id of the call whose output is in a line.
 fn output_of<'a>(line: &Line<'a>) -> Option<Cow<'a, str>> {
     let item = line.payload.filter(|_| line.kind.is("response_item"))?;
     item.call_id.text().filter(|_| item.kind.text().is_some_and(|kind| kind.ends_with("_output")))
 }
 
-/// Reads a line of a kind that few are of, a second time and for its own shape.
+/// Reads a line of a rare kind a second time, with its own shape.
 fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> RecordOutcome {
     let Some(payload) = parse::<RawLine<'_>>(text).ok().and_then(|line| line.payload) else {
         // Up to 0.3x a line was the response item itself.
@@ -338,37 +339,37 @@ fn rare(session: &mut Session, kind: &str, text: &str, emit: &mut Emit<'_>) -> R
     if is_read { RecordOutcome::Understood } else { session.unknown(kind, emit) }
 }
 
-/// Tells whether a header has what makes it one, of the kinds that it should be.
+/// Returns true if a header has an id and its fields have the expected kinds.
 fn is_readable(meta: &SessionMeta<'_>) -> bool {
     let prompt = meta.base_instructions;
     let is_prompt = prompt.json().is_none() || prompt.and_then(text_of_part).is_some();
     meta.id.string().is_some() && is_prompt && is_text(meta.instructions) && is_text(meta.cli_version)
 }
 
-/// Takes the settings of a turn; false when there are none.
+/// Takes the settings of a turn; false if there are none.
 fn turn_context(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> bool {
     let context: TurnContext<'_> = object(payload).unwrap_or_default();
     session.model = context.model.json().or(session.model.take());
-    let told = settings(&[
+    let turn_settings = settings(&[
         ("model", context.model),
         ("effort", context.effort),
         ("approval_policy", context.approval_policy),
         ("sandbox_policy", context.sandbox_policy),
         ("cwd", context.cwd),
     ]);
-    let is_read = told.as_str() != "{}";
-    session.take_settings(told, emit);
+    let is_read = turn_settings.as_str() != "{}";
+    session.take_settings(turn_settings, emit);
     is_read
 }
 
-/// Both ends of a compaction. What it left of the history is a copy, and stays in the evidence. False when it does not
-/// say what was left.
+/// Writes the start and the end of a compaction. The remaining history is a copy, which the evidence has. False if the
+/// record has no such history.
 fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> bool {
     let compacted: Compacted<'_> = object(payload).unwrap_or_default();
     let summary = compacted.message.string().filter(|text| !text.is_empty());
     let mut extra = Extra::default();
     if summary.is_none() {
-        // The provider compacted by itself and gave the summary encrypted.
+        // The provider made the compaction and encrypted the summary.
         extra.push("summary_encrypted", RawJson::from(true));
     }
     push(&mut extra, "window_id", compacted.window_id.json());
@@ -378,8 +379,8 @@ fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> 
     compacted.message.is_some() && is_text(compacted.message)
 }
 
-/// What stays in the context whatever is compacted: an answer of the user's to a question of the model, or a fact. False
-/// when it does not say what it is.
+/// Takes content that compactions keep: an answer of the user to a question of the model, or a fact. False if it has no
+/// kind.
 fn retained(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> bool {
     let retained: Retained<'_> = object(payload).unwrap_or_default();
     let Some(kind) = retained.kind.string() else { return false };
@@ -396,7 +397,7 @@ fn parent_of(meta: &SessionMeta<'_>) -> Option<String> {
     spawn.or(meta.parent_thread_id).text().map(Cow::into_owned)
 }
 
-/// Returns which run a fork goes on from, and up to which of its records.
+/// Returns the run that a fork continues, and the ordinal at which it was forked.
 fn forked_from(meta: &SessionMeta<'_>) -> Option<RawJson> {
     let base: HistoryBase<'_> = meta.history_base.and_then(object).unwrap_or_default();
     let thread = meta.forked_from_id.text().or_else(|| base.thread_id.text())?;
@@ -439,7 +440,7 @@ fn ids_of(file_name: &str) -> NamedIds {
     }
 }
 
-/// Returns when an id was made, in milliseconds since 1970, if it is one that says so.
+/// Returns the creation time in an id, in milliseconds since 1970, if it is a UUID of version 7.
 fn made_ms(id: &str) -> Option<i64> {
     let (seconds, nanos) =
         Uuid::parse_str(id).ok().filter(|id| id.get_version_num() == 7)?.get_timestamp()?.to_unix();

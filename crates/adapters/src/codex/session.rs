@@ -1,4 +1,4 @@
-//! The state of a rollout while it is read: its turn, its prompts, its calls, and what waits for a record to come.
+//! The state of a rollout while it is read: its turn, prompts, calls, and events that wait for a later record.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,44 +18,46 @@ use crate::adapter::RecordOutcome;
 use crate::emit::{Answer, CallReport, Emit, EndedBy, Outcome, TurnEnd, push};
 use crate::run::{Run, run_id_of};
 
-/// A turn that was announced and is not written yet.
+/// An announced turn that is not written yet.
 struct TurnAnnounced {
     id: Option<JsonString>,
     wait: Wait,
 }
 
-/// A rollout that has said who it is.
+/// A rollout whose run has begun.
 pub(super) struct Session {
     pub(super) run: Run,
-    /// A turn that has begun, whose settings are still to come.
+    /// A turn that waits for its settings.
     waiting: Option<TurnAnnounced>,
-    /// The thread that the file is of, if it says so.
+    /// The thread of the file, if known.
     pub(super) thread: Option<String>,
     pub(super) turn_ids: TurnIds,
     /// Whether turns are recorded as such; before 0.107 they begin with a prompt.
     pub(super) has_turn_records: bool,
-    /// The settings that were told last.
+    /// The last settings.
     settings: Option<RawJson>,
     pub(super) model: Option<RawJson>,
     pub(super) twins: Twins,
-    /// The records that showed the words which wait in `twins`.
-    shown_in: Vec<Wait>,
+    /// The records of the displayed texts that wait in `twins`.
+    displayed_in: Vec<Wait>,
     /// A report whose output may be in the next record.
     pub(super) awaited: Option<Awaited>,
-    /// Whether the record at hand has only made something wait.
+    /// Whether the current record has only added waiting events.
     pub(super) is_quiet: bool,
-    /// The run that the record at hand is a copy from.
+    /// The run from which the current record was copied.
     pub(super) copied_from: Option<RunId>,
-    pub(super) heard: HashMap<String, CallHashes>,
+    pub(super) call_hashes: HashMap<String, CallHashes>,
+    /// The last script of the model, which may go on after its call has a result.
+    pub(super) script: Option<JsonString>,
     pub(super) children: Children,
     pub(super) totals: Totals,
     /// The responses whose exact usage is known.
     responses: HashSet<String>,
-    /// Counts what has no id of its own.
+    /// A counter for items without an id.
     unnamed: u32,
-    /// Compactions that were told and not yet announced.
+    /// Compactions whose notice is still to come.
     pub(super) compactions: u32,
-    /// Web searches that were told and whose record as the model sees it is still to come.
+    /// Web searches whose response item is still to come.
     pub(super) searches: u32,
 }
 
@@ -70,11 +72,12 @@ impl Session {
             settings: None,
             model: None,
             twins: Twins::default(),
-            shown_in: Vec::new(),
+            displayed_in: Vec::new(),
             awaited: None,
             is_quiet: false,
             copied_from: None,
-            heard: HashMap::new(),
+            call_hashes: HashMap::new(),
+            script: None,
             children: Children::default(),
             totals: Totals::new(start),
             responses: HashSet::new(),
@@ -84,7 +87,7 @@ impl Session {
         }
     }
 
-    /// Begins a record. What waited for the very next one is written, unless this is the output of the call.
+    /// Begins a record. A report that waits for the next record is written, unless this record has its output.
     pub(super) fn begin_record(&mut self, output_of: Option<&str>, emit: &mut Emit<'_>) {
         match &self.awaited {
             None => {}
@@ -93,7 +96,7 @@ impl Session {
         }
     }
 
-    /// Ends a record: whatever waits has been overtaken, unless nothing was written.
+    /// Ends a record: waiting events lose their own position, unless the record wrote nothing.
     pub(super) fn end_record(&mut self, read: &RecordOutcome) {
         let is_quiet = std::mem::take(&mut self.is_quiet) && *read == RecordOutcome::Understood;
         if !is_quiet && *read != RecordOutcome::Bookkeeping {
@@ -101,29 +104,30 @@ impl Session {
         }
     }
 
-    /// Takes note that something is written. A record may do that and open the turn only after it.
+    /// Notes that something is written, so waiting events lose their own position. A record may write before it opens
+    /// the turn.
     pub(super) fn overtake(&mut self) {
         if let Some(turn) = &mut self.waiting {
             turn.wait.overtake();
         }
-        // Whatever came before one that was overtaken was too.
-        let shown = self.shown_in.iter_mut().rev().take_while(|wait| !wait.is_overtaken());
+        // All earlier ones are overtaken already.
+        let shown = self.displayed_in.iter_mut().rev().take_while(|wait| !wait.is_overtaken());
         shown.for_each(Wait::overtake);
     }
 
-    /// Writes what waits, in order: nothing more will come.
+    /// Writes all waiting events in order, at the end of the source.
     pub(super) fn finish(&mut self, emit: &mut Emit<'_>) {
-        let is_written = self.open_turn(emit) | self.tie_up(emit);
+        let is_written = self.open_turn(emit) | self.write_displayed(emit);
         if let Some(awaited) = self.awaited.as_mut().filter(|_| is_written) {
             awaited.wait.overtake();
         }
         self.write_awaited(emit);
     }
 
-    /// Notes that a turn has begun. It is written with its settings, or with the first thing that happens in it.
+    /// Notes that a turn has begun. It is written with its settings or with its first event.
     pub(super) fn announce_turn(&mut self, id: Option<JsonString>, emit: &mut Emit<'_>) {
         self.has_turn_records = true;
-        let is_written = self.tie_up(emit) | self.open_turn(emit);
+        let is_written = self.write_displayed(emit) | self.open_turn(emit);
         self.twins.end_prompts();
         let mut wait = Wait::new(self.copied_from, emit);
         if is_written {
@@ -134,17 +138,16 @@ impl Session {
         emit.entry(&self.run, EntryType::Unknown, None);
     }
 
-    /// Begins a turn that nothing has announced.
+    /// Begins a turn without an announcement.
     pub(super) fn begin_unannounced(&mut self, id: Option<&JsonString>, emit: &mut Emit<'_>) {
         self.has_turn_records = true;
-        self.tie_up(emit);
+        self.write_displayed(emit);
         self.open_turn(emit);
         self.twins.end_prompts();
         emit.begin_turn(&mut self.run, id, None);
     }
 
-    /// Writes the beginning of a turn that was announced, if there is one; tells whether it stands at the record at
-    /// hand.
+    /// Writes the start of an announced turn, if there is one; returns true if it was written at the current record.
     pub(super) fn open_turn(&mut self, emit: &mut Emit<'_>) -> bool {
         let Some(TurnAnnounced { id, mut wait }) = self.waiting.take() else { return false };
         let is_late = wait.is_overtaken();
@@ -158,14 +161,14 @@ impl Session {
             emit.begin_turn(&mut self.run, turn.id.as_ref(), Some(settings.clone()));
             self.settings = Some(settings);
         } else if self.settings.as_ref() != Some(&settings) {
-            // Older versions write them with every request, and after the prompt that began the turn.
+            // Older versions write settings with every request, after the prompt that began the turn.
             emit.system(&self.run, "turn_context", Some(settings.clone()));
             emit.entry(&self.run, EntryType::SystemEvent, Some("turn_context"));
             self.settings = Some(settings);
         }
     }
 
-    /// Ends the turn; false when none was open.
+    /// Ends the turn; false if none was open.
     pub(super) fn end_turn(
         &mut self,
         error: Option<JsonString>,
@@ -174,13 +177,13 @@ impl Session {
     ) -> bool {
         self.open_turn(emit);
         let is_open = self.run.turns.is_open();
-        self.tie_up(emit);
+        self.write_displayed(emit);
         self.twins.end_prompts();
         emit.end_turn(&mut self.run, TurnEnd { by: EndedBy::Record, error, result });
         is_open
     }
 
-    /// Takes one of the two records of a prompt; the second writes nothing.
+    /// Takes one of the two records of a prompt; the second writes only parts that the first lacks.
     pub(super) fn prompt(
         &mut self,
         side: Side,
@@ -198,7 +201,7 @@ impl Session {
         }
         self.open_turn(emit);
         if !self.has_turn_records || !self.run.turns.is_open() {
-            self.tie_up(emit);
+            self.write_displayed(emit);
             emit.begin_turn(&mut self.run, None, None);
         }
         let mut extra = Extra::default();
@@ -207,7 +210,7 @@ impl Session {
         emit.entry(&self.run, EntryType::UserMessage, None);
     }
 
-    /// Writes what the model said in one record: one message, and an entry for each block.
+    /// Writes a message of the model, with an entry for each block.
     pub(super) fn say(
         &mut self,
         blocks: Vec<ContentBlock>,
@@ -217,7 +220,7 @@ impl Session {
     ) {
         self.open_turn(emit);
         if !self.has_turn_records {
-            // Once the model has spoken, a prompt begins the next turn.
+            // After a message of the model, a prompt begins the next turn.
             self.twins.end_prompts();
         }
         push(&mut extra, "model", self.model.clone());
@@ -228,7 +231,7 @@ impl Session {
         }
     }
 
-    /// Takes words that the user was shown. They wait for the response that has them, until the turn is over.
+    /// Takes texts that the user was shown. They wait for a response with the same text until the turn ends.
     pub(super) fn show(&mut self, shown: Vec<DisplayedText>, emit: &mut Emit<'_>) {
         if shown.is_empty() {
             return;
@@ -239,19 +242,20 @@ impl Session {
             wait.overtake();
         }
         for shown in shown {
-            self.twins.show(self.shown_in.len(), shown);
+            self.twins.show(self.displayed_in.len(), shown);
         }
-        self.shown_in.push(wait);
+        self.displayed_in.push(wait);
         self.is_quiet = true;
-        // What it is becomes clear when the turn is over, and entries come in order.
+        // The type of the entry is only known at the end of the turn, and entries come in order.
         emit.entry(&self.run, EntryType::Unknown, None);
     }
 
-    /// Writes the words of a turn that is over which the user was shown and no response has; tells whether any stand
-    /// at the record at hand.
-    fn tie_up(&mut self, emit: &mut Emit<'_>) -> bool {
+    /// Writes the displayed texts of a turn that no response has; returns true if any was written at the current
+    /// record.
+    fn write_displayed(&mut self, emit: &mut Emit<'_>) -> bool {
         let mut is_late = false;
-        let mut waits: Vec<Option<Wait>> = std::mem::take(&mut self.shown_in).into_iter().map(Some).collect();
+        let mut waits: Vec<Option<Wait>> =
+            std::mem::take(&mut self.displayed_in).into_iter().map(Some).collect();
         for words in self.twins.end_words().chunk_by(|(one, _), (other, _)| one == other) {
             let wait = words.first().and_then(|(record, _)| waits.get_mut(*record)).and_then(Option::take);
             let Some(mut wait) = wait else { continue };
@@ -259,13 +263,13 @@ impl Session {
                 wait.overtake();
             }
             is_late = wait.is_overtaken();
-            self.say_shown(words.iter().map(|(_, shown)| shown), &mut wait, emit);
+            self.write_displayed_record(words.iter().map(|(_, shown)| shown), &mut wait, emit);
         }
         is_late
     }
 
-    /// Writes words that one record showed.
-    fn say_shown<'a>(
+    /// Writes the displayed texts of one record.
+    fn write_displayed_record<'a>(
         &mut self,
         words: impl Iterator<Item = &'a DisplayedText>,
         wait: &mut Wait,
@@ -302,7 +306,7 @@ impl Session {
         }
     }
 
-    /// Takes a running total; what is recorded beside it response by response is not told again.
+    /// Takes a running total, without the exact usage that is already recorded.
     pub(super) fn use_total(&mut self, info: &TokenInfo<'_>, emit: &mut Emit<'_>) {
         let growth = self.totals.take(info.total, info.last);
         if growth != Growth::None {
@@ -320,10 +324,10 @@ impl Session {
         }
     }
 
-    /// Writes that a record is of a kind that nobody knows, or holds something that is.
+    /// Writes that a record is of an unknown kind or has a value of an unknown kind.
     pub(super) fn unknown(&mut self, name: &str, emit: &mut Emit<'_>) -> RecordOutcome {
         if let Some(awaited) = &mut self.awaited {
-            // The record that reported is the one at hand, and cannot be written at its place a second time.
+            // The report is in the current record, which cannot be written at its position twice.
             awaited.wait.overtake();
         }
         self.write_awaited(emit);
@@ -332,13 +336,13 @@ impl Session {
         RecordOutcome::Unknown(name.to_owned())
     }
 
-    /// Returns the number of the next thing that has no id.
+    /// Returns the number for the next item without an id.
     pub(super) fn next_unnamed(&mut self) -> u32 {
         self.unnamed += 1;
         self.unnamed
     }
 
-    /// Writes a compaction, begun and ended at once.
+    /// Writes the start and the end of a compaction.
     pub(super) fn compaction(&mut self, result: Option<RawJson>, extra: Extra, emit: &mut Emit<'_>) {
         self.open_turn(emit);
         let path = self.run.turns.path_of("compaction");
@@ -348,44 +352,44 @@ impl Session {
         emit.entry(&self.run, EntryType::SystemEvent, Some("compaction"));
     }
 
-    /// Writes a fact; one that comes before a turn has its settings does not begin the turn.
+    /// Writes a fact. A fact before the settings of a turn does not begin the turn.
     pub(super) fn fact(&mut self, name: &str, result: Option<RawJson>, emit: &mut Emit<'_>) {
         self.overtake();
         emit.system(&self.run, name, result);
         emit.entry(&self.run, EntryType::SystemEvent, Some(name));
     }
 
-    /// Writes what the user has answered to a call that asked.
+    /// Writes the user's answer to a call.
     pub(super) fn answered(
         &mut self,
         name: &JsonString,
         call: &JsonString,
-        told: RawJson,
+        answer: RawJson,
         emit: &mut Emit<'_>,
     ) {
         self.open_turn(emit);
         let mut extra = Extra::default();
         push(&mut extra, "tool_call_id", Some(call.to_json()));
         let payload =
-            StepPayload { result: Some(told), extra, ..StepPayload::new(name.clone(), "user_input") };
+            StepPayload { result: Some(answer), extra, ..StepPayload::new(name.clone(), "user_input") };
         emit.step_completed(&self.run, &self.run.turns.path_of("user_input"), payload);
         emit.entry(&self.run, EntryType::SystemEvent, Some("user_input_resolved"));
     }
 
-    /// Writes what failed.
+    /// Writes an error.
     pub(super) fn error(&mut self, name: &str, error: &str, emit: &mut Emit<'_>) {
         self.open_turn(emit);
         emit.error(&self.run, name, error);
         emit.entry(&self.run, EntryType::Error, None);
     }
 
-    /// Writes that a subagent was made.
+    /// Writes that a subagent was created.
     pub(super) fn begin_child(&mut self, thread: &str, call: Option<&str>, emit: &mut Emit<'_>) {
         self.overtake();
         self.children.begin(&self.run, child(thread), call, emit);
     }
 
-    /// Writes which subagents are done.
+    /// Writes which subagents have ended.
     pub(super) fn end_children(&mut self, ended: Vec<(String, End)>, emit: &mut Emit<'_>) {
         for (thread, end) in ended {
             self.overtake();
@@ -394,17 +398,17 @@ impl Session {
     }
 }
 
-/// A subagent has a rollout of its own, which owns its thread's id.
+/// Returns a subagent. Its run is its rollout, which has the id of its thread.
 fn child(thread: &str) -> Child<'_> {
     Child { thread, run: thread_run(thread), session: None }
 }
 
-/// Returns the run that a thread's rollout is.
+/// Returns the run of a thread's rollout.
 pub(super) fn thread_run(thread: &str) -> RunId {
     run_id_of(PROVIDER, thread)
 }
 
-/// Makes the block of a response that asks for a call.
+/// Makes the block for a call in a response.
 pub(super) fn use_block(id: &JsonString, call: &CallReport) -> ContentBlock {
     let content = BlockContent::ToolUse {
         tool_name: Some(call.name.clone()),
@@ -414,7 +418,7 @@ pub(super) fn use_block(id: &JsonString, call: &CallReport) -> ContentBlock {
     ContentBlock::new(Fidelity::AgentEmitted, content)
 }
 
-/// Makes the block of a thought; one without words is there and kept secret.
+/// Makes the block of a thought; a thought without text is marked as redacted.
 pub(super) fn thinking_block(thought: JsonString) -> ContentBlock {
     let is_secret = thought.is_empty();
     let mut block = ContentBlock::new(Fidelity::AgentEmitted, BlockContent::Thinking(Some(thought)));
@@ -424,7 +428,7 @@ pub(super) fn thinking_block(thought: JsonString) -> ContentBlock {
     block
 }
 
-/// Makes an answer of which only the output is known.
+/// Makes an answer with only an output.
 pub(super) fn plain_answer(output: RawJson) -> Answer {
     Answer::new(output, Outcome::Unknown)
 }

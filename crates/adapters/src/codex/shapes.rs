@@ -1,4 +1,4 @@
-//! Whether the fields of an item, of an event or of usage together hold what Codex writes.
+//! Checks whether the fields of items, events and usage have the kinds that Codex writes.
 
 use serde_json::value::RawValue;
 use steno_model::json::Fields;
@@ -8,20 +8,20 @@ use super::wire::{Invocation, Item, Payload, TokenInfo};
 use crate::shapes::{are_names, elements, is_absent, is_number, is_object, is_text};
 use crate::wire::{Raw, RawField as _, object};
 
-/// Tells whether a field is a text or a list of parts that each have one, if it is there.
+/// Returns true if a field is absent, a text, or a list of parts with texts.
 pub(super) fn are_texts(raw: Raw<'_>) -> bool {
     is_text(raw)
         || elements(raw).is_some_and(|parts| parts.into_iter().all(|part| text_of_part(part).is_some()))
 }
 
-/// Tells whether a field has the states of subagents by their threads, if it is there.
+/// Returns true if a field is absent or has the states of subagents by thread.
 pub(super) fn are_states(raw: Raw<'_>) -> bool {
     let is_state = |state: &RawValue| is_text(Some(state)) || is_object(Some(state));
     let fields = raw.and_then(|raw| Fields::parse(raw.get()).ok());
     is_absent(raw) || fields.is_some_and(|fields| fields.iter().all(|(_, state)| is_state(state)))
 }
 
-/// Tells whether a tool's item has something of another kind that would be passed over.
+/// Returns true if a tool's item has a value of an unexpected kind, which would be skipped.
 pub(super) fn is_odd_item(item: &Item<'_>, tool: Tool) -> bool {
     let of_tool = match tool {
         Tool::Command => is_number(item.exit()),
@@ -35,7 +35,7 @@ pub(super) fn is_odd_item(item: &Item<'_>, tool: Tool) -> bool {
     !(of_tool && is_text(item.status))
 }
 
-/// Tells whether an event that ends a call has something of another kind that would be passed over.
+/// Returns true if an event that ends a call has a value of an unexpected kind, which would be skipped.
 pub(super) fn is_odd_end(kind: &str, event: &Payload<'_>) -> bool {
     let is_readable = match kind {
         "exec_command_end" => {
@@ -56,13 +56,13 @@ pub(super) fn is_odd_end(kind: &str, event: &Payload<'_>) -> bool {
     !(is_readable && is_text(event.status))
 }
 
-/// Tells whether a report of usage is there and has no total that can be read.
+/// Returns true if a report of usage has no readable total.
 pub(super) fn is_odd_usage(info: Raw<'_>) -> bool {
     let read: Option<TokenInfo<'_>> = info.and_then(object);
     !is_absent(info) && !has_counts(read.and_then(|info| info.total))
 }
 
-/// Tells whether a total has counts.
+/// Returns true if a total has counts.
 pub(super) fn has_counts(total: Raw<'_>) -> bool {
     super::usage::only_counts(total).is_some()
 }

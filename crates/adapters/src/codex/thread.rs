@@ -1,4 +1,4 @@
-//! A thread on a stream: what items say, on standard output and on a connection alike.
+//! A thread on a stream: writes the events of items, for standard output and connections.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,12 +17,12 @@ use crate::run::{Run, derived_run_id};
 use crate::shapes::is_text;
 use crate::wire::{Raw, RawField as _};
 
-/// Where a thread's items come from.
+/// The channel of a thread's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channel {
-    /// Standard output, which shows nothing of subagents: their runs are their rollouts.
+    /// Standard output, which does not show the work of subagents: their runs are their rollouts.
     Exec,
-    /// A connection, on which subagents are threads like any other.
+    /// A connection, on which subagents are threads too.
     AppServer,
 }
 
@@ -34,14 +34,14 @@ impl Channel {
         }
     }
 
-    /// Returns the run of a thread on this channel. Its rollout owns the thread's id, so the channel's has another.
+    /// Returns the run of a thread on this channel. The rollout has the id of the thread, so this run has another id.
     pub(super) fn run_of(self, source: &str, thread: &str) -> RunOf {
         let run = derived_run_id(&[PROVIDER, self.word(), source, thread]);
         RunOf { run, session: (!thread.is_empty()).then(|| thread_run(thread)) }
     }
 }
 
-/// The run of a thread on a channel, and the session that it shows.
+/// The run of a thread on a channel, and its session.
 #[derive(Clone, Copy)]
 pub(super) struct RunOf {
     pub(super) run: steno_model::RunId,
@@ -51,11 +51,11 @@ pub(super) struct RunOf {
 /// A tool's item.
 #[derive(Clone, Copy)]
 pub(super) struct ToolItem<'a, 'b> {
-    /// What its call is named by.
+    /// The id of its call.
     pub(super) id: &'b JsonString,
     pub(super) item: &'b Item<'a>,
     pub(super) tool: Tool,
-    /// The part of the record that is its entry's detail.
+    /// The part of the record that is the detail of its entry.
     pub(super) detail: Option<&'b str>,
 }
 
@@ -68,11 +68,11 @@ pub(super) struct Thread {
     children: Children,
     /// Calls whose entry was written before the call itself could be.
     announced: HashSet<String>,
-    /// What the items of calls told of their end, as hashes.
+    /// The hash of the end of each call.
     ends: HashMap<String, u64>,
-    /// What the agent said, as hashes, by the item's id.
+    /// The hash of each text, by item id.
     texts: HashMap<String, u64>,
-    /// Calls that somebody declined.
+    /// Calls that the client declined.
     pub(super) declined: HashSet<String>,
 }
 
@@ -91,7 +91,7 @@ impl Thread {
         }
     }
 
-    /// Writes what the model said.
+    /// Writes a message of the model.
     pub(super) fn say(
         &mut self,
         id: Option<RawJson>,
@@ -107,14 +107,14 @@ impl Thread {
         entry.write(&self.run, emit);
     }
 
-    /// Forgets which items said something: another process counts its own anew.
+    /// Forgets the texts of items, because the next process numbers its items from the start.
     pub(super) fn forget_texts(&mut self) {
         self.texts.clear();
     }
 
-    /// Writes a text or a thought that an item holds; a text only once. False when something in it is of another kind,
-    /// or when an item with its id said something else.
-    pub(super) fn said(
+    /// Writes the text or thought of an item; a text only once. False if a value is of an unexpected kind, or an item
+    /// with this id had a different text.
+    pub(super) fn write_text(
         &mut self,
         item: &Item<'_>,
         is_thought: bool,
@@ -144,13 +144,13 @@ impl Thread {
         is_read
     }
 
-    /// Writes the call of an item that has begun; false when an item with its id has ended.
-    pub(super) fn start(&mut self, seen: &ToolItem<'_, '_>, emit: &mut Emit<'_>) -> bool {
-        let ToolItem { id, item, tool, detail } = *seen;
+    /// Writes the call of a started item; false if an item with this id has ended.
+    pub(super) fn start(&mut self, tool_item: &ToolItem<'_, '_>, emit: &mut Emit<'_>) -> bool {
+        let ToolItem { id, item, tool, detail } = *tool_item;
         if self.ends.contains_key(&*id.to_text()) {
             return false;
         }
-        // What is searched for is not known yet; the end of the item has it.
+        // The query is not known yet; the completed item has it.
         let is_nothing = |query: Raw<'_>| query.json().is_none_or(|query| query.as_str() == "\"\"");
         let is_empty = tool == Tool::WebSearch && is_nothing(item.query);
         if is_empty {
@@ -181,16 +181,16 @@ impl Thread {
         emit.call(&mut self.run, id, call);
     }
 
-    /// Writes the result of an item that has ended, its call too if that was not seen; false when an item with its id
-    /// ended otherwise.
-    pub(super) fn complete(&mut self, seen: &ToolItem<'_, '_>, emit: &mut Emit<'_>) -> bool {
-        let ToolItem { id, item, tool, detail } = *seen;
+    /// Writes the result of a completed item, and its call if that is missing; false if an item with this id ended in
+    /// another way.
+    pub(super) fn complete(&mut self, tool_item: &ToolItem<'_, '_>, emit: &mut Emit<'_>) -> bool {
+        let ToolItem { id, item, tool, detail } = *tool_item;
         self.call(id, call_of(item, tool), detail, emit);
         if tool == Tool::Collab {
             self.link_children(id, item, emit);
         }
-        let told = if tool == Tool::ImageView { item.path.json() } else { item.states().json() };
-        let answer = report_of(item, tool).into_answer(told.unwrap_or_else(RawJson::null));
+        let output = if tool == Tool::ImageView { item.path.json() } else { item.states().json() };
+        let answer = report_of(item, tool).into_answer(output.unwrap_or_else(RawJson::null));
         let hash = hash_of(&(answer.output.as_str(), answer.outcome.as_str()));
         let is_same = *self.ends.entry(id.to_text().into_owned()).or_insert(hash) == hash;
         self.answer(id, answer, detail, emit);
@@ -228,7 +228,7 @@ impl Thread {
         }
     }
 
-    /// Writes that a subagent was made.
+    /// Writes that a subagent was created.
     pub(super) fn begin_child(&mut self, thread: &str, call: Option<&str>, emit: &mut Emit<'_>) {
         let child = self.child(thread);
         self.children.begin(&self.run, child, call, emit);
@@ -248,7 +248,7 @@ impl Thread {
 /// The entry that goes with a message.
 pub(super) struct Say<'a> {
     pub(super) entry_type: Option<EntryType>,
-    /// The part of the record that is its detail; all of it if none is named.
+    /// The part of the record that is its detail; none means the whole record.
     pub(super) detail: Option<&'a str>,
     pub(super) phase: Option<RawJson>,
 }

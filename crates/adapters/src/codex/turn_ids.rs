@@ -1,5 +1,5 @@
-//! Which turns are a rollout's own, and what its events say of their beginning and end. The adapter and the spine share
-//! this, so that they cannot disagree.
+//! Finds the turns of a rollout, and the events that begin and end them. The adapter and the spine share this code, so
+//! that they agree.
 
 use std::collections::HashSet;
 
@@ -10,18 +10,18 @@ use crate::wire::RawField as _;
 #[derive(Debug, Default)]
 pub(super) struct TurnIds(HashSet<String>);
 
-/// What an event says of turns.
+/// The effect of an event on turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnChange {
     /// A turn begins.
     Begins,
-    /// A turn of a child begins, in the file of its parent, like that of a review.
+    /// A turn of a child begins in the file of its parent, for example in a review.
     BeginsInChild,
-    /// A turn that nothing has announced begins with this item, as that of a review does.
+    /// A turn without an announcement begins with this item, for example a review.
     BeginsUnannounced,
     /// A turn ends.
     Ends,
-    /// Nothing.
+    /// No effect.
     None,
 }
 
@@ -52,12 +52,12 @@ impl TurnIds {
         }
     }
 
-    /// Tells whether the rollout has begun a turn.
+    /// Returns true if the rollout has begun this turn.
     pub(super) fn contains(&self, id: &str) -> bool {
         self.0.contains(id)
     }
 
-    /// Tells whether no turn with an id has begun.
+    /// Returns true if no turn with an id has begun.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,8 +1,9 @@
-//! What a rollout says twice: as the model sees it and as the user does, in either order.
+//! Pairs the two records of prompts and answers in a rollout: one as the model sees it, one as the user does, in either
+//! order.
 //!
-//! Two records are one only if they say the same in the same turn. Of an answer the user may be shown less: what is
-//! left without the blocks that Codex marks as its own, or most of it, from its beginning or to its end. Anything else
-//! would lose what somebody said.
+//! Two records are a pair only if they have the same text in the same turn. The user may be shown less of an answer:
+//! the text without blocks that Codex marks as its own, or at least half of it, from its start or to its end. Any
+//! looser rule would lose texts.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -15,48 +16,49 @@ pub(super) enum Side {
     User,
 }
 
-/// What kind of words an agent's are.
+/// The kind of an agent's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Words {
     Text,
     Thought,
 }
 
-/// Words of the agent's that the user was shown.
+/// A text of the agent that the user was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DisplayedText {
     pub(super) words: Words,
-    /// The response that they belong to, where the record says so.
+    /// The id of its response, if the record has it.
     pub(super) id: Option<JsonString>,
     pub(super) text: JsonString,
 }
 
-/// How many marked blocks are looked for in a text; an answer has one or two, and a hostile one any number.
+/// The maximum number of marked blocks in a text. A usual answer has one or two, a hostile one may have any number.
 const MARKED_MAX: usize = 16;
 
-/// How many texts of a turn are searched for one that the user saw a part of: a hostile file may have any number.
+/// The maximum number of texts of a turn that are searched for a partly displayed one. A hostile file may have any
+/// number.
 const SEARCHED_MAX: usize = 256;
 
-/// The records of a prompt that one side has and the other has not, in order, by how many pictures each has.
+/// The records of a prompt that only one side has, in order, as the number of pictures in each.
 #[derive(Default)]
 struct Unpaired {
     side: Option<Side>,
     pictures: VecDeque<usize>,
 }
 
-/// The words of a turn that one side's record has and the other's may still repeat.
+/// The texts of a turn that one side has and the other may still repeat.
 #[derive(Default)]
 pub(super) struct Twins {
     prompts: HashMap<String, Unpaired>,
-    /// How many times a response said something and the user was not shown it.
-    said: BTreeMap<(Words, String), u32>,
-    /// What the user was shown and no response has said yet, in order, with the number of the record.
+    /// Texts of responses that the user was not shown, with their number.
+    response_texts: BTreeMap<(Words, String), u32>,
+    /// Displayed texts that no response has yet, in order, with the number of the record.
     shown: Vec<(usize, DisplayedText)>,
 }
 
 impl Twins {
-    /// Takes one side's record of a prompt, with so many pictures. Returns how many the other side's had if this is the
-    /// second of the two.
+    /// Takes a record of a prompt, with its number of pictures. If it is the second of a pair, returns the number of
+    /// pictures in the first.
     pub(super) fn pictures_of_first(&mut self, side: Side, prompt: &str, pictures: usize) -> Option<usize> {
         let unpaired = self.prompts.entry(prompt.to_owned()).or_default();
         if unpaired.side != Some(side)
@@ -69,39 +71,41 @@ impl Twins {
         None
     }
 
-    /// Takes what a response says.
+    /// Takes a text of a response.
     pub(super) fn say(&mut self, words: Words, text: &str) {
-        *self.said.entry((words, text.to_owned())).or_default() += 1;
+        *self.response_texts.entry((words, text.to_owned())).or_default() += 1;
     }
 
-    /// Takes what the user was shown, in the record of this number.
+    /// Takes a displayed text, with the number of its record.
     pub(super) fn show(&mut self, record: usize, shown: DisplayedText) {
         self.shown.push((record, shown));
     }
 
-    /// Ends the prompts: the same words are another one from now on.
+    /// Ends the prompts of a turn: from now on an equal text is another prompt.
     pub(super) fn end_prompts(&mut self) {
         self.prompts.clear();
     }
 
-    /// Ends what the agent said; returns what the user was shown of it and no response has.
+    /// Ends the texts of a turn; returns displayed texts that no response has.
     pub(super) fn end_words(&mut self) -> Vec<(usize, DisplayedText)> {
-        let mut said = std::mem::take(&mut self.said);
+        let mut response_texts = std::mem::take(&mut self.response_texts);
         let shown = std::mem::take(&mut self.shown);
         if shown.is_empty() {
             return shown;
         }
-        let same: HashSet<(Words, String)> = said
+        let same: HashSet<(Words, String)> = response_texts
             .keys()
             .flat_map(|(words, whole)| {
                 let unmarked = without_marked(whole).map(|rest| (*words, plain(&rest)));
                 [(*words, plain(whole))].into_iter().chain(unmarked)
             })
             .collect();
-        let wholes: Vec<(Words, String)> = said.keys().take(SEARCHED_MAX).cloned().collect();
+        let wholes: Vec<(Words, String)> = response_texts.keys().take(SEARCHED_MAX).cloned().collect();
         let mut is_unsaid = |shown: &DisplayedText| {
             let text = shown.text.to_text();
-            if let Some(count) = said.get_mut(&(shown.words, text.to_string())).filter(|count| **count > 0) {
+            if let Some(count) =
+                response_texts.get_mut(&(shown.words, text.to_string())).filter(|count| **count > 0)
+            {
                 *count -= 1;
                 return false;
             }
@@ -115,19 +119,19 @@ impl Twins {
     }
 }
 
-/// Tells whether a text is the beginning or the end of another, and no less than half of it.
+/// Returns true if a text is the start or the end of another, and at least half of it.
 fn is_most_of(text: &str, whole: &str) -> bool {
     text.len() * 2 >= whole.len() && (whole.starts_with(text) || whole.ends_with(text))
 }
 
-/// Returns a text without blank lines and without blanks around the others.
+/// Returns a text without blank lines and without spaces around its lines.
 fn plain(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("\n")
 }
 
-/// Returns what is left of an answer without the blocks between tags that Codex keeps for itself, like the memories
-/// that it quotes; `None` when it has no such block.
+/// Returns an answer without the tagged blocks that Codex keeps for itself, such as quoted memories; `None` if it has
+/// no such block.
 fn without_marked(text: &str) -> Option<String> {
     let mut left = String::new();
     let (mut rest, mut is_marked) = (text, false);
@@ -154,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_record_of_a_prompt_is_of_the_other_side() {
+    fn prompt_pairs_with_a_record_of_the_other_side() {
         let mut twins = Twins::default();
         let sides = [Side::Model, Side::User, Side::User, Side::User, Side::Model, Side::Model, Side::Model];
         let firsts = sides.map(|side| twins.pictures_of_first(side, "Go", usize::from(side == Side::User)));
@@ -172,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_is_a_part_only_if_codex_took_away_the_rest() {
+    fn displayed_text_matches_only_without_text_that_codex_removes() {
         check_part("All is OK now", "OK", false);
         check_part("All is OK now", "All", false);
         check_part("All is OK now", "now", false);
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_no_response_has_is_left_when_a_turn_ends() {
+    fn end_words_returns_text_that_no_response_has() {
         let shown = |words, text: &str| DisplayedText { words, id: None, text: text.into() };
         let mut twins = Twins::default();
         twins.say(Words::Text, "One. <m>memory</m>");

@@ -1,7 +1,7 @@
-//! Usage from running totals: what each report adds, never what it repeats.
+//! Usage from running totals: what each report adds, without repetitions.
 //!
-//! Where the usage of each response is recorded too, only what a total grew beyond it counts: another version may have
-//! gone on with the thread without recording it.
+//! If the usage of each response is recorded too, only the growth of the total beyond it counts: another version may
+//! have continued the thread without recording it.
 //!
 //! Codex reports the total of the thread and the usage of the last response with every report, and repeats both: a
 //! sum over the last ones counted 257,584 tokens where 234,772 were used. So only growth of the total counts.
@@ -14,14 +14,14 @@ use steno_model::json::{Extra, JsonString, RawJson};
 use crate::emit::{push, string};
 use crate::wire::{Raw, RawField as _};
 
-/// What a report adds to what was known.
+/// The usage that a report adds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// Nothing: it repeats the one before, or tells where a fork began.
+    /// Nothing: it repeats the last report, or is the baseline of a fork.
     None,
-    /// So much, and all of it.
+    /// The exact usage.
     Exact(RawJson),
-    /// At least so much; what went before is not in the source.
+    /// A lower bound; earlier usage is not in the source.
     AtLeast(RawJson),
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Growth {
 pub(super) enum Start {
     /// With the thread.
     Zero,
-    /// With a history that the source does not have: the first total includes it.
+    /// With a history that is not in the source: the first total includes it.
     Unknown,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Start {
 pub(super) struct Totals {
     start: Start,
     last_total: Option<BTreeMap<String, u64>>,
-    /// What was recorded response by response since then, by plain name.
+    /// Exact usage recorded since the last total, by plain name.
     exact: BTreeMap<String, u64>,
 }
 
@@ -47,13 +47,13 @@ impl Totals {
         Self { start, last_total: None, exact: BTreeMap::new() }
     }
 
-    /// Takes a total as known already, without anything being used.
+    /// Takes a total as the baseline, without usage.
     pub(super) fn take_baseline(&mut self, total: Raw<'_>) {
         self.last_total = total.and_then(counts).or(self.last_total.take());
         self.exact.clear();
     }
 
-    /// Takes note of what a response used, which the next total includes.
+    /// Notes the usage of a response, which the next total includes.
     pub(super) fn use_exactly(&mut self, usage: &RawJson) {
         for (name, count) in Usage::read(usage).iter().flat_map(Usage::counts) {
             let exact = self.exact.entry(plain(&name.to_text())).or_default();
@@ -61,12 +61,12 @@ impl Totals {
         }
     }
 
-    /// Tells whether a total was seen.
+    /// Returns true if there was a total.
     pub(super) fn is_known(&self) -> bool {
         self.last_total.is_some()
     }
 
-    /// Returns all tokens of the thread, as the last total counts them.
+    /// Returns all tokens of the thread, from the last total.
     fn tokens(&self) -> Option<u64> {
         let total = self.last_total.as_ref()?;
         ["total_tokens", "totalTokens"].iter().find_map(|name| total.get(*name)).copied()
@@ -81,7 +81,7 @@ impl Totals {
         match before {
             None if self.start == Start::Zero => self.beyond(counted, exact),
             None => last.map_or(Growth::None, Growth::AtLeast),
-            // A total that shrinks has begun anew; what it lost was counted, what it had since is not known.
+            // A smaller total has begun again: earlier usage is counted, and usage since the new start is unknown.
             Some(before) if is_smaller(&counted, &before) => last.map_or(Growth::None, Growth::AtLeast),
             Some(before) => {
                 let grown = counted.into_iter().map(|(name, count)| {
@@ -93,8 +93,8 @@ impl Totals {
         }
     }
 
-    /// Returns what a total grew beyond what was recorded of it; what it does not include yet, the next one will. Names
-    /// that the records do not have say nothing of whether it grew.
+    /// Returns the growth of a total beyond the exact usage; the next total includes the rest. Names without exact
+    /// usage do not show growth.
     fn beyond(&mut self, mut grown: BTreeMap<String, u64>, mut exact: BTreeMap<String, u64>) -> Growth {
         let has_none = exact.values().all(|count| *count == 0);
         let mut is_beyond = false;
@@ -112,20 +112,20 @@ impl Totals {
     }
 }
 
-/// Returns a count's name as all surfaces spell it: `inputTokens` and `input_tokens` are one.
+/// Returns the common name of a count: `inputTokens` and `input_tokens` are the same.
 fn plain(name: &str) -> String {
     name.chars().filter(|one| *one != '_').collect::<String>().to_ascii_lowercase()
 }
 
-/// What names a response.
+/// The name of a response.
 pub(super) enum ResponseName<'a> {
     /// The provider's id.
     Id(RawJson),
-    /// A number of ours, and the thread's total after it, by which other recordings of the thread know it.
+    /// Our own number. The total of the thread after it identifies it in other recordings.
     Number(u32, &'a Totals),
 }
 
-/// Returns the fields of a message that says what a response used.
+/// Returns the fields of a message with the usage of a response.
 pub(super) fn fields(growth: Growth, named: ResponseName<'_>, model: Option<RawJson>) -> Option<Extra> {
     let (usage, is_exact) = match growth {
         Growth::None => return None,
@@ -157,7 +157,7 @@ fn counts(raw: &serde_json::value::RawValue) -> Option<BTreeMap<String, u64>> {
     Some(usage.counts().map(|(name, count)| (name.to_text().into_owned(), count)).collect())
 }
 
-/// Tells whether tokens went in or out; after a compaction a report has only a guess of the context's size.
+/// Returns true if there are input or output tokens; after a compaction a report only estimates the context size.
 fn is_used(last: &serde_json::value::RawValue) -> bool {
     let used = |name: &str| name.contains("nput") || name.contains("utput");
     counts(last).is_some_and(|counts| counts.iter().any(|(name, count)| used(name) && *count > 0))
@@ -167,12 +167,12 @@ fn is_smaller(now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> bo
     now.iter().any(|(name, count)| before.get(name).is_some_and(|before| before > count))
 }
 
-/// Returns the counts in a report, without what is beside them.
+/// Returns the counts in a report, without other fields.
 pub(super) fn only_counts(report: Raw<'_>) -> Option<RawJson> {
     report.and_then(counts).filter(|counts| !counts.is_empty()).map(|counts| to_json(&counts))
 }
 
-/// Writes counts under names that are the provider's, which our own writer would not take.
+/// Writes counts with the provider's names, which our own writer does not accept.
 fn to_json(counts: &BTreeMap<String, u64>) -> RawJson {
     let pairs =
         counts.iter().map(|(name, count)| format!("{}:{count}", JsonString::from(name.as_str()).as_raw()));
@@ -194,7 +194,7 @@ mod tests {
         serde_json::from_str::<&RawValue>(text).ok()
     }
 
-    /// Tokens in, tokens out.
+    /// Input tokens and output tokens.
     type Tokens = (u64, u64);
 
     /// Takes reports of (total, last) and compares what each added.
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_before_a_fork_is_not_counted_again() {
+    fn first_total_of_a_fork_adds_only_its_last_response() {
         check(
             Start::Unknown,
             &[((500, 50), (10, 1)), ((520, 52), (20, 2))],
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_that_shrinks_is_a_lower_bound() {
+    fn smaller_total_is_a_lower_bound() {
         check(
             Start::Zero,
             &[((100, 10), (100, 10)), ((7, 1), (7, 1))],
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_total_grew_beyond_the_exact_usage_is_told() {
+    fn total_adds_only_growth_beyond_exact_usage() {
         let mut totals = Totals::new(Start::Zero);
         totals.use_exactly(&json(100, 10));
         assert_eq!(totals.take(raw(&usage(100, 10)), raw(&usage(100, 10))), Growth::None);
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(totals.take(raw(&usage(350, 35)), None), Growth::None, "it comes with the next");
         assert_eq!(totals.take(raw(&usage(351, 36)), None), Growth::None);
         totals.use_exactly(&json(1, 1));
-        // What began anew includes it.
+        // A total that began again includes the exact usage.
         assert_eq!(totals.take(raw(&usage(7, 1)), raw(&usage(7, 1))), Growth::None);
         let mut fork = Totals::new(Start::Unknown);
         fork.use_exactly(&json(9, 1));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_providers_however_they_are_spelled() {
+    fn only_counts_keeps_names_as_they_are() {
         let report = raw(r#"{"type":"token_count","inputTokens":3,"a \"b\"":1}"#);
         let counts = only_counts(report).map(|counts| counts.to_string());
         assert_eq!(counts.as_deref(), Some(r#"{"a \"b\"":1,"inputTokens":3}"#));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_counts_adds_nothing() {
+    fn report_without_counts_adds_nothing() {
         assert_eq!(Totals::new(Start::Zero).take(raw("null"), None), Growth::None);
     }
 }

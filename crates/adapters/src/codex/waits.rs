@@ -1,7 +1,7 @@
-//! What waits inside a rollout, each with the record that it came in.
+//! Events of a rollout that wait, each with its record.
 //!
-//! It is written as that record's own as long as nothing that follows has been written; after that with the record at
-//! hand, since the positions of a source rise from event to event.
+//! They are written at the position of their record if no later event has been written, and otherwise with the current
+//! record, because the positions of a source rise from event to event.
 
 use steno_model::RunId;
 use steno_model::json::JsonString;
@@ -10,21 +10,21 @@ use super::agents::End;
 use super::items::Report;
 use crate::emit::{CallReport, Emit, PendingRecord};
 
-/// A record that something waits with.
+/// The record of waiting events.
 pub(super) struct Wait {
-    held: PendingRecord,
+    record: PendingRecord,
     copied_from: Option<RunId>,
-    /// Whether something was written that stands at or after it.
+    /// Whether an event at or after its position was written.
     is_overtaken: bool,
 }
 
 impl Wait {
-    /// Keeps the record that is being read.
+    /// Keeps the current record.
     pub(super) fn new(copied_from: Option<RunId>, emit: &Emit<'_>) -> Self {
-        Self { held: emit.hold(), copied_from, is_overtaken: emit.has_written() }
+        Self { record: emit.hold(), copied_from, is_overtaken: emit.has_written() }
     }
 
-    /// Takes note that something was written that stands at or after it.
+    /// Notes that an event at or after its position was written.
     pub(super) fn overtake(&mut self) {
         self.is_overtaken = true;
     }
@@ -33,8 +33,8 @@ impl Wait {
         self.is_overtaken
     }
 
-    /// Writes events at the record's own place, where that is still possible. It is so once only: parts of a record
-    /// are counted from its beginning.
+    /// Writes events at the position of the record, if that is still possible. That is so only once, because parts of a
+    /// record are numbered from its start.
     pub(super) fn write(&mut self, emit: &mut Emit<'_>, write: impl FnOnce(&mut Emit<'_>)) {
         if self.is_overtaken {
             return write(emit);
@@ -46,9 +46,9 @@ impl Wait {
         });
     }
 
-    /// Writes entries, which have the record's own bytes and time wherever its events stand.
+    /// Writes entries, which always have the bytes and time of the record itself.
     pub(super) fn write_entry(&self, emit: &mut Emit<'_>, write: impl FnOnce(&mut Emit<'_>)) {
-        emit.release(&self.held, write);
+        emit.release(&self.record, write);
     }
 }
 
@@ -56,15 +56,15 @@ impl Wait {
 pub(super) struct CallEnd {
     pub(super) id: JsonString,
     pub(super) report: Report,
-    /// The call itself, for one that no response has.
+    /// The call itself, in case no response has it.
     pub(super) call: CallReport,
-    /// The threads that the call made.
+    /// The threads that the call created.
     pub(super) made: Vec<String>,
     /// The threads that it saw end.
     pub(super) done: Vec<(String, End)>,
 }
 
-/// The report of a call without its output, which the very next record may have.
+/// The report of a call without its output, which the next record may have.
 pub(super) struct Awaited {
     pub(super) report: CallEnd,
     pub(super) wait: Wait,

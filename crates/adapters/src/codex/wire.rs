@@ -1,9 +1,9 @@
-//! The shapes of Codex's records, as far as we use them.
+//! The shapes of Codex's records, with the fields that we use.
 
 use crate::wire::{Raw, wire};
 
 wire! {
-    /// A line of a rollout; before 0.36 its payload stood bare, after a header.
+    /// A line of a rollout; before 0.36 a line was the bare payload, after a header.
     pub(super) struct Line {
         timestamp: "timestamp",
         ordinal: "ordinal",
@@ -17,7 +17,7 @@ wire! {
 }
 
 wire! {
-    /// A line whose payload is read apart, or kept as it is.
+    /// A line whose payload is read separately or kept raw.
     pub(super) struct RawLine {
         timestamp: "timestamp",
         ordinal: "ordinal",
@@ -27,7 +27,7 @@ wire! {
 }
 
 wire! {
-    /// Who a rollout is.
+    /// The header of a rollout.
     pub(super) struct SessionMeta {
         id: "id",
         session_id: "session_id",
@@ -50,7 +50,7 @@ wire! {
 }
 
 wire! {
-    /// Where a fork's history lies.
+    /// The location of a fork's history.
     pub(super) struct HistoryBase {
         thread_id: "thread_id",
         end_ordinal: "end_ordinal_exclusive",
@@ -59,7 +59,7 @@ wire! {
 }
 
 wire! {
-    /// Where a session comes from, if it is a subagent's.
+    /// The origin of a subagent's session.
     pub(super) struct SourceField { subagent: "subagent" => SubagentSource, }
 }
 
@@ -84,8 +84,8 @@ wire! {
 }
 
 wire! {
-    /// What the payload of a rollout's line holds: what the model saw or said, or something that happened. Events are
-    /// also the lines of `exec` up to 0.3x. One shape for both, so that a line is read in one pass.
+    /// The payload of a rollout's line: a response item or an event. Events are also the lines of `exec` up to 0.3x.
+    /// Both have one shape, so that a line is read in one pass.
     pub(super) struct Payload {
         kind: "type",
         id: "id",
@@ -143,22 +143,22 @@ wire! {
 }
 
 wire! {
-    /// What stays in the context.
+    /// Content that compactions keep.
     pub(super) struct Retained { kind: "type", call_id: "call_id", }
 }
 
 wire! {
-    /// Where a turn comes from.
+    /// The origin of a turn.
     pub(super) struct Attribution { parent_turn_id: "parent_turn_id", }
 }
 
 wire! {
-    /// What Codex notes of a message's parts.
+    /// Codex's notes about the parts of a message.
     pub(super) struct Passthrough { kinds: "content_item_kinds", turn_id: "turn_id", }
 }
 
 wire! {
-    /// A part of a message's content, whichever side and surface.
+    /// A part of a message's content, for both roles and all surfaces.
     pub(super) struct Part {
         kind: "type",
         text: "text",
@@ -169,7 +169,7 @@ wire! {
 }
 
 wire! {
-    /// What a command's output was before 0.80: JSON inside a string.
+    /// The output of a command before 0.80: JSON inside a string.
     pub(super) struct OutputText { output: "output", metadata: "metadata" => OutputMetadata, }
 }
 
@@ -186,7 +186,7 @@ wire! {
 }
 
 wire! {
-    /// Rust's `Result`, as it serialises.
+    /// Rust's `Result`, as serde writes it.
     pub(super) struct OkOrErr { ok: "Ok", err: "Err", }
 }
 
@@ -211,7 +211,7 @@ wire! {
 }
 
 wire! {
-    /// What a compaction left.
+    /// The result of a compaction.
     pub(super) struct Compacted {
         message: "message",
         window_id: "window_id",
@@ -221,7 +221,7 @@ wire! {
 }
 
 wire! {
-    /// An item, as `exec` (snake case), the app-server (camel case) and paginated rollouts (both) spell it.
+    /// An item in the spelling of `exec` (snake case), the app-server (camel case) and paginated rollouts (both).
     pub(super) struct Item {
         kind: "type",
         legacy_kind: "item_type",
@@ -262,6 +262,7 @@ wire! {
         prompt: "prompt",
         agent_thread_id: "agent_thread_id",
         agent_thread_id_camel: "agentThreadId",
+        sender_camel: "senderThreadId",
         activity: "kind",
         query: "query",
         action: "action",
@@ -269,7 +270,7 @@ wire! {
         path: "path",
         items: "items",
         name: "name",
-        told: "output",
+        raw_output: "output",
         revised_prompt: "revised_prompt",
         revised_prompt_camel: "revisedPrompt",
         saved_path: "saved_path",
@@ -279,7 +280,7 @@ wire! {
 }
 
 wire! {
-    /// How a subagent stands: `{"completed":"…"}` in rollouts, `{"status":"completed","message":"…"}` elsewhere.
+    /// The state of a subagent: `{"completed":"…"}` in rollouts, `{"status":"completed","message":"…"}` elsewhere.
     pub(super) struct AgentState {
         status: "status",
         message: "message",
@@ -289,12 +290,12 @@ wire! {
 }
 
 wire! {
-    /// What the tools that make and await subagents answer.
+    /// The output of the tools that create and await subagents.
     pub(super) struct AgentAnswer { agent_id: "agent_id", status: "status", }
 }
 
 wire! {
-    /// What a subagent's notification tells its parent.
+    /// The notification about a subagent to its parent.
     pub(super) struct AgentNotice { agent_path: "agent_path", agent_id: "agent_id", status: "status", }
 }
 
@@ -370,11 +371,12 @@ wire! {
         started_at_ms: "startedAtMs",
         item_text: "text",
         delta: "delta",
+        client_info: "clientInfo",
     }
 }
 
 wire! {
-    /// What an elicitation is for: Codex asks for leave to call an MCP tool with one.
+    /// The purpose of an elicitation: Codex uses one to ask for approval of an MCP call.
     pub(super) struct ElicitationMeta {
         approval_kind: "codex_approval_kind",
         persist: "persist",
@@ -392,11 +394,21 @@ wire! {
         model: "model",
         name: "name",
         agent_nickname: "agentNickname",
+        source: "source",
+        model_provider: "modelProvider",
+        path: "path",
+        created_at: "createdAt",
+        git_info: "gitInfo",
     }
 }
 
 wire! {
-    pub(super) struct Turn { id: "id", status: "status", error: "error", }
+    pub(super) struct Turn { id: "id", status: "status", error: "error", root_turn_id: "rootTurnId", }
+}
+
+wire! {
+    /// Who a client is.
+    pub(super) struct ClientInfo { name: "name", }
 }
 
 wire! {
@@ -404,12 +416,17 @@ wire! {
 }
 
 wire! {
+    /// The settings of a thread, also as the parameters of a turn and the answer to a thread's start have them.
     pub(super) struct ThreadSettings {
         model: "model",
+        model_provider: "modelProvider",
         effort: "effort",
+        reasoning_effort: "reasoningEffort",
         approval_policy: "approvalPolicy",
+        sandbox: "sandbox",
         sandbox_policy: "sandboxPolicy",
         cwd: "cwd",
+        collaboration_mode: "collaborationMode",
     }
 }
 
@@ -435,7 +452,7 @@ wire! {
 }
 
 wire! {
-    /// A decision that is more than a word.
+    /// A decision with details.
     pub(super) struct WideDecision {
         exec_policy: "acceptWithExecpolicyAmendment",
         network_policy: "applyNetworkPolicyAmendment" => NetworkDecision,
@@ -452,7 +469,7 @@ wire! {
 }
 
 wire! {
-    /// How the process of a server ended, as our own recorder says it.
+    /// How the process of a server ended, in a note of our recorder.
     pub(super) struct ServerEnd { exit_code: "exit_code", signal: "signal", }
 }
 

@@ -1,7 +1,7 @@
 //! Writes calls, results, approvals and subagents.
 
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
-use steno_model::{CallId, EventType, Fidelity, Payload, RunId, StepPayload, ToolPayload};
+use steno_model::{CallId, EventType, Payload, RunId, StepPayload, ToolPayload};
 
 use super::{Emit, push, string};
 use crate::run::{Call, Class, Run};
@@ -89,8 +89,7 @@ impl Emit<'_> {
         if !run.calls.open(&id.to_text(), kept) {
             return;
         }
-        let mut payload =
-            ToolPayload::call(call.name.clone(), CallId(id.clone()), call.input, Fidelity::AgentEmitted);
+        let mut payload = ToolPayload::call(call.name.clone(), CallId(id.clone()), call.input, run.fidelity);
         payload.extra = call.extra;
         payload.extra.push("class", string(call.class.as_str()));
         self.put(run, (EventType::ToolCall, &path), &Payload::Tool(payload), None);
@@ -105,8 +104,7 @@ impl Emit<'_> {
             self.call(run, id, call);
         }
         let Some(call) = run.calls.answer(&id.to_text()).cloned() else { return };
-        let mut payload =
-            ToolPayload::result(call.name, CallId(id.clone()), answer.output, Fidelity::AgentEmitted);
+        let mut payload = ToolPayload::result(call.name, CallId(id.clone()), answer.output, run.fidelity);
         payload.error = answer.error;
         payload.extra.push("outcome", string(answer.outcome.as_str()));
         push(&mut payload.extra, "exit_code", answer.exit_code.map(RawJson::from));

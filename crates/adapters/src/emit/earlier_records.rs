@@ -65,12 +65,21 @@ impl EarlierRecords {
 
     /// Remembers the current record; returns the records of the previous generation that were left out before it.
     pub(super) fn keep(&mut self) -> Vec<RecordSpan> {
+        // A record that is known by its bytes was not read, and keeps the id that it had.
+        self.at_hand.id = self.at_hand.id.or_else(|| self.before.id_of(self.at_hand.bytes));
         self.now.push(self.at_hand);
         if !self.times.is_empty() {
             *self.times_now.entry(self.at_hand.bytes).or_default() += 1;
         }
         let skipped = self.before.follow(self.at_hand);
         self.before.marks[skipped].iter().map(|mark| mark.place).collect()
+    }
+
+    /// Ends a generation that is complete; returns the records of the previous one that would follow.
+    pub(super) fn end(&mut self) -> Vec<RecordSpan> {
+        let missing = self.before.followed..self.before.marks.len();
+        self.before.followed = missing.end;
+        self.before.marks[missing].iter().map(|mark| mark.place).collect()
     }
 
     /// Begins the next generation; returns the records of the last but one generation that the last one did not reach.
@@ -107,6 +116,11 @@ impl PreviousGeneration {
         Self { marks, found, followed: 0 }
     }
 
+    /// Returns the id of a record with these bytes.
+    fn id_of(&self, bytes: u64) -> Option<u64> {
+        self.found.get(&bytes).and_then(|places| places.first()).and_then(|place| self.marks[*place].id)
+    }
+
     /// Advances to the record with this mark, if it is ahead; returns the records in between.
     fn follow(&mut self, mark: RecordMark) -> Range<usize> {
         let ahead = |key: u64| {
@@ -124,8 +138,8 @@ impl PreviousGeneration {
 mod tests {
     use super::*;
 
-    /// Feeds a generation of records, each a letter, its id or none; returns those that are known, and those that
-    /// vanished.
+    /// Feeds a generation of records, each a letter, with ids or without. Returns the known records and the offsets of
+    /// vanished ones.
     fn read(seen: &mut EarlierRecords, generation: &str, with_ids: bool) -> (String, Vec<u64>) {
         let (mut known, mut gone) = (String::new(), Vec::new());
         for (offset, letter) in (0..).zip(generation.chars()) {
@@ -144,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_is_known_by_its_id_or_its_bytes() {
+    fn moved_record_is_recognized_by_id_or_bytes() {
         for with_ids in [true, false] {
             let mut seen = EarlierRecords::default();
             assert_eq!(read(&mut seen, "ABCD", with_ids), (String::new(), vec![]));
@@ -154,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_known_as_often_as_they_were_there() {
+    fn equal_records_match_as_often_as_they_occurred() {
         let mut seen = EarlierRecords::default();
         read(&mut seen, "ABAB", false);
         seen.rewritten();
@@ -164,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inserted_record_takes_none_away() {
+    fn inserted_record_removes_none() {
         let mut seen = EarlierRecords::default();
         read(&mut seen, "ABC", true);
         seen.rewritten();
@@ -172,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_was_cut_is_told_when_the_cut_generation_is_over() {
+    fn removed_end_is_reported_when_the_next_generation_begins() {
         let mut seen = EarlierRecords::default();
         read(&mut seen, "ABCD", true);
         assert_eq!(offsets(&seen.rewritten()), [0_u64; 0]);
@@ -183,7 +197,31 @@ mod tests {
     }
 
     #[test]
-    fn records_alike_stand_for_one_each() {
+    fn record_changed_after_an_unchanged_generation_keeps_its_id() {
+        let mut seen = EarlierRecords::default();
+        for (text, is_read) in [("a", true), ("a", false), ("b", true)] {
+            let is_there = seen.take(text, RecordSpan { offset: 0, length: 1 });
+            assert_eq!(is_there, !is_read, "{text}");
+            if is_read {
+                seen.name("id");
+            }
+            assert_eq!((offsets(&seen.keep()), offsets(&seen.end())), (vec![], vec![]), "{text}");
+            seen.rewritten();
+        }
+    }
+
+    #[test]
+    fn cut_end_of_a_complete_generation_is_reported_at_once() {
+        let mut seen = EarlierRecords::default();
+        read(&mut seen, "ABCD", true);
+        seen.rewritten();
+        read(&mut seen, "AB", true);
+        assert_eq!(offsets(&seen.end()), [2, 3]);
+        assert_eq!((offsets(&seen.end()), offsets(&seen.rewritten())), (vec![], vec![]));
+    }
+
+    #[test]
+    fn missing_copy_of_equal_records_is_reported() {
         let mut seen = EarlierRecords::default();
         read(&mut seen, "AAAB", false);
         seen.rewritten();

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use steno_model::json::JsonString;
-use steno_model::{Packing, Timestamp};
+use steno_model::json::{JsonString, RawJson};
+use steno_model::{Packing, RunId, Timestamp};
 
 use super::earlier_records::EarlierRecords;
 use super::ledger::Ledger;
@@ -52,6 +52,15 @@ pub(crate) struct Memory {
     pub(crate) seen: Option<EarlierRecords>,
     /// The records that have no entry yet.
     pub(crate) ledger: Ledger,
+    /// The command that printed the records, until its run has begun.
+    pub(crate) wrapped: Option<WrappedCommand>,
+}
+
+/// A command that we started: its first main run has the id that the command was given.
+pub(crate) struct WrappedCommand {
+    pub(crate) run: RunId,
+    /// What is known about it.
+    pub(crate) fields: RawJson,
 }
 
 impl Memory {
@@ -69,6 +78,7 @@ impl Default for Memory {
             late: Vec::new(),
             seen: Some(EarlierRecords::default()),
             ledger: Ledger::default(),
+            wrapped: None,
         }
     }
 }
@@ -78,6 +88,8 @@ pub(crate) struct PendingRecord {
     pub(super) generation: u32,
     pub(super) offset: u64,
     pub(super) length: u64,
+    /// How many events the record had when it was kept.
+    pub(super) part: u32,
     pub(super) unpacked: Option<Packing>,
     pub(super) text: Arc<str>,
     pub(super) is_repaired: bool,

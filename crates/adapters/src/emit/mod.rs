@@ -1,6 +1,7 @@
 //! Writes the events of a record: each draft with its path, time and evidence.
 
 mod calls;
+mod commands;
 mod earlier_records;
 mod ledger;
 mod memory;
@@ -19,7 +20,7 @@ use steno_model::{
 
 pub(crate) use self::calls::{Answer, CallReport, Decision, Outcome, SubagentEvent};
 use self::earlier_records::{EarlierRecords, RecordSpan};
-pub(crate) use self::memory::{CurrentRecord, Memory, PendingRecord};
+pub(crate) use self::memory::{CurrentRecord, Memory, PendingRecord, WrappedCommand};
 use self::shallow::shallow;
 pub(crate) use self::speech::{EndedBy, TurnEnd};
 use crate::adapter::RecordOutcome;
@@ -124,6 +125,7 @@ impl<'a> Emit<'a> {
             generation: self.at.generation,
             offset: self.at.offset,
             length: self.at.length,
+            part: self.part,
             unpacked: self.at.unpacked,
             text: Arc::clone(self.kept.get_or_init(|| self.at.text.into())),
             is_repaired: self.at.is_repaired,
@@ -150,13 +152,16 @@ impl<'a> Emit<'a> {
             is_repaired: held.is_repaired,
             unreadable: held.unreadable,
         };
+        let is_current = (held.generation, held.offset) == (self.at.generation, self.at.offset);
+        let part = if is_current { held.part.max(self.part) } else { held.part };
         let mut emit = Emit::new(&mut *self.sink, self.about, at, &mut *self.memory);
-        emit.is_inferred = held.is_inferred;
+        (emit.part, emit.is_inferred) = (part, held.is_inferred);
         write(&mut emit);
-        let entries = emit.entries;
+        let (entries, part) = (emit.entries, emit.part);
         (self.memory.clock, self.memory.captured) = (now, captured);
-        if (held.generation, held.offset) == (self.at.generation, self.at.offset) {
+        if is_current {
             self.entries += entries;
+            self.part = part;
         }
     }
 
@@ -246,6 +251,18 @@ impl<'a> Emit<'a> {
         self.vanished(run, &gone, 2)
     }
 
+    /// Begins the next generation of a source that is rewritten all the time, and writes which records are gone.
+    pub(crate) fn next_generation(&mut self, run: Option<&Run>) -> u64 {
+        let gone = self.memory.seen.as_mut().map(EarlierRecords::rewritten).unwrap_or_default();
+        self.vanished(run, &gone, 2)
+    }
+
+    /// Writes which records of the previous generation are gone, now that this one is complete.
+    pub(crate) fn whole_generation(&mut self, run: Option<&Run>) -> u64 {
+        let gone = self.memory.seen.as_mut().map(EarlierRecords::end).unwrap_or_default();
+        self.vanished(run, &gone, 1)
+    }
+
     /// Writes a step for each record that an earlier generation had; returns how many.
     fn vanished(&mut self, run: Option<&Run>, gone: &[RecordSpan], generations_ago: u32) -> u64 {
         let Some(run) = run else { return 0 };
@@ -292,6 +309,11 @@ impl<'a> Emit<'a> {
             self.memory.clock = Some(time);
             self.is_inferred = false;
         }
+    }
+
+    /// Returns the time of what is written now, as text.
+    pub(crate) fn time_text(&self) -> String {
+        self.memory.time().map(ToString::to_string).unwrap_or_default()
     }
 
     /// Marks the record as a copy of a record of another run.

@@ -55,6 +55,11 @@ impl Emit<'_> {
         let mut payload = StepPayload::new(self.about.provider, "session");
         payload.extra = extra;
         payload.extra.push("source", self.source(version));
+        // The agent's session keeps its own id; this run of it is the one that we started.
+        if let Some(wrapped) = self.memory.wrapped.take_if(|_| run.parent.is_none()) {
+            run.id = wrapped.run;
+            payload.extra.push("wrap", wrapped.fields);
+        }
         self.put(run, (EventType::RunStarted, &"".into()), &Payload::Step(payload), None);
     }
 
@@ -64,10 +69,15 @@ impl Emit<'_> {
         self.put(run, (EventType::RunCompleted, &"".into()), &Payload::Step(payload), None);
     }
 
-    fn source(&self, version: Option<&JsonString>) -> RawJson {
+    pub(super) fn source(&self, version: Option<&JsonString>) -> RawJson {
         let carries = RawJson::array(self.about.carries.iter().map(|what| string(what)));
         RawJson::object(|object| {
             object.word("channel", self.about.channel);
+            // An adapter of several providers does not have the name of one.
+            let own = self.about.adapter.split('/').next();
+            if own != Some(self.about.provider) {
+                object.word("provider", self.about.provider);
+            }
             object.optional("version", version, ObjectWriter::string);
             object.word("adapter", self.about.adapter);
             object.json("carries", &carries);

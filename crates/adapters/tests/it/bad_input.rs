@@ -1,24 +1,24 @@
-//! Every kind of bad input between good records, on every surface: no good record is lost, and the counts say what was.
+//! Every kind of bad input between good records, on every surface: no good record is lost, and bad input is counted.
 
 use std::collections::BTreeMap;
 
-use steno_adapters::{Adapter, Completeness, Source, claude, codex};
+use steno_adapters::{Adapter, Completeness, Source, claude, codex, copilot, gemini};
 use steno_model::{BlockContent, EventType, ExchangeEvent, Frame, Payload, Word};
 
 use crate::reading::{Reading, output, read, read_unfinished};
 
-/// A surface, with a record that opens a session and one in which the model says something.
+/// A surface with two records: one opens a session, the other has text of the model.
 struct Surface {
     name: &'static str,
     adapter: fn() -> Adapter,
     opening: &'static str,
-    /// What stands before and after the JSON of what is said.
+    /// The record before and after the JSON of the text.
     says: (&'static str, &'static str),
-    /// The field that holds what a record is about, as it stands in a record of `says`, up to its value.
+    /// The field with the content of a `says` record, up to its value.
     body: &'static str,
 }
 
-const SURFACES: [Surface; 5] = [
+const SURFACES: [Surface; 9] = [
     Surface {
         name: "Claude's session file",
         adapter: || claude::disk(Source::named("s1")),
@@ -66,10 +66,48 @@ const SURFACES: [Surface; 5] = [
         ),
         body: r#""params":"#,
     },
+    Surface {
+        name: "Copilot's session file",
+        adapter: || copilot::events(Source::named("s1")),
+        opening: r#"{"type":"session.start","data":{"sessionId":"3c000000-0000-4000-8000-000000000001"},"timestamp":"2026-01-02T03:04:05.000Z"}"#,
+        says: (
+            r#"{"type":"assistant.message","timestamp":"2026-01-02T03:04:06.000Z","data":{"content":"#,
+            "}}",
+        ),
+        body: r#""data":"#,
+    },
+    Surface {
+        name: "Copilot's output",
+        adapter: || copilot::stream(Source::named("s1")),
+        // The last line names the session; what comes before it would wait.
+        opening: r#"{"type":"session.start","data":{"sessionId":"3c000000-0000-4000-8000-000000000001"},"timestamp":"2026-01-02T03:04:05.000Z"}"#,
+        says: (
+            r#"{"type":"assistant.message","timestamp":"2026-01-02T03:04:06.000Z","data":{"content":"#,
+            "}}",
+        ),
+        body: r#""data":"#,
+    },
+    Surface {
+        name: "Gemini's chat file",
+        adapter: || gemini::chat(Source::named("s1")),
+        opening: r#"{"sessionId":"0a000000-0000-4000-8000-000000000001","projectHash":"p","startTime":"2026-01-02T03:04:05.000Z"}"#,
+        says: (r#"{"timestamp":"2026-01-02T03:04:06.000Z","type":"gemini","content":[{"text":"#, "}]}"),
+        body: r#""type":"#,
+    },
+    Surface {
+        name: "Gemini's stream",
+        adapter: || gemini::stream(Source::named("s1")),
+        opening: r#"{"type":"init","timestamp":"2026-01-02T03:04:05.000Z","session_id":"0a000000-0000-4000-8000-000000000001"}"#,
+        says: (
+            r#"{"type":"message","timestamp":"2026-01-02T03:04:06.000Z","role":"assistant","content":"#,
+            "}",
+        ),
+        body: r#""role":"#,
+    },
 ];
 
 impl Surface {
-    /// Returns a record that says this; the ids of items differ, as they do in life.
+    /// Returns a record with this text, given as JSON.
     fn says(&self, text: &str) -> String {
         format!("{}{text}{}", self.says.0, self.says.1)
     }
@@ -79,10 +117,10 @@ impl Surface {
     }
 }
 
-/// What becomes of what stands between two good records.
+/// The expected output for bytes between two good records.
 #[derive(Default)]
 struct Wanted {
-    /// What it says, as JSON.
+    /// The texts, as JSON.
     says: Vec<String>,
     records: u64,
     repaired: u64,
@@ -103,7 +141,7 @@ impl Wanted {
     }
 }
 
-/// Puts bytes between two good records; compares what is said, and the counts.
+/// Puts bytes between two good records; compares the texts and the counts.
 #[track_caller]
 fn check(surface: &Surface, what: &str, between: &[u8], want: &Wanted) {
     let name = format!("{}: {what}", surface.name);
@@ -137,7 +175,7 @@ fn check(surface: &Surface, what: &str, between: &[u8], want: &Wanted) {
     assert_eq!(unknown, want.unreadable, "{name}: what cannot be read is on record");
 }
 
-/// Returns what the model said, each text as the JSON that it came as.
+/// Returns the texts of the model, as JSON.
 fn said(reading: &Reading) -> Vec<String> {
     let mut texts = Vec::new();
     for line in &reading.lines {
@@ -156,7 +194,7 @@ fn said(reading: &Reading) -> Vec<String> {
 }
 
 #[test]
-fn what_is_no_record_is_counted_and_kept() {
+fn unreadable_lines_are_counted_and_recorded() {
     for surface in &SURFACES {
         for value in ["[1,2]", "42", "-1e999", r#""text""#, "null", "true", "[[{}]]"] {
             check(surface, value, value.as_bytes(), &Wanted::unreadable(1));
@@ -164,7 +202,7 @@ fn what_is_no_record_is_counted_and_kept() {
         for bytes in [&b"\xff\xfe"[..], b"{\"type\":", b"nonsense", b"{\"type\":\"x\xff", b"}{"] {
             check(surface, &String::from_utf8_lossy(bytes), bytes, &Wanted::unreadable(1));
         }
-        // Filling that a crash leaves behind is nothing.
+        // Padding that a crash leaves behind is ignored.
         for bytes in [&b""[..], b"\0\0\0\0", b"  \t", b"\r"] {
             check(surface, &format!("{bytes:?}"), bytes, &Wanted::default());
         }
@@ -172,7 +210,7 @@ fn what_is_no_record_is_counted_and_kept() {
 }
 
 #[test]
-fn records_on_one_line_are_told_apart() {
+fn records_on_one_line_are_separated() {
     for surface in &SURFACES {
         let glued = surface.says(r#""one""#) + &surface.says(r#""two""#);
         let want =
@@ -193,7 +231,7 @@ fn records_on_one_line_are_told_apart() {
 }
 
 #[test]
-fn a_record_after_a_torn_one_on_its_line_is_read() {
+fn record_after_a_torn_one_on_the_same_line_is_read() {
     for surface in &SURFACES {
         let whole = surface.says(r#""torn""#);
         for cut in [1, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
@@ -208,7 +246,7 @@ fn a_record_after_a_torn_one_on_its_line_is_read() {
 }
 
 #[test]
-fn text_comes_out_as_it_went_in() {
+fn text_is_kept_byte_for_byte() {
     let texts = [
         r#""\ud800""#,
         r#""a\udc00b\ud83d""#,
@@ -226,7 +264,7 @@ fn text_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn what_has_to_be_changed_to_be_read_is_counted() {
+fn repaired_records_are_counted() {
     for surface in &SURFACES {
         let with_nul = surface.says("\"a\0b\"");
         check(surface, "a raw NUL", with_nul.as_bytes(), &Wanted::repaired(r#""a\u0000b""#));
@@ -234,14 +272,14 @@ fn what_has_to_be_changed_to_be_read_is_counted() {
         check(surface, "raw controls", with_controls.as_bytes(), &Wanted::repaired(r#""\u001b[2J\u0007""#));
         let bad = [surface.says.0.as_bytes(), b"\"a\xffb\"", surface.says.1.as_bytes()].concat();
         check(surface, "no UTF-8", &bad, &Wanted::repaired("\"a\u{fffd}b\""));
-        // A surrogate as UTF-8, which some programs write, is three bytes that stand for nothing.
+        // A surrogate encoded as UTF-8, which some programs write, is three invalid bytes.
         let bad = [surface.says.0.as_bytes(), b"\"\xed\xa0\x80\"", surface.says.1.as_bytes()].concat();
         check(surface, "a surrogate as bytes", &bad, &Wanted::repaired("\"\u{fffd}\u{fffd}\u{fffd}\""));
     }
 }
 
 #[test]
-fn evidence_has_the_length_of_the_bytes_as_they_were() {
+fn evidence_has_the_length_of_the_original_bytes() {
     for surface in &SURFACES {
         for text in [&b"\"a\0b\""[..], b"\"a\xffb\"", b"\"ab\""] {
             let record = [surface.says.0.as_bytes(), text, surface.says.1.as_bytes()].concat();
@@ -255,7 +293,7 @@ fn evidence_has_the_length_of_the_bytes_as_they_were() {
 }
 
 #[test]
-fn a_byte_order_mark_and_carriage_returns_are_nothing() {
+fn byte_order_mark_and_carriage_returns_are_ignored() {
     for surface in &SURFACES {
         let text = format!("\u{feff}{}\r\n{}\r\n", surface.opening, surface.says(r#""x""#));
         let reading = surface.read(text.as_bytes());
@@ -269,7 +307,7 @@ fn a_byte_order_mark_and_carriage_returns_are_nothing() {
 }
 
 #[test]
-fn a_line_of_eight_megabytes_is_a_line() {
+fn line_of_8_mb_is_read() {
     let text = format!("\"{}\"", "x".repeat(8 * 1024 * 1024));
     for surface in &SURFACES {
         check(surface, "8 MB of text", surface.says(&text).as_bytes(), &Wanted::says(&text));
@@ -278,7 +316,7 @@ fn a_line_of_eight_megabytes_is_a_line() {
 }
 
 #[test]
-fn depth_harms_nobody() {
+fn deep_nesting_does_not_affect_other_records() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for surface in &SURFACES {
         let beside = surface.says(r#""x""#).replacen('{', &format!(r#"{{"deep":{deep},"#), 1);
@@ -291,7 +329,7 @@ fn depth_harms_nobody() {
 }
 
 #[test]
-fn a_key_that_comes_twice_costs_no_record() {
+fn duplicate_key_loses_no_record() {
     for surface in &SURFACES {
         let twice = surface.says(r#""x""#).replacen('{', r#"{"zz":1,"zz":2,"#, 1);
         check(surface, "unknown keys", twice.as_bytes(), &Wanted::says(r#""x""#));
@@ -300,9 +338,8 @@ fn a_key_that_comes_twice_costs_no_record() {
     }
 }
 
-/// What stands where an object should be makes a record say nothing; what is around it goes on.
 #[test]
-fn another_value_in_the_place_of_an_object_costs_no_neighbour() {
+fn wrong_value_in_place_of_an_object_loses_no_other_record() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for surface in &SURFACES {
         for value in ["[1,[2]]", "7", "null", r#""x""#, "-0.0e-1", "[]", "{}", &deep] {
@@ -321,7 +358,7 @@ fn another_value_in_the_place_of_an_object_costs_no_neighbour() {
 }
 
 #[test]
-fn a_torn_last_line_waits_for_its_rest() {
+fn torn_last_line_is_read_when_its_rest_arrives() {
     for surface in &SURFACES {
         let head = format!("{}\n{}\n", surface.opening, surface.says(r#""x""#));
         let last = surface.says(r#""last""#);
@@ -348,7 +385,7 @@ fn a_torn_last_line_waits_for_its_rest() {
     }
 }
 
-/// Records with objects inside that look like records themselves.
+/// Records that contain objects that look like records.
 const NESTED: [(usize, &str); 5] = [
     (
         0,
@@ -373,7 +410,7 @@ const NESTED: [(usize, &str); 5] = [
 ];
 
 #[test]
-fn a_record_that_was_torn_at_an_end_is_whole_when_its_rest_comes() {
+fn finish_inside_a_record_does_not_change_the_events() {
     for (surface, record) in NESTED.map(|(surface, record)| (&SURFACES[surface], record)) {
         let text = [surface.opening, record, &surface.says(r#""x""#), ""].join("\n");
         let fed = |cut: Option<usize>| {

@@ -1,4 +1,4 @@
-//! Calls of Claude's in an order, under ids or among records that they should not have: what they say is on record once.
+//! Calls of Claude in an unexpected order, with unexpected ids or among unexpected records: each is recorded once.
 
 use steno_adapters::{Source, claude};
 
@@ -20,7 +20,7 @@ fn result(id: &str, output: &str) -> String {
     )
 }
 
-/// Puts a record among those of a subagent: a chain of its own in a file, a call's in a stream.
+/// Makes a record one of a subagent: by `isSidechain` in a file, by `parent_tool_use_id` in a stream.
 fn aside(record: &str) -> String {
     record.replacen('{', r#"{"isSidechain":true,"uuid":"side","parent_tool_use_id":"t9","#, 1)
 }
@@ -35,7 +35,7 @@ fn read(records: &[&str]) -> [Made; 2] {
     ]
 }
 
-/// Compares what becomes of records on both surfaces, which are unknown, and how many are passed over.
+/// Compares the events of records on both surfaces, the unknown types, and the number of skipped records.
 #[track_caller]
 fn check(records: &[&str], want: &[&str], unknown: &[&str], bookkeeping: u64) {
     for made in read(records) {
@@ -52,7 +52,7 @@ const CALLED: [&str; 2] = ["0 turn-0001: assistant tool_use f", r#"0 turn-0001: 
 const ANSWERED: &str = r#"0 turn-0001: result t1 ok "x""#;
 
 #[test]
-fn a_call_that_is_repeated_adds_nothing() {
+fn repeated_call_adds_nothing() {
     check(
         &[&call("t1", 1), &call("t1", 1), &result("t1", "x"), &call("t1", 1)],
         &[CALLED[0], CALLED[1], ANSWERED],
@@ -62,7 +62,7 @@ fn a_call_that_is_repeated_adds_nothing() {
 }
 
 #[test]
-fn what_a_repeated_call_cost_in_the_end_is_told() {
+fn repeated_call_adds_its_final_usage() {
     let end = call("t1", 1).replace(r#""id":"m1""#, r#""id":"m1","usage":{"output_tokens":9}"#);
     check(
         &[&call("t1", 1), &end, &end],
@@ -73,7 +73,7 @@ fn what_a_repeated_call_cost_in_the_end_is_told() {
 }
 
 #[test]
-fn a_call_with_the_id_of_another_is_unknown() {
+fn different_call_with_a_used_id_is_unknown() {
     check(
         &[&call("t1", 1), &call("t1", 2), &result("t1", "x"), &call("t1", 1)],
         &[CALLED[0], CALLED[1], CALLED[0], "0 turn-0001: unknown block.tool_use null", ANSWERED],
@@ -83,7 +83,7 @@ fn a_call_with_the_id_of_another_is_unknown() {
 }
 
 #[test]
-fn a_call_that_comes_after_its_result_amends_what_was_made_up() {
+fn call_after_its_result_amends_the_placeholder() {
     check(
         &[&result("t1", "x"), &call("t1", 1), &call("t1", 1)],
         &[
@@ -98,7 +98,7 @@ fn a_call_that_comes_after_its_result_amends_what_was_made_up() {
 }
 
 #[test]
-fn a_second_result_amends_the_first_if_it_says_something_else() {
+fn different_second_result_amends_the_first() {
     check(
         &[&call("t1", 1), &result("t1", "x"), &result("t1", "x"), &result("t1", "y")],
         &[CALLED[0], CALLED[1], ANSWERED, r#"0 turn-0001: amend t1 {"outcome":"ok","output":"y"}"#],
@@ -114,7 +114,7 @@ fn a_second_result_amends_the_first_if_it_says_something_else() {
 }
 
 #[test]
-fn a_response_that_ended_in_an_error_is_one() {
+fn response_that_ended_in_an_error_is_kept_with_the_error() {
     let failed = r#"{"type":"assistant","uuid":"u1","error":"max_output_tokens","message":{"id":"m1","model":"claude","stop_reason":"max_tokens","usage":{"output_tokens":5000},"content":[{"type":"text","text":"So far"}]}}"#;
     for made in read(&[failed]) {
         let messages = made.payloads("message.assistant");
@@ -133,7 +133,7 @@ fn a_response_that_ended_in_an_error_is_one() {
             (&"response".into(), &"max_output_tokens".into())
         );
     }
-    // Without a model of its own it is Claude Code that speaks.
+    // Text with the model `<synthetic>` or marked as an API error is written by Claude Code.
     let synthetic = failed.replace(r#""model":"claude""#, r#""model":"<synthetic>""#);
     let flagged = failed.replacen('{', r#"{"isApiErrorMessage":true,"is_api_error_message":true,"#, 1);
     for record in [synthetic, flagged] {
@@ -149,13 +149,13 @@ fn a_response_that_ended_in_an_error_is_one() {
 }
 
 #[test]
-fn a_result_that_the_api_repeats_is_told_once() {
+fn repeated_result_of_the_api_is_recorded_once() {
     let result = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"web_search_tool_result","tool_use_id":"t1","content":"x"}]}}"#;
     check(&[&call("t1", 1), result, result], &[CALLED[0], CALLED[1], ANSWERED], &[], 1);
 }
 
 #[test]
-fn a_result_belongs_to_the_agent_that_made_the_call() {
+fn result_belongs_to_the_agent_that_made_the_call() {
     let begins = call("t9", 9);
     let side = [
         "0 turn-0001: assistant tool_use f",
@@ -163,7 +163,7 @@ fn a_result_belongs_to_the_agent_that_made_the_call() {
         "0 turn-0001: assistant tool_use f",
         r#"0 turn-0001: call t1 f {"a":1}"#,
     ];
-    // The subagent's records have the result of a call of its caller's, and the other way round.
+    // The subagent's records have the result of its parent's call, and the other way round.
     for made in read(&[
         &begins,
         &call("t1", 1),
@@ -189,7 +189,7 @@ fn a_result_belongs_to_the_agent_that_made_the_call() {
 }
 
 #[test]
-fn a_result_after_an_interrupt_is_the_calls() {
+fn result_after_an_interrupt_belongs_to_its_call() {
     let interrupt =
         r#"{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
     let [file, stream] = read(&[&call("t1", 1), interrupt, &result("t1", "x")]);
@@ -202,7 +202,7 @@ fn a_result_after_an_interrupt_is_the_calls() {
 }
 
 #[test]
-fn a_call_is_amended_if_it_is_another_than_the_one_that_was_allowed() {
+fn call_that_differs_from_the_allowed_one_is_amended() {
     let asks = |input: u32| {
         format!(
             r#"{{"type":"control_request","request_id":"r1","request":{{"subtype":"can_use_tool","tool_name":"f","input":{{"a":{input}}},"tool_use_id":"t1"}}}}"#

@@ -1,4 +1,4 @@
-//! The counts of `captures/expected.json`, for every file of Claude's that it has.
+//! Compares counts with `captures/expected.json`, for each of its files of Claude.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use steno_testkit::{needs, places, shared_dir};
 use crate::reading::{Reading, claude_file, is_transcript, read};
 
 #[test]
-fn counts_are_the_expected_ones() {
+fn counts_match_expected_json() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let captures = shared.join("captures");
     let expected = places::read(captures.join("expected.json"));
@@ -23,7 +23,7 @@ fn counts_are_the_expected_ones() {
         let runs = reading.runs();
         let wanted = expected["runs"].as_object().unwrap();
         assert_eq!(runs.len(), wanted.len(), "{name}");
-        // The session's own run comes first on both sides.
+        // The run of the session itself comes first on both sides.
         let mut names: Vec<&String> = wanted.keys().collect();
         names.sort_by_key(|name| *name != "main");
         for (run, key) in runs.iter().zip(names) {
@@ -35,7 +35,7 @@ fn counts_are_the_expected_ones() {
 }
 
 #[test]
-fn entries_are_one_for_each_block_and_result() {
+fn each_block_and_result_has_one_entry() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let captures = shared.join("captures/claude");
     for name in places::files_below(&captures) {
@@ -74,11 +74,11 @@ fn entries_are_one_for_each_block_and_result() {
     }
 }
 
-/// Every count is compared; the grades A, B and C of the file differ in how sure it is of them, and all hold.
+/// Compares every count, whether the file grades it A, B or C.
 fn compare(name: &str, wanted: &Value, found: &Value, wrong: &mut Vec<String>) {
     for (what, want) in wanted.as_object().unwrap() {
         let found = &found[what];
-        // Where the channel is said to carry no approvals, none may be found.
+        // A channel that carries no approvals must have none.
         let is_none = *want == Value::Null && found["asked"] == 0;
         if want != found && !is_none {
             wrong.push(format!("{name}: {what}: expected {want}, found {found}"));

@@ -1,4 +1,4 @@
-//! Records of Claude's that say more than one thing, or come beside others: all of it is kept, where it belongs.
+//! Records of Claude with several facts, or between records of another agent: every fact is kept in the right run.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ fn stream(frames: &[&str]) -> Made {
     made_of_lines(claude::stream(Source::named("s1")), &all)
 }
 
-/// Compares what becomes of frames after a subagent has begun.
+/// Compares the events of frames that follow the start of a subagent.
 #[track_caller]
 fn check(frames: &[&str], want: &[&str]) {
     assert_eq!(outline_of_runs(&stream(frames))[6..], *want);
 }
 
 #[test]
-fn every_record_of_real_files_is_told_or_counted() {
+fn every_record_of_real_files_gives_an_event_or_is_counted() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut records = 0;
     for part in ["versions/claude", "recordings/claude", "captures/claude"] {
@@ -45,7 +45,7 @@ fn every_record_of_real_files_is_told_or_counted() {
 }
 
 #[test]
-fn a_subagents_last_words_are_kept_with_its_end() {
+fn subagent_end_has_its_summary() {
     check(
         &[ENDED],
         &[
@@ -55,7 +55,7 @@ fn a_subagents_last_words_are_kept_with_its_end() {
 }
 
 #[test]
-fn what_is_told_of_a_subagent_that_has_ended_is_a_fact() {
+fn notice_about_an_ended_subagent_is_a_fact() {
     let failed = r#"{"type":"system","subtype":"task_updated","task_id":"a1","patch":{"status":"failed"}}"#;
     let made = stream(&[failed, ENDED, STARTED]);
     let ends = made.payloads("step.call_workflow.completed");
@@ -66,7 +66,7 @@ fn what_is_told_of_a_subagent_that_has_ended_is_a_fact() {
 }
 
 #[test]
-fn what_a_subagent_is_told_is_not_told_its_caller() {
+fn notice_to_a_subagent_is_recorded_in_its_run() {
     let stopped =
         r#"{"type":"user","parent_tool_use_id":"t1","message":{"content":"[Request interrupted by user]"}}"#;
     let reminded = r#"{"type":"user","parent_tool_use_id":"t1","message":{"content":"<system-reminder>x</system-reminder>"}}"#;
@@ -84,7 +84,7 @@ fn what_a_subagent_is_told_is_not_told_its_caller() {
 }
 
 #[test]
-fn the_summary_of_a_conversation_is_not_a_subagents() {
+fn prompt_of_a_subagent_is_not_a_compaction_summary() {
     let boundary = r#"{"type":"system","subtype":"compact_boundary","compact_metadata":{"trigger":"auto"}}"#;
     let asked =
         r#"{"type":"user","isSynthetic":true,"parent_tool_use_id":"t1","message":{"content":"Count."}}"#;
@@ -102,7 +102,7 @@ fn the_summary_of_a_conversation_is_not_a_subagents() {
 }
 
 #[test]
-fn a_message_that_takes_the_place_of_another_says_so() {
+fn message_names_the_message_it_supersedes() {
     let again =
         r#"{"type":"assistant","supersedes":["u1"],"aborted":true,"message":{"id":"m2","content":"Hm."}}"#;
     let made = stream(&[again]);
@@ -112,7 +112,7 @@ fn a_message_that_takes_the_place_of_another_says_so() {
 }
 
 #[test]
-fn what_went_wrong_in_an_interrupted_turn_is_kept() {
+fn interrupted_turn_keeps_its_errors() {
     let interrupt = r#">{"type":"control_request","request_id":"h1","request":{"subtype":"interrupt"}}"#;
     let result =
         r#"{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["disk full"]}"#;

@@ -1,5 +1,4 @@
-//! Files and streams of Claude's with very many subagents: none of them is looked for among all the others, and still each
-//! record finds its own.
+//! Files and streams of Claude with very many subagents: each record finds its subagent without a search over all.
 
 use std::collections::HashMap;
 
@@ -8,7 +7,7 @@ use steno_adapters::{Source, claude};
 
 use crate::made::{Made, made_of_lines};
 
-/// How many there are; a look at each for each would be 25 million.
+/// The number of subagents; comparing all pairs would take 25 million steps.
 const COUNT: usize = 5_000;
 
 fn lines(one: impl Fn(usize) -> String) -> Vec<String> {
@@ -25,7 +24,7 @@ fn count(made: &Made, event_type: &str) -> usize {
 }
 
 #[test]
-fn a_subagents_file_may_serve_any_number_of_sessions() {
+fn subagent_file_may_have_5000_sessions() {
     let line = |number: usize, text: &str| {
         format!(
             r#"{{"type":"user","uuid":"{text}{number}","isSidechain":true,"agentId":"a1","sessionId":"s{number}","message":{{"content":"{text}"}}}}"#
@@ -39,7 +38,7 @@ fn a_subagents_file_may_serve_any_number_of_sessions() {
 }
 
 #[test]
-fn a_stream_may_have_any_number_of_subagents() {
+fn stream_may_have_5000_subagents() {
     let init = r#"{"type":"system","subtype":"init","session_id":"0f000000-0000-4000-8000-000000000001"}"#;
     let calls = |number: usize| {
         format!(
@@ -72,7 +71,7 @@ fn a_stream_may_have_any_number_of_subagents() {
         (count(&made, "run.started"), count(&made, "step.call_workflow.completed")),
         (COUNT + 1, COUNT)
     );
-    // What is asked, and what comes back among the main agent's frames, belongs to the subagent that made the call.
+    // Requests and results among the main agent's frames belong to the subagent that made the call.
     let mut callers: HashMap<&Value, &Value> = HashMap::new();
     for event in &made.events {
         let (run, payload) = (&event["run_id"], &event["payload"]);
@@ -87,14 +86,14 @@ fn a_stream_may_have_any_number_of_subagents() {
 }
 
 #[test]
-fn any_number_of_calls_may_wait_for_their_subagents() {
+fn calls_of_5000_subagents_may_wait() {
     let prompt = r#"{"type":"user","uuid":"p","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"content":"Go."}}"#;
     let calls = |number: usize| {
         format!(
             r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"t{number}","name":"Task","input":{{"prompt":"Count {number}."}}}}]}}}}"#
         )
     };
-    // The last that was called is the first to speak.
+    // The subagents begin in reverse order.
     let begins = |number: usize| {
         let number = COUNT - 1 - number;
         format!(

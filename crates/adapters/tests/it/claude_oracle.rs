@@ -1,4 +1,4 @@
-//! What the scripted model really sent, against what the adapter made of each channel: nothing less and nothing more.
+//! Compares what the scripted model sent with what the adapter found on each channel.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use steno_testkit::{needs, places, shared_dir};
 
 use crate::reading::{Reading, claude_file, is_named, read};
 
-/// The runs that were captured, with the runs whose records their session files hold too.
+/// The captured runs, each with the earlier runs that its session files contain.
 const CAPTURES: [(&str, &[&str]); 7] = [
     ("2.1.197/main", &[]),
     ("2.1.325/main", &[]),
@@ -19,7 +19,7 @@ const CAPTURES: [(&str, &[&str]); 7] = [
     ("2.1.325/control", &[]),
 ];
 
-/// What a channel does not show: run, channel, the scenario of the script, the kind of item, and why.
+/// What a channel lacks: run, channel, scenario of the script, kind of item, reason.
 const NOT_SHOWN: [(&str, &str, &str, &str, &str); 10] = [
     ("2.1.197/main", "stream", "claude_sub", "thought", SUBAGENT),
     ("2.1.197/main", "stream", "claude_sub", "text", SUBAGENT),
@@ -38,7 +38,7 @@ const SUBAGENT: &str =
 const COMPACTION: &str =
     "the responses that make a summary leave no record, only their cost in the session's total";
 
-/// What a channel shows that the script of its run did not send: run, channel, text, and why.
+/// What a channel has that the script of its run did not send: run, channel, text, reason.
 const NOT_SENT: [(&str, &str, &str, &str); 2] = [
     ("2.1.325/compact", "disk", "Just greet the user.", FORK),
     ("2.1.325/compact", "disk", "Hello from the scripted model.", FORK),
@@ -46,7 +46,7 @@ const NOT_SENT: [(&str, &str, &str, &str); 2] = [
 
 const FORK: &str = "the home holds a fork that another run has left, with one response of its own";
 
-/// What a tool printed, by a word in the call's input; `None` where the call was not allowed.
+/// The output of a tool, by a word in the call's input.
 const PRINTED: [(&str, &str); 8] = [
     ("printf 'alpha", "alpha\nbeta\nto-stderr\n"),
     ("wc -l notes.txt", "3 notes.txt"),
@@ -58,20 +58,20 @@ const PRINTED: [(&str, &str); 8] = [
     ("missing.txt", "File does not exist."),
 ];
 
-/// One thing that the model sent, or that an adapter found.
+/// A text, thought or call that the model sent or an adapter found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Item {
     kind: String,
-    /// The response's id, or the call's.
+    /// The id of the response or the call.
     id: String,
-    /// What was said; a call's name and input.
+    /// The text; for a call its name and input.
     text: String,
     scenario: String,
 }
 
 #[test]
 #[expect(clippy::print_stderr, reason = "how much was found is what the test is worth")]
-fn every_channel_shows_what_the_model_sent() {
+fn every_channel_has_what_the_model_sent() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let captures = shared.join("captures/claude");
     let mut wrong = Vec::new();
@@ -140,7 +140,7 @@ fn emitted(run: &Path) -> Vec<Item> {
     sent
 }
 
-/// Returns a call's name and input as one text. Claude Code adds to an edit's input what stands for nothing.
+/// Returns a call's name and input as one text. Claude Code adds the default of `replace_all` to an edit.
 fn call_text(name: &Value, input: &Value) -> String {
     let mut input = input.clone();
     if name == "Edit" && input["replace_all"] == false {
@@ -149,7 +149,7 @@ fn call_text(name: &Value, input: &Value) -> String {
     format!("{} {input}", name.as_str().unwrap())
 }
 
-/// Returns what an adapter found of the model's words and calls.
+/// Returns the model's texts, thoughts and calls that an adapter found.
 fn items(reading: &Reading) -> Vec<Item> {
     let mut found = Vec::new();
     let mut push = |kind: &str, id: &Value, text: String| {
@@ -206,7 +206,7 @@ fn invented(run: &str, channel: &str, sent: &[Item], found: &[Item], wrong: &mut
     }
 }
 
-/// Compares each result with the record that it comes from, and with what the tools are known to print.
+/// Compares each result with its record and with the known output of the tools.
 fn results(run: &str, reading: &Reading, file: &Path, wrong: &mut Vec<String>) {
     let text = places::read(file);
     let mut reported = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Records of subagents that stand in their callers' files as progress (2.1.12 to 2.1.81).
+//! Records of subagents in `progress` lines of the parent's file (2.1.12 to 2.1.81).
 
 use serde_json::{Value, json};
 use steno_adapters::{Source, claude};
@@ -26,7 +26,7 @@ fn calls() -> Value {
     line(&json!({"type": "assistant", "uuid": "a1", "message": {"id": "m1", "content": [call]}}), 1)
 }
 
-/// The records of the subagent, as its own file has them but for what every line of a file has.
+/// The records of the subagent, without the fields that every line of its own file has.
 fn childs() -> [Value; 4] {
     let call = json!({"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "ls"}});
     let result = json!({"type": "tool_result", "tool_use_id": "t2", "content": "a b"});
@@ -42,7 +42,7 @@ fn childs() -> [Value; 4] {
     ]
 }
 
-/// Makes progress of a subagent out of its record; `number` makes the line's id and time.
+/// Wraps a record of a subagent in a `progress` line; `number` gives the line's id and time.
 fn progress(agent: &str, inner: &Value, number: u32) -> Value {
     let data = json!({"message": inner, "normalizedMessages": [], "type": "agent_progress", "prompt": "Count.", "agentId": agent});
     line(
@@ -62,14 +62,14 @@ fn disk(name: &str, lines: &[Value]) -> Made {
     made_of_lines(claude::disk(source), &lines.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Returns the events of runs other than the file's own.
+/// Returns the events of all runs but the first.
 fn of_progress(made: &Made) -> Vec<Value> {
     let own = made.events[0]["run_id"].clone();
     made.events.iter().filter(|event| event["run_id"] != own).cloned().collect()
 }
 
 #[test]
-fn progress_gives_the_events_that_the_subagents_own_file_gives() {
+fn progress_gives_the_events_of_the_subagent_file() {
     let here = of_progress(&disk("x.jsonl", &session()));
     let own_lines: Vec<Value> = childs()
         .into_iter()
@@ -99,7 +99,7 @@ fn progress_gives_the_events_that_the_subagents_own_file_gives() {
 }
 
 #[test]
-fn the_callers_run_has_the_link_and_nothing_of_the_subagents_work() {
+fn parent_run_has_the_link_but_no_events_of_the_subagent() {
     let made = disk("x.jsonl", &session());
     let shown = outline_of_runs(&made);
     let own: Vec<&String> = shown.iter().filter(|line| line.starts_with('0')).collect();
@@ -116,7 +116,7 @@ fn the_callers_run_has_the_link_and_nothing_of_the_subagents_work() {
     );
     let link = made.events.iter().find(|event| event["type"] == "step.call_workflow.started").unwrap();
     assert_eq!(link["child_run_id"], of_progress(&made)[0]["session_run_id"]);
-    // The record around one is later than it, and the next line has the time of its own again.
+    // The time of a `progress` line is later than that of its inner record. An untimed line gets the outer time.
     let untimed = json!({"type": "ai-title", "aiTitle": "T", "sessionId": SESSION});
     let made = disk("x.jsonl", &[session(), vec![untimed]].concat());
     let title = made.events.last().unwrap();
@@ -127,7 +127,7 @@ fn the_callers_run_has_the_link_and_nothing_of_the_subagents_work() {
 }
 
 #[test]
-fn each_subagent_of_a_file_is_a_run_and_a_record_that_is_told_again_nothing() {
+fn each_subagent_is_a_run_and_repeated_progress_is_skipped() {
     let [first, second, ..] = childs();
     let lines = [
         prompt(),
@@ -155,7 +155,7 @@ fn each_subagent_of_a_file_is_a_run_and_a_record_that_is_told_again_nothing() {
 }
 
 #[test]
-fn progress_without_its_prompt_is_a_turn_all_the_same() {
+fn progress_without_a_prompt_begins_a_turn() {
     let [_, second, ..] = childs();
     let made = disk("x.jsonl", &[prompt(), progress("ab1", &second, 5)]);
     assert_eq!(outline_of_runs(&made)[3..5], ["1 : run", "1 turn-0001: turn turn-0001 begins"]);
@@ -163,9 +163,9 @@ fn progress_without_its_prompt_is_a_turn_all_the_same() {
 }
 
 #[test]
-fn a_fork_that_copies_progress_has_runs_of_its_own() {
+fn copied_progress_of_a_fork_gives_separate_runs() {
     let original = disk("x.jsonl", &session());
-    // Claude Code's own fork writes its id into every line, and no mark.
+    // Claude Code's own fork writes its id into every line, without a mark.
     let silent: Vec<Value> = session()
         .into_iter()
         .map(|mut line| {
@@ -174,7 +174,7 @@ fn a_fork_that_copies_progress_has_runs_of_its_own() {
         })
         .collect();
     let silent = disk(&format!("{FORK}.jsonl"), &silent);
-    // The file of one that was resumed has the lines as they were.
+    // The file of a resumed session has the original lines.
     let resumed = disk(&format!("{FORK}.jsonl"), &session());
     let marked: Vec<Value> = session()
         .into_iter()
@@ -198,7 +198,7 @@ fn a_fork_that_copies_progress_has_runs_of_its_own() {
 }
 
 #[test]
-fn progress_that_cannot_be_read_is_unknown_and_its_neighbours_are_read() {
+fn unreadable_progress_is_unknown_and_the_rest_is_read() {
     let [first, ..] = childs();
     let change = |name: &str, value: Value| {
         let mut line = progress("ab1", &first, 3);
@@ -218,7 +218,7 @@ fn progress_that_cannot_be_read_is_unknown_and_its_neighbours_are_read() {
         assert_eq!(made.completeness.unknown, [("agent_progress".to_owned(), 1)].into(), "{line}");
         assert_eq!(of_progress(&made).len(), 3, "{line}");
     }
-    // What stands inside is judged as a line of a file is, in the subagent's run.
+    // The inner record is read like a line of a file, in the subagent's run.
     let strange = [
         json!({}),
         json!({"type": "new"}),
@@ -230,14 +230,14 @@ fn progress_that_cannot_be_read_is_unknown_and_its_neighbours_are_read() {
         assert_eq!(made.completeness.unknown.len(), 1, "{inner}");
         assert!(outline(&made).last().unwrap().contains("unknown"), "{inner}");
     }
-    // Progress inside progress is not gone into, however deep.
+    // Progress inside progress is not read, at any depth.
     let deep = (0..60).fold(first.clone(), |inner, number| progress("ab1", &inner, number));
     let made = disk("x.jsonl", &[prompt(), deep]);
     assert_eq!((of_progress(&made).len(), made.completeness.bookkeeping), (0, 1));
 }
 
 #[test]
-fn progress_waits_for_the_session_and_a_time() {
+fn progress_waits_for_a_session_and_a_time() {
     let mut lines = session();
     let first = lines.remove(2);
     let untimed = |mut line: Value| {
@@ -258,7 +258,7 @@ fn progress_waits_for_the_session_and_a_time() {
 }
 
 #[test]
-fn a_rewritten_file_gives_no_progress_twice() {
+fn rewritten_file_repeats_no_progress() {
     let source = Source { file_name: Some("x.jsonl".to_owned()), ..Source::named("s1") };
     let mut adapter = claude::disk(source);
     let mut drafts = Vec::new();
@@ -272,7 +272,7 @@ fn a_rewritten_file_gives_no_progress_twice() {
 }
 
 #[test]
-fn a_real_sessions_progress_is_all_there() {
+fn progress_of_a_real_session_is_complete() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let (adapter, pieces) = claude_file(&shared.join("recordings/claude/real_2.1.19_agent_progress.jsonl"));
     let reading = read(adapter, &pieces);

@@ -1,4 +1,4 @@
-//! Prompts that Claude Code records or prints more than once: each is told once, and equal ones in two turns both.
+//! Prompts that Claude Code records or prints more than once: each is recorded once, equal ones in two turns twice.
 
 use steno_adapters::{Source, claude};
 
@@ -25,7 +25,7 @@ fn words(made: &Made) -> Vec<String> {
     outline(made).into_iter().filter(is_told).collect()
 }
 
-/// Reads records of a session file; compares its turns, its prompts and what was taken from the queue.
+/// Reads records of a session file; compares turns, prompts and queue operations.
 #[track_caller]
 fn check_file(records: &[&str], want: &[&str]) {
     let all: Vec<&str> = [SESSION].iter().chain(records).copied().collect();
@@ -39,21 +39,21 @@ const GO: [&str; 2] = ["turn-0001: turn turn-0001 begins", "turn-0001: user text
 const AGAIN: [&str; 2] = ["turn-0002: turn turn-0002 begins", "turn-0002: user text Go"];
 
 #[test]
-fn equal_prompts_in_two_turns_are_two() {
+fn equal_prompts_in_two_turns_are_two_messages() {
     check_file(&[&prompt("Go", ""), &prompt("Go", "")], &[GO[0], GO[1], AGAIN[0], AGAIN[1]]);
 }
 
 #[test]
-fn a_prompt_from_the_queue_is_one() {
+fn queued_prompt_is_recorded_once() {
     let (enqueue, dequeue) = (queue("enqueue", Some("Go")), queue("dequeue", None));
     check_file(&[&enqueue, &dequeue, &prompt("Go", FROM_QUEUE)], &GO);
-    // And twice if it was queued twice.
+    // It is recorded twice if it was queued twice.
     let twice = [&enqueue, &enqueue, &dequeue, &prompt("Go", ""), &dequeue, &prompt("Go", FROM_QUEUE)];
     check_file(&twice.map(String::as_str), &[GO[0], GO[1], AGAIN[0], AGAIN[1]]);
 }
 
 #[test]
-fn a_prompt_that_was_handed_over_and_begins_a_turn_later_is_one() {
+fn queued_prompt_that_begins_a_later_turn_is_recorded_once() {
     let (enqueue, dequeue) = (queue("enqueue", Some("Go")), queue("dequeue", None));
     let told =
         ["turn-0001: turn turn-0001 begins", "turn-0001: user text One", "turn-0001: user text Go", AGAIN[0]];
@@ -61,14 +61,14 @@ fn a_prompt_that_was_handed_over_and_begins_a_turn_later_is_one() {
     check_file(&[&one, &enqueue, &handed("Go", ""), &prompt("Go", FROM_QUEUE)], &told);
     check_file(&[&one, &enqueue, &handed("Go", ""), &dequeue, &prompt("Go", FROM_QUEUE)], &told);
     check_file(&[&one, &handed("Go", r#","source_uuid":"q1""#), &prompt("Go", r#","uuid":"q1""#)], &told);
-    // Somebody types it once more, or had queued it twice.
+    // The user types it once more, or has queued it twice.
     let both = [told[0], told[1], told[2], AGAIN[0], AGAIN[1]];
     check_file(&[&one, &enqueue, &handed("Go", ""), &prompt("Go", "")], &both);
     check_file(&[&one, &enqueue, &enqueue, &handed("Go", ""), &dequeue, &prompt("Go", FROM_QUEUE)], &both);
 }
 
 #[test]
-fn a_prompt_that_was_taken_from_the_queue_is_told_with_its_words() {
+fn prompt_removed_from_the_queue_is_recorded_with_its_text() {
     let made = made_of_lines(
         claude::disk(Source::named("s1")),
         &[
@@ -87,11 +87,11 @@ fn a_prompt_that_was_taken_from_the_queue_is_told_with_its_words() {
     assert_eq!(made.completeness.bookkeeping, 3);
 }
 
-/// How many prompts wait in a queue at most.
+/// The maximum number of prompts in a queue.
 const QUEUED_LEN_MAX: usize = 256;
 
 #[test]
-fn no_prompt_in_a_long_queue_is_lost() {
+fn long_queue_loses_no_prompt() {
     for count in [70, QUEUED_LEN_MAX, QUEUED_LEN_MAX + 6] {
         let queued: Vec<String> =
             (0..count).map(|number| queue("enqueue", Some(&number.to_string()))).collect();
@@ -123,7 +123,7 @@ fn printed(text: &str) -> String {
     prompt(text, r#","isReplay":true"#)
 }
 
-/// Reads frames of a stream; compares its turns and its prompts, and how many frames are passed over.
+/// Reads frames of a stream; compares turns, prompts, and the number of skipped frames.
 #[track_caller]
 fn check_stream(frames: &[&str], want: &[&str], bookkeeping: u64) {
     let made = made_of_lines(claude::stream(Source::named("s1")), frames);
@@ -133,30 +133,30 @@ fn check_stream(frames: &[&str], want: &[&str], bookkeeping: u64) {
 }
 
 #[test]
-fn a_prompt_that_was_sent_and_is_printed_is_one() {
+fn sent_prompt_and_its_replay_are_one_message() {
     let (sent, printed) = (sent("Go"), printed("Go"));
     check_stream(&[&sent, INIT, &printed, RESULT], &GO, 1);
     let both = [GO[0], GO[1], AGAIN[0], AGAIN[1]];
     check_stream(&[&sent, INIT, &printed, RESULT, &sent, INIT, &printed, RESULT], &both, 3);
-    // Not every host has them printed, and another may have sent the second.
+    // Not every host asks for replays, and another host may have sent the second prompt.
     check_stream(&[&sent, INIT, RESULT, &sent, INIT, &printed, RESULT], &both, 2);
     check_stream(&[&sent, INIT, RESULT, INIT, &printed, RESULT], &both, 1);
 }
 
 #[test]
-fn a_prompt_is_known_by_its_id() {
+fn prompts_with_the_same_id_are_one_message() {
     let named = |id: &str| prompt("Go", &format!(r#","isReplay":true,"uuid":"{id}""#));
     let sent = format!(">{}", prompt("Go", r#","uuid":"a""#));
     check_stream(&[&sent, INIT, &named("a"), &named("a"), RESULT], &GO, 2);
     check_stream(&[&sent, INIT, &named("b"), RESULT], &[GO[0], GO[1], GO[1]], 0);
-    // A host that is not sure sends it once more.
+    // A host may send a prompt again.
     check_stream(&[&sent, INIT, &sent, RESULT], &GO, 1);
     let changed = sent.replace("Go", "Stop");
     check_stream(&[&sent, INIT, &changed, RESULT], &[GO[0], GO[1], "turn-0001: user text Stop"], 0);
 }
 
 #[test]
-fn a_prompt_that_is_sent_while_a_turn_runs_is_printed_in_its_own() {
+fn prompt_sent_during_a_turn_is_recorded_once() {
     let said = r#"{"type":"assistant","message":{"id":"m","content":"Hm."}}"#;
     let want = [
         GO[0],
@@ -189,7 +189,7 @@ fn a_prompt_that_is_sent_while_a_turn_runs_is_printed_in_its_own() {
 }
 
 #[test]
-fn a_command_that_is_printed_is_no_prompt() {
+fn replayed_command_is_not_a_prompt() {
     let commands = |frames: &[&str]| {
         let made = made_of_lines(claude::stream(Source::named("s1")), frames);
         assert!(made.payloads("message.user").is_empty());
@@ -200,7 +200,7 @@ fn a_command_that_is_printed_is_no_prompt() {
 }
 
 #[test]
-fn a_result_that_a_host_sends_is_the_calls() {
+fn result_sent_by_the_host_belongs_to_its_call() {
     let call = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"f","input":{}}]}}"#;
     let result =
         r#">{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}}"#;

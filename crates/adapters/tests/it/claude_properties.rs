@@ -1,4 +1,4 @@
-//! What holds for every file of Claude's: any cut gives the same, and so does a restart at any event.
+//! Properties of every file of Claude: cuts at any byte and restarts after any event do not change the output.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use crate::reading::{
     Piece, Reading, claude_file, claude_pieces, is_named, output, read, read_unfinished, source_of,
 };
 
-/// Files that show everything that keeps a state: subagents inline and in progress, tasks in the background, forks, compaction.
+/// Files that use all state of the adapter: subagents inline and as progress, background tasks, forks, compaction.
 const FILES: [&str; 8] = [
     "recordings/claude/real_2.1.19_agent_progress.jsonl",
     "versions/claude/disk_1.0.100_sub.jsonl",
@@ -23,14 +23,14 @@ const FILES: [&str; 8] = [
 ];
 
 #[test]
-fn any_cut_gives_the_same() {
+fn output_does_not_depend_on_how_bytes_are_cut() {
     let shared = needs!(shared_dir(), "../shared is absent");
     for name in FILES {
         let path = shared.join(name);
         let whole = adapted(&path);
         let (_, pieces) = claude_file(&path);
         for len in [1, 7, 4096] {
-            // Lines of the two directions do not mix; each piece is cut by itself.
+            // Each piece is cut separately: lines of the two directions do not mix.
             let cut: Vec<Piece> = pieces.iter().flat_map(|piece| cut(piece, len)).collect();
             let (adapter, _) = claude_file(&path);
             let reading = read(adapter, &cut);
@@ -42,7 +42,7 @@ fn any_cut_gives_the_same() {
 }
 
 #[test]
-fn what_is_read_so_far_is_the_beginning_of_what_will_be() {
+fn events_of_the_first_lines_are_a_prefix_of_all_events() {
     let shared = needs!(shared_dir(), "../shared is absent");
     for name in FILES {
         let path = shared.join(name);
@@ -59,7 +59,7 @@ fn what_is_read_so_far_is_the_beginning_of_what_will_be() {
 }
 
 #[test]
-fn a_restart_after_any_event_goes_on_where_it_was() {
+fn restart_after_any_event_continues_without_gaps() {
     let shared = needs!(shared_dir(), "../shared is absent");
     for name in FILES {
         let whole = adapted(&shared.join(name));
@@ -73,7 +73,7 @@ fn a_restart_after_any_event_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_rewritten_file_gives_only_what_is_new() {
+fn rewritten_file_gives_only_new_events() {
     let old = b"{\"type\":\"user\",\"uuid\":\"u1\",\"sessionId\":\"s\",\"timestamp\":\"2026-06-08T08:14:42Z\",\"message\":{\"content\":\"One\"}}\n";
     let new = b"{\"type\":\"user\",\"uuid\":\"u2\",\"sessionId\":\"s\",\"message\":{\"content\":\"Two\"}}\n";
     let mut drafts = Vec::new();
@@ -107,7 +107,7 @@ fn lines(piece: &Piece) -> Vec<Piece> {
 }
 
 #[test]
-fn bad_bytes_lose_no_good_record() {
+fn invalid_bytes_lose_no_valid_record() {
     let good = |uuid: &str| {
         format!(
             "{{\"type\":\"user\",\"uuid\":\"{uuid}\",\"sessionId\":\"s\",\"message\":{{\"content\":\"Hi\"}}}}"
@@ -123,7 +123,7 @@ fn bad_bytes_lose_no_good_record() {
 }
 
 #[test]
-fn both_files_of_a_session_name_the_same_runs() {
+fn session_and_subagent_files_name_the_same_runs() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut pairs = 0;
     for name in places::files_below(&shared.join("captures/claude")) {
@@ -142,12 +142,12 @@ fn both_files_of_a_session_name_the_same_runs() {
     assert!(pairs >= 6, "only {pairs} pairs");
 }
 
-/// What may stand where something else is expected.
+/// Values of unexpected kinds.
 const ODD: [&str; 8] =
     ["null", "true", "-1e999", "\"\"", "\"\\ud800\"", "[]", "{}", "[[{\"type\":\"text\"}]]"];
 
 #[test]
-fn a_field_of_another_kind_harms_nobody() {
+fn wrong_kind_of_value_does_not_stop_the_adapter() {
     let directory = places::workspace_root().join("crates/adapters/tests/golden/claude");
     let mut tried = 0;
     for name in places::files_below(&directory).iter().filter(|name| name.contains(".in.")) {
@@ -165,7 +165,7 @@ fn a_field_of_another_kind_harms_nobody() {
     assert!(tried > 5_000, "only {tried} tried");
 }
 
-/// Finds where the values of fields begin in a text of JSON, and how long they are.
+/// Finds the offset and length of the values of fields in a JSON text.
 fn values(text: &str) -> Vec<(usize, usize)> {
     let starts = text.match_indices("\":").map(|(at, colon)| at + colon.len());
     let mut found = Vec::new();

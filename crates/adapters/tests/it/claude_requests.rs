@@ -1,6 +1,6 @@
-//! Requests and answers of the control protocol, also those that do not fit together: none of them goes by unseen.
+//! Requests and answers of the control protocol, also mismatched ones: each is recorded or counted.
 //!
-//! `>` marks what the host sends.
+//! `>` marks lines that the host sends.
 
 use steno_adapters::{Source, claude};
 
@@ -16,7 +16,7 @@ fn stream(lines: &[&str]) -> Made {
     made_of_lines(claude::stream(Source::named("s1")), &all)
 }
 
-/// Reads frames inside a turn; compares what they become, which are unknown, and how many are passed over.
+/// Reads frames inside a turn; compares the events, the unknown types, and the number of skipped frames.
 #[track_caller]
 fn check(lines: &[&str], want: &[&str], unknown: &[&str], bookkeeping: u64) {
     let made = stream(lines);
@@ -38,20 +38,20 @@ fn sent(frame: &str) -> String {
 }
 
 #[test]
-fn an_answer_that_is_printed_again_and_a_second_one_are_passed_over() {
+fn repeated_answers_are_skipped() {
     check(&[ASKS, &sent(ALLOWS), ALLOWS], &[ASKED[0], ASKED[1], ALLOWED], &[], 1);
     check(&[ASKS, &sent(ALLOWS), &sent(ALLOWS)], &[ASKED[0], ASKED[1], ALLOWED], &[], 1);
-    // Where only the agent's output was recorded, what it prints is the answer.
+    // If only the agent's output was recorded, its copy of the answer counts.
     check(&[ASKS, ALLOWS, ALLOWS], &[ASKED[0], ASKED[1], ALLOWED], &[], 1);
 }
 
 #[test]
-fn a_request_that_is_sent_once_more_is_the_same_request() {
+fn repeated_request_is_skipped() {
     check(&[ASKS, ASKS, &sent(ALLOWS)], &[ASKED[0], ASKED[1], ALLOWED], &[], 1);
 }
 
 #[test]
-fn requests_that_share_an_id_are_answered_in_order() {
+fn requests_with_the_same_id_are_answered_in_order() {
     let other = ASKS.replace("t1", "t2");
     check(
         &[ASKS, &other, &sent(ALLOWS), &sent(&ALLOWS.replace("allow", "deny"))],
@@ -69,11 +69,11 @@ fn requests_that_share_an_id_are_answered_in_order() {
 }
 
 #[test]
-fn both_sides_may_use_the_same_id() {
+fn host_and_agent_may_use_the_same_request_id() {
     let asks =
         r#">{"type":"control_request","request_id":"r1","request":{"subtype":"set_model","model":"x"}}"#;
     let fails = r#"{"type":"control_response","response":{"subtype":"error","request_id":"r1","error":"no such model"}}"#;
-    // The host's answer is printed while the agent still owes its own.
+    // The agent repeats the host's answer before it gives its own.
     check(
         &[asks, ASKS, &sent(ALLOWS), ALLOWS, fails],
         &[
@@ -89,7 +89,7 @@ fn both_sides_may_use_the_same_id() {
 }
 
 #[test]
-fn an_answer_without_a_request_is_unknown_unless_one_side_was_not_recorded() {
+fn answer_without_a_request_is_unknown_if_both_sides_are_recorded() {
     let by_agent = r#"{"type":"control_response","response":{"subtype":"success","request_id":"h9","response":{"x":1}}}"#;
     let asks = r#">{"type":"control_request","request_id":"h1","request":{"subtype":"interrupt"}}"#;
     let interrupt = r#"turn-0001: system interrupt {"subtype":"interrupt"}"#;
@@ -108,14 +108,14 @@ fn an_answer_without_a_request_is_unknown_unless_one_side_was_not_recorded() {
         &["control_response"],
         0,
     );
-    // What a host allows is told even where nobody heard the question.
+    // An approval by the host is recorded even without its request.
     let made = stream(&[&sent(ALLOWS)]);
     assert_eq!(made.steps("step.completed", "system")[1]["name"], "control_response");
     assert!(made.completeness.unknown.is_empty());
 }
 
 #[test]
-fn an_answer_about_something_new_is_a_fact_whoever_gives_it() {
+fn answer_to_a_request_of_a_new_type_is_a_fact() {
     let asks = r#"{"type":"control_request","request_id":"x1","request":{"subtype":"teleport"}}"#;
     let answers = r#"{"type":"control_response","response":{"subtype":"success","request_id":"x1","response":{"where":"here"}}}"#;
     let want = [
@@ -129,7 +129,7 @@ fn an_answer_about_something_new_is_a_fact_whoever_gives_it() {
 }
 
 #[test]
-fn only_what_is_open_can_be_cancelled() {
+fn only_open_requests_can_be_cancelled() {
     let cancels = r#"{"type":"control_cancel_request","request_id":"r1"}"#;
     let cancelled = r#"turn-0001.approval: approval r1 {"by":"agent","decision":"cancelled"}"#;
     check(&[ASKS, cancels, &sent(ALLOWS)], &[ASKED[0], ASKED[1], cancelled], &[], 1);
@@ -140,7 +140,7 @@ fn only_what_is_open_can_be_cancelled() {
 }
 
 #[test]
-fn a_call_that_is_allowed_with_another_input_is_amended() {
+fn call_allowed_with_another_input_is_amended() {
     let other = ALLOWS.replace(r#"{"command":"ls"}"#, r#"{"command":"ls -l"}"#);
     check(
         &[ASKS, &sent(&other)],
@@ -153,7 +153,7 @@ fn a_call_that_is_allowed_with_another_input_is_amended() {
 }
 
 #[test]
-fn a_request_that_names_no_call_says_what_it_is_about() {
+fn request_without_a_call_id_keeps_its_content() {
     check(
         &[&ASKS.replace(r#","tool_use_id":"t1""#, "")],
         &[
@@ -166,7 +166,7 @@ fn a_request_that_names_no_call_says_what_it_is_about() {
 }
 
 #[test]
-fn another_input_for_a_request_that_names_no_call_is_a_fact() {
+fn changed_input_without_a_call_id_is_a_fact() {
     let asks = ASKS.replace(r#","tool_use_id":"t1""#, "");
     let other = ALLOWS.replace(r#"{"command":"ls"}"#, r#"{"command":"ls -l"}"#);
     let made = stream(&[&asks, &sent(&other)]);
@@ -180,7 +180,7 @@ fn another_input_for_a_request_that_names_no_call_is_a_fact() {
 }
 
 #[test]
-fn an_interrupt_before_any_turn_interrupts_none() {
+fn interrupt_before_the_first_turn_ends_no_turn() {
     let interrupt = r#">{"type":"control_request","request_id":"h1","request":{"subtype":"interrupt"}}"#;
     let failed = r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#;
     let lines = [INIT, interrupt, SAID, failed];
@@ -198,7 +198,7 @@ fn an_interrupt_before_any_turn_interrupts_none() {
 }
 
 #[test]
-fn a_subagent_that_asks_before_it_says_anything_is_asked_for_itself() {
+fn first_request_of_a_subagent_begins_its_run() {
     let calls = r#"{"type":"assistant","uuid":"u2","message":{"id":"m2","content":[{"type":"tool_use","id":"t2","name":"Task","input":{}}]}}"#;
     let starts = r#"{"type":"system","subtype":"task_started","task_id":"a1","tool_use_id":"t2","task_type":"local_agent"}"#;
     let asks = ASKS.replace("\"tool_use_id\"", "\"agent_id\":\"a1\",\"tool_use_id\"");
@@ -218,7 +218,7 @@ fn a_subagent_that_asks_before_it_says_anything_is_asked_for_itself() {
     );
 }
 
-/// A subagent runs and requests of both sides are open.
+/// A stream with a running subagent and open requests of both sides.
 const CONTROL: Surface = Surface {
     name: "control",
     adapter: || claude::stream(Source::named("s1")),
@@ -270,14 +270,15 @@ const CONTROL: Surface = Surface {
     ],
 };
 
-/// Tells where a text is usual and not kept: the id of a fact, and a refusal's words, which the result repeats.
+/// Returns true for a text that is expected there and not kept: the id of a fact, and the message of a denial, which
+/// the result repeats.
 fn is_usual(record: &str, value: &str) -> bool {
     let fields = [r#""deny","message":@"#, r#""request_id":@,"request":{"subtype":"interrupt"}"#];
     value == VALUES[1] && fields.iter().any(|field| record.contains(field))
 }
 
 #[test]
-fn odd_content_is_kept_or_its_record_is_unknown() {
+fn unexpected_content_is_kept_or_its_record_is_unknown() {
     assert!(check_odd(&[&CONTROL], is_usual) > 250);
     assert!(check_silent(&[&CONTROL]) > 200);
 }

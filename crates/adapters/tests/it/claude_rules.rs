@@ -1,4 +1,4 @@
-//! Rules about Claude's records that files of the captures don't reach, one by one.
+//! Rules for Claude's records that the captured files do not cover.
 
 use serde_json::Value;
 use steno_adapters::{Source, claude};
@@ -11,7 +11,7 @@ const SESSION: &str = "0f000000-0000-4000-8000-000000000001";
 
 /// Reads records of a session file; each gets the session's id unless it has one.
 fn disk(name: &str, records: &[&str]) -> Reading {
-    let source = Source { id: "s1".into(), file_name: Some(name.to_owned()) };
+    let source = Source { file_name: Some(name.to_owned()), ..Source::named("s1") };
     let lines: String = records.iter().map(|record| with_session(record, "sessionId")).collect();
     read(claude::disk(source), &[output(lines.as_bytes())])
 }
@@ -33,7 +33,7 @@ fn with_session(record: &str, field: &str) -> String {
     format!("{value}\n")
 }
 
-/// Shows events as `run type path what`, the runs numbered as they begin.
+/// Shows events as `run type path detail`; runs are numbered in the order of their first event.
 fn shapes(reading: &Reading) -> Vec<String> {
     let runs = reading.runs();
     let shape = |event: &Value| {
@@ -61,7 +61,7 @@ const PROMPT: &str = r#"{"type":"user","uuid":"p","message":{"content":"Go."}}"#
 const AGENT_CALL: &str = r#"{"type":"assistant","uuid":"c","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"Task","input":{"prompt":"Count.","subagent_type":"Explore"}}]}}"#;
 
 #[test]
-fn a_subagents_file_of_two_sessions_is_two_runs() {
+fn subagent_file_of_two_sessions_gives_two_runs() {
     let other = r#"{"type":"user","uuid":"b","isSidechain":true,"agentId":"a1","sessionId":"0f000000-0000-4000-8000-000000000002","message":{"content":"Again."}}"#;
     let reading = disk(
         "agent-a1.jsonl",
@@ -86,19 +86,19 @@ fn a_subagents_file_of_two_sessions_is_two_runs() {
 }
 
 #[test]
-fn a_file_is_the_session_that_its_name_says_and_copied_records_say_where_from() {
+fn file_name_gives_the_session_and_copied_records_name_their_origin() {
     let name = "0f000000-0000-4000-8000-00000000000a.jsonl";
     let forked = r#"{"type":"user","uuid":"q","sessionId":"0f000000-0000-4000-8000-00000000000a","forkedFrom":{"sessionId":"old","messageUuid":"o"},"message":{"content":"Two."}}"#;
     let own = r#"{"type":"user","uuid":"r","sessionId":"0f000000-0000-4000-8000-00000000000a","message":{"content":"Three."}}"#;
     let reading = disk(name, &[PROMPT, forked, own]);
     let copied =
         |name: &str| reading.of_type("message.user").map(|event| event[name].clone()).collect::<Vec<_>>();
-    // The run of a session is called as the session is, or after it.
+    // The run id is the session id, or derived from it.
     let old = disk("x.jsonl", &[&forked.replace("0f000000-0000-4000-8000-00000000000a", "old")]).runs();
     assert_eq!(copied("copied_from"), [SESSION.into(), old[0].as_str().into(), Value::Null]);
     assert_eq!(copied("copied_id"), ["p".into(), "o".into(), Value::Null]);
     assert_eq!(reading.runs(), ["0f000000-0000-4000-8000-00000000000a"]);
-    // The run itself is no copy, and neither is the end of a turn of its own.
+    // The run itself is not a copy, and neither is the end of its own turn.
     let reading = disk(name, &[own, forked, &forked.replace("\"q\"", "\"q2\"")]);
     let is_copied = |event: &Value| !event["copied_from"].is_null();
     let ends: Vec<bool> = reading.of_type("step.completed").map(is_copied).collect();
@@ -109,7 +109,7 @@ fn a_file_is_the_session_that_its_name_says_and_copied_records_say_where_from() 
 }
 
 #[test]
-fn a_subagent_in_the_background_ends_when_a_call_asks_about_it_and_only_once() {
+fn background_subagent_ends_once_when_its_status_is_reported() {
     let launched = r#"{"type":"user","uuid":"l","toolUseResult":{"isAsync":true,"status":"async_launched","agentId":"a1"},"message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"Launched."}]}}"#;
     let asked = r#"{"type":"user","uuid":"k","toolUseResult":{"retrieval_status":"success","task":{"task_id":"a1","status":"STATUS"}},"message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"Output."}]}}"#;
     let notice = r#"{"type":"attachment","uuid":"n","attachment":{"type":"queued_command","prompt":"<task-notification><task-id>a1</task-id><status>completed</status></task-notification>"}}"#;
@@ -129,7 +129,7 @@ fn a_subagent_in_the_background_ends_when_a_call_asks_about_it_and_only_once() {
 }
 
 #[test]
-fn what_is_typed_while_the_model_works_is_a_message_of_the_turn() {
+fn prompt_typed_during_a_turn_belongs_to_the_turn() {
     let queued =
         r#"{"type":"attachment","uuid":"n","attachment":{"type":"queued_command","prompt":"Also this."}}"#;
     let taken_back = r#"{"type":"queue-operation","operation":"remove","content":"Not this."}"#;
@@ -150,7 +150,7 @@ fn what_is_typed_while_the_model_works_is_a_message_of_the_turn() {
 }
 
 #[test]
-fn failures_of_the_api_are_steps_and_no_words_of_the_model() {
+fn api_errors_are_steps_and_not_messages() {
     let error = r#"{"type":"assistant","uuid":"e","isApiErrorMessage":true,"error":"overloaded","message":{"id":"m","model":"<synthetic>","content":[{"type":"text","text":"API Error: 529"}]}}"#;
     let filler = r#"{"type":"assistant","uuid":"f","message":{"id":"m2","model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}"#;
     let retry = r#"{"type":"system","subtype":"api_error","uuid":"r","error":{},"retryAttempt":1,"maxRetries":10,"retryInMs":500.5}"#;
@@ -168,7 +168,7 @@ fn failures_of_the_api_are_steps_and_no_words_of_the_model() {
 }
 
 #[test]
-fn a_second_result_of_a_call_amends_the_first() {
+fn second_result_of_a_call_amends_the_first() {
     let result = r#"{"type":"user","uuid":"UUID","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"Done."}]}}"#;
     let (first, same) = (result.replace("UUID", "1"), result.replace("UUID", "2"));
     let other = result.replace("Done.", "No.").replace("UUID", "3");
@@ -178,7 +178,7 @@ fn a_second_result_of_a_call_amends_the_first() {
 }
 
 #[test]
-fn a_file_that_names_no_session_is_a_run_of_its_own() {
+fn file_without_a_session_id_is_one_run() {
     let lines = "{\"type\":\"summary\",\"summary\":\"A title\"}\n".repeat(1500);
     let reading = read(claude::disk(Source::named("s1")), &[output(lines.as_bytes())]);
     assert_eq!(reading.of_type("step.completed").count(), 1500);
@@ -193,7 +193,7 @@ const INIT: &str = r#"{"type":"system","subtype":"init","model":"x"}"#;
 const RESULT: &str = r#"{"type":"result","subtype":"success","result":"Done."}"#;
 
 #[test]
-fn a_prompt_that_is_printed_and_was_not_sent_is_one() {
+fn replayed_prompt_that_was_not_sent_is_recorded() {
     let replay = r#"{"type":"user","isReplay":true,"uuid":"u","message":{"content":"Go."}}"#;
     check(
         &stream(&[INIT, replay, RESULT]),
@@ -208,7 +208,7 @@ fn a_prompt_that_is_printed_and_was_not_sent_is_one() {
 }
 
 #[test]
-fn a_prompt_sent_during_a_turn_waits_and_a_local_command_is_none() {
+fn prompt_sent_during_a_turn_begins_the_next_one() {
     let sent = |text: &str| format!(r#">{{"type":"user","message":{{"content":"{text}"}},"session_id":""}}"#);
     let said = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"Working."}]}}"#;
     let reading = stream(&[
@@ -241,7 +241,7 @@ fn a_prompt_sent_during_a_turn_waits_and_a_local_command_is_none() {
 }
 
 #[test]
-fn another_session_in_the_same_stream_is_another_run() {
+fn second_session_in_a_stream_is_another_run() {
     let other = r#"{"type":"system","subtype":"init","model":"x","session_id":"0f000000-0000-4000-8000-000000000002"}"#;
     let said = r#"{"type":"assistant","session_id":"0f000000-0000-4000-8000-000000000002","message":{"id":"m","content":"Hi."}}"#;
     let reading = stream(&[INIT, RESULT, other, said]);
@@ -252,7 +252,7 @@ fn another_session_in_the_same_stream_is_another_run() {
 }
 
 #[test]
-fn a_subagents_approval_is_its_own() {
+fn approval_of_a_subagent_belongs_to_its_run() {
     let call = AGENT_CALL;
     let nested = r#"{"type":"assistant","parent_tool_use_id":"t1","agent_id":"a1","message":{"id":"n","content":[{"type":"text","text":"Counting."}]}}"#;
     let ask = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{},"tool_use_id":"t9","agent_id":"a1"}}"#;
@@ -277,7 +277,7 @@ fn a_subagents_approval_is_its_own() {
 }
 
 #[test]
-fn the_page_about_claude_lists_what_is_passed_over() {
+fn claude_page_lists_all_bookkeeping_types() {
     let page = places::read("docs/adapters/claude.md");
     let lists = [
         ("disk.rs", "const BOOKKEEPING"),
@@ -296,7 +296,7 @@ fn the_page_about_claude_lists_what_is_passed_over() {
 }
 
 #[test]
-fn records_before_the_first_time_have_that_time() {
+fn records_before_the_first_timestamp_get_that_time() {
     let reading = disk(
         "x.jsonl",
         &[
@@ -313,7 +313,7 @@ fn records_before_the_first_time_have_that_time() {
 }
 
 #[test]
-fn a_subagent_that_was_called_in_a_copied_line_is_the_other_sessions() {
+fn subagent_of_a_copied_call_belongs_to_the_original_session() {
     let other = "0f000000-0000-4000-8000-000000000009";
     let call = r#"{"type":"assistant","uuid":"a","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"Agent","input":{"prompt":"Count."}}]}}"#;
     let result = r#"{"type":"user","uuid":"r","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"3"}]},"toolUseResult":{"agentId":"a1","status":"completed"}}"#;
@@ -331,7 +331,7 @@ fn a_subagent_that_was_called_in_a_copied_line_is_the_other_sessions() {
 }
 
 #[test]
-fn a_refusal_in_the_users_own_words_is_a_denial() {
+fn rejection_with_a_message_of_the_user_is_a_denial() {
     let words = "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\\nNo.";
     let call = r#"{"type":"assistant","uuid":"a","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"Write","input":{}}]}}"#;
     let result = format!(
@@ -342,7 +342,7 @@ fn a_refusal_in_the_users_own_words_is_a_denial() {
 }
 
 #[test]
-fn a_frame_with_a_stop_reason_has_the_final_counts() {
+fn message_with_a_stop_reason_has_final_counts() {
     let frame = |stop: &str| {
         format!(
             r#"{{"type":"assistant","uuid":"a{}","message":{{"id":"m1","stop_reason":{stop},"content":[{{"type":"text","text":"Hm."}}],"usage":{{"output_tokens":9}}}}}}"#,
@@ -356,7 +356,7 @@ fn a_frame_with_a_stop_reason_has_the_final_counts() {
 }
 
 #[test]
-fn the_usage_of_a_response_has_one_entry_when_responses_interleave() {
+fn interleaved_responses_have_one_usage_entry_each() {
     let says = |id: &str, text: &str| {
         format!(
             r#"{{"type":"assistant","uuid":"{id}{text}","message":{{"id":"{id}","usage":{{"output_tokens":1}},"content":"{text}"}}}}"#
@@ -370,7 +370,7 @@ fn the_usage_of_a_response_has_one_entry_when_responses_interleave() {
 }
 
 #[test]
-fn a_line_that_stands_twice_in_a_file_is_told_once() {
+fn repeated_line_with_an_id_is_skipped() {
     let other = PROMPT.replace("\"p\"", "\"p2\"");
     let reading = disk("x.jsonl", &[PROMPT, PROMPT, &other, PROMPT]);
     check(
@@ -385,7 +385,7 @@ fn a_line_that_stands_twice_in_a_file_is_told_once() {
         ],
     );
     assert_eq!((reading.completeness.records, reading.completeness.bookkeeping), (4, 2));
-    // Without an id nobody can tell a copy from the same words said again.
+    // Without an id a copy cannot be distinguished from a repeated prompt.
     let nameless = PROMPT.replace(r#""uuid":"p","#, "");
     assert_eq!(disk("x.jsonl", &[&nameless, &nameless]).of_type("message.user").count(), 2);
 }

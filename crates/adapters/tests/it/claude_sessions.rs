@@ -1,11 +1,11 @@
-//! Which session records of Claude's belong to: those before it is named, those after another, and late ones.
+//! The session of Claude's records: those before the session id, those after another session, and late ones.
 
 use serde_json::Value;
 use steno_adapters::{Adapter, Source, claude};
 
 use crate::made::{Made, made_of_lines, outline_of_runs};
 
-/// How many records wait for a session at most; with the last of them the run begins.
+/// The maximum number of records that wait for a session; the last of them begins the run.
 const WAITING_LEN_MAX: usize = 1024;
 
 const NAMED: [&str; 2] = [
@@ -35,7 +35,7 @@ fn unknown(made: &Made) -> u64 {
 }
 
 #[test]
-fn what_comes_before_the_session_is_counted_as_if_it_came_after() {
+fn records_before_the_session_id_are_counted_like_later_ones() {
     let odd = r#"{"type":"user","message":{"content":[{"type":"hologram"}]}}"#;
     let says = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"hologram"}]}}"#;
     let records = [
@@ -66,7 +66,7 @@ fn what_comes_before_the_session_is_counted_as_if_it_came_after() {
 }
 
 #[test]
-fn any_number_of_records_may_come_before_the_session() {
+fn no_record_before_the_session_id_is_lost_at_the_limit() {
     let record = r#"{"type":"hologram"}"#;
     for count in [WAITING_LEN_MAX - 1, WAITING_LEN_MAX, WAITING_LEN_MAX + 1] {
         for (adapter, named) in surfaces() {
@@ -80,7 +80,7 @@ fn any_number_of_records_may_come_before_the_session() {
 }
 
 #[test]
-fn a_file_that_names_its_session_late_is_no_copy() {
+fn file_with_a_late_session_id_is_not_a_copy() {
     let mut lines = vec![r#"{"type":"summary","summary":"A title"}"#; WAITING_LEN_MAX];
     let prompt = r#"{"type":"user","uuid":"p","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"content":"Go."}}"#;
     let other = prompt.replace("000000000001", "000000000002");
@@ -122,7 +122,7 @@ fn check(frames: &[String], want: &[&str]) {
 }
 
 #[test]
-fn a_session_that_comes_back_is_the_same_run() {
+fn returning_session_continues_its_run() {
     check(
         &[
             init(1),
@@ -154,7 +154,7 @@ fn a_session_that_comes_back_is_the_same_run() {
 }
 
 #[test]
-fn a_late_word_about_a_session_does_not_bring_it_back() {
+fn late_notice_about_a_session_does_not_make_it_current() {
     let late = format!(r#"{{"type":"system","subtype":"status","session_id":"{}"}}"#, name(1));
     let other = format!(r#"{{"type":"system","subtype":"status","session_id":"{}"}}"#, name(7));
     let frames = [
@@ -180,7 +180,7 @@ fn a_late_word_about_a_session_does_not_bring_it_back() {
 }
 
 #[test]
-fn a_call_that_is_asked_about_in_another_session_stays_where_it_is() {
+fn late_answer_belongs_to_the_session_of_its_request() {
     let asks = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"f","input":{},"tool_use_id":"t1"}}"#;
     let denies = r#">{"type":"control_response","response":{"subtype":"success","request_id":"r1","response":{"behavior":"deny"}}}"#;
     let frames = [init(1), says(1, "One"), asks.to_owned(), init(2), denies.to_owned()];

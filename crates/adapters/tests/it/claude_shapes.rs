@@ -1,4 +1,4 @@
-//! Content of a kind that Claude Code does not write: it is kept as it came, or its record is told and counted as unknown.
+//! Content of a kind that Claude Code does not write: it is kept, or its record is recorded and counted as unknown.
 //!
 //! In each record `@` stands for a value; see `odd` for the values.
 
@@ -194,8 +194,8 @@ const STREAM: Surface = Surface {
     ],
 };
 
-/// Tells where a value is of a kind that Claude Code writes, and stands for something that is not kept as it is: ids
-/// that runs are made from, and what a result says a second time in another form.
+/// Returns true for a value that Claude Code does write there and that is not kept as it is: ids that run ids are
+/// derived from, and a second form of a result.
 fn is_usual(record: &str, value: &str) -> bool {
     let is_text = value == VALUES[1];
     let is_twin = ["\"toolUseResult\":@", "\"tool_use_result\":@"].iter().any(|field| record.contains(field));
@@ -214,13 +214,13 @@ fn is_usual(record: &str, value: &str) -> bool {
 }
 
 #[test]
-fn odd_content_is_kept_or_its_record_is_unknown() {
+fn unexpected_content_is_kept_or_its_record_is_unknown() {
     let tried = check(&[&DISK, &STREAM], is_usual);
     assert!(tried > 1_100, "{tried}");
 }
 
 #[test]
-fn no_record_vanishes() {
+fn record_without_content_is_recorded_or_counted() {
     let tried = check_silent(&[&DISK, &STREAM]);
     assert!(tried > 800, "{tried}");
 }

@@ -1,4 +1,4 @@
-//! Subagents of Claude's: which run their records are, and how they ended.
+//! Subagents of Claude: the run of their records, and how they ended.
 
 use steno_adapters::{Source, claude};
 
@@ -38,7 +38,7 @@ fn file(name: Option<&str>, lines: &[&str]) -> Made {
     made_of_lines(claude::disk(source), lines)
 }
 
-/// Returns how subagents ended: the error, and what is said of the end.
+/// Returns the error and the result of each subagent's end.
 fn ends(made: &Made) -> Vec<String> {
     let ends = made.payloads("step.call_workflow.completed").into_iter();
     ends.map(|end| format!("{} {}", end["error"], end["result"])).collect()
@@ -49,11 +49,11 @@ const BADLY: &str = r#""failed" {"status":"failed"}"#;
 const FAILED: &str = r#","is_error":true"#;
 
 #[test]
-fn a_subagent_without_a_report_ended_as_its_result_says() {
+fn subagent_without_a_report_ends_with_the_outcome_of_its_call() {
     let (calls1, works1) = (calls("t1", "{}"), works("t1", ""));
     assert_eq!(ends(&stream(&[&calls1, &works1, &results(&[("t1", "")])])), [WELL]);
     assert_eq!(ends(&stream(&[&calls1, &works1, &results(&[("t1", FAILED)])])), [BADLY]);
-    // Several results in one record: none of them has a report.
+    // A record with several results has no report for any of them.
     let both = results(&[("t1", ""), ("t2", FAILED)]);
     let frames = [&calls1, &calls("t2", "{}"), &works1, &works("t2", ""), &both];
     assert_eq!(ends(&stream(&frames.map(String::as_str))), [WELL, BADLY]);
@@ -63,7 +63,7 @@ fn a_subagent_without_a_report_ended_as_its_result_says() {
 }
 
 #[test]
-fn a_subagent_in_the_background_has_not_ended_with_the_result_of_its_call() {
+fn background_subagent_is_open_after_the_result_of_its_call() {
     let launched = results(&[("t1", ""), ("t2", "")]);
     let made = stream(&[&calls("t1", r#"{"run_in_background":true}"#), &works("t1", ""), &launched]);
     assert_eq!(ends(&made), [""; 0]);
@@ -73,7 +73,7 @@ fn a_subagent_in_the_background_has_not_ended_with_the_result_of_its_call() {
 }
 
 #[test]
-fn a_report_without_a_status_says_nothing_that_the_result_does_not() {
+fn report_without_a_status_leaves_the_outcome_of_the_call() {
     let reported = |more: &str| {
         let result = results(&[("t1", more)]);
         let result = result.replacen('{', r#"{"tool_use_result":{"agentId":"a1"},"#, 1);
@@ -84,7 +84,7 @@ fn a_report_without_a_status_says_nothing_that_the_result_does_not() {
 }
 
 #[test]
-fn a_subagent_that_is_called_again_is_the_same_run() {
+fn subagent_called_again_continues_its_run() {
     let agent = r#","agent_id":"ag1""#;
     let frames = [
         calls("t1", "{}"),
@@ -117,7 +117,7 @@ fn a_subagent_that_is_called_again_is_the_same_run() {
 }
 
 #[test]
-fn a_subagent_whose_first_line_comes_twice_is_one_run() {
+fn repeated_first_line_of_a_subagent_gives_one_run() {
     let root = r#"{"type":"user","uuid":"r1","isSidechain":true,"message":{"content":"Count."}}"#;
     let spaced = root.replace(r#""uuid":"#, r#""uuid": "#);
     for again in [root, &spaced] {
@@ -129,7 +129,7 @@ fn a_subagent_whose_first_line_comes_twice_is_one_run() {
 }
 
 #[test]
-fn a_subagents_file_is_known_by_its_name_and_by_the_agents_id() {
+fn subagent_file_is_recognized_by_name_or_agent_id() {
     let session = r#""sessionId":"0f000000-0000-4000-8000-000000000001""#;
     let line =
         |more: &str| format!(r#"{{"type":"user","uuid":"u"{more},{session},"message":{{"content":"Go."}}}}"#);
@@ -148,7 +148,7 @@ fn a_subagents_file_is_known_by_its_name_and_by_the_agents_id() {
         assert_eq!(run(name, &[&bare, &whole]), want, "{name:?}");
     }
     assert_eq!(run(Some("agent-X.jsonl"), &[&nameless, &whole]), want);
-    // The session's own file stays its own, whatever its records name.
+    // The file of the session itself is not taken for a subagent's.
     let main = line(r#","isSidechain":false,"agentId":"X""#);
     assert!(run(None, &[&main]).1.is_null());
     assert!(run(Some("0f000000-0000-4000-8000-000000000001.jsonl"), &[&bare, &main]).1.is_null());

@@ -1,4 +1,4 @@
-//! How turns of Claude's end: by a record that says so, by an interrupt, or by the next prompt.
+//! How turns of Claude end: by a record, by an interrupt, or by the next prompt.
 
 use serde_json::Value;
 use steno_adapters::{Source, claude};
@@ -23,7 +23,7 @@ fn disk(lines: &[&str]) -> Made {
     made_of_lines(claude::disk(Source::named("s1")), lines)
 }
 
-/// Returns what ended turns: the turn, what ended it, the error, and the time of the event.
+/// Returns the ends of turns: turn, cause, error, and time of the event.
 fn ends(events: &[Value]) -> Vec<String> {
     let is_end = |event: &&Value| event["type"] == "step.completed" && event["payload"]["kind"] == "turn";
     let shown = |event: &Value| {
@@ -42,13 +42,13 @@ fn ends(events: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn a_turn_says_what_ended_it() {
+fn turn_end_names_its_cause() {
     assert_eq!(ends(&disk(&[FIRST, SAYS]).events), [""; 0]);
     assert_eq!(ends(&disk(&[FIRST, SAYS, SECOND]).events), ["turn-0001 prompt - 06:00:00"]);
     assert_eq!(ends(&disk(&[FIRST, SAYS, OVER, SECOND]).events), ["turn-0001 record - 03:00:02"]);
     assert_eq!(ends(&disk(&[FIRST, INTERRUPT, SECOND]).events), ["turn-0001 interrupt interrupted 03:00:04"]);
     assert_eq!(ends(&disk(&[FIRST, INTERRUPT, OVER]).events), ["turn-0001 interrupt interrupted 03:00:04"]);
-    // A recorded end of nothing, as at the beginning of a resumed file.
+    // The second end record finds no open turn, like one at the start of a resumed file.
     assert_eq!(ends(&disk(&[FIRST, OVER, OVER_AGAIN]).events), ["turn-0001 record - 03:00:02"]);
     let result = r#"{"type":"result","subtype":"success","result":"Done."}"#;
     let init = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
@@ -57,7 +57,7 @@ fn a_turn_says_what_ended_it() {
 }
 
 #[test]
-fn what_follows_the_recorded_end_of_a_turn_stays_in_it() {
+fn records_after_the_recorded_end_stay_in_the_turn() {
     let late = r#"{"type":"user","uuid":"r1","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"Late."}]}}"#;
     let made = disk(&[FIRST, SAYS, OVER, HOOK, TITLE, late, SECOND]);
     assert_eq!(made.steps("step.started", "turn").len(), 2);
@@ -69,19 +69,19 @@ fn what_follows_the_recorded_end_of_a_turn_stays_in_it() {
     );
     let result = made.events.iter().find(|event| event["type"] == "tool.result").unwrap();
     assert_eq!(result["path"], "turn-0001");
-    // The record itself is kept too: it says how long the turn took.
+    // The record itself is kept too: it has the duration of the turn.
     assert_eq!(place("turn_duration")["payload"]["result"]["durationMs"], 2000);
 }
 
 #[test]
-fn a_turn_that_goes_on_after_its_recorded_end_ends_again() {
+fn turn_that_continues_after_its_recorded_end_ends_again() {
     let made = disk(&[FIRST, FAILS, OVER, SAYS, OVER_AGAIN, SECOND]);
     assert_eq!(made.steps("step.started", "turn").len(), 2);
     assert_eq!(ends(&made.events), ["turn-0001 record - 03:00:02", "turn-0001 record - 03:00:09"]);
-    // Without another end record it is the next prompt that ends it.
+    // Without another end record the next prompt ends the turn.
     let made = disk(&[FIRST, FAILS, OVER, SAYS, SECOND]);
     assert_eq!(ends(&made.events), ["turn-0001 record - 03:00:02", "turn-0001 prompt - 06:00:00"]);
-    // What Claude Code writes in the model's place is no work.
+    // A synthetic message of Claude Code does not continue the turn.
     assert_eq!(ends(&disk(&[FIRST, SAYS, OVER, FAILS, SECOND]).events), ["turn-0001 record - 03:00:02"]);
 }
 

@@ -1,14 +1,14 @@
-//! Claude's files of every version: what the adapter does not know of them is listed here, and nothing else is unknown.
+//! Claude's files of every version have no unknown record types except those listed here.
 
 use steno_testkit::{needs, places, shared_dir};
 
 use crate::reading::{claude_file, is_transcript, read};
 
-/// The files with records of unknown types, and the types. A new version's new types show up here first.
+/// Files with their unknown record types. New types of a new version appear here first.
 const UNKNOWN: [(&str, &[&str]); 0] = [];
 
 #[test]
-fn unknown_types_are_those_of_the_list() {
+fn unknown_types_of_real_files_match_the_list() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut found = Vec::new();
     let mut files = 0;

@@ -1,4 +1,4 @@
-//! The rules of connections to Codex's app-server, each on messages written by hand; `>` marks what the client sent.
+//! Rules for connections to Codex's app-server, tested with hand-written messages; `>` marks those of the client.
 
 use serde_json::Value;
 use steno_adapters::{AdapterEntry, Sink, Source, codex};
@@ -21,7 +21,7 @@ fn app_server(lines: &[&str]) -> Made {
     made_of_lines(codex::app_server(Source::named("s1")), lines)
 }
 
-/// Reads messages inside the first turn and compares what they become.
+/// Reads messages inside the first turn and compares their events.
 #[track_caller]
 fn check(lines: &[&str], want: &[&str]) {
     let all: Vec<&str> = START.iter().chain(&TURN).chain(lines).copied().collect();
@@ -37,15 +37,15 @@ fn command(moment: &str, id: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_prompt_is_what_was_sent_and_its_echo_is_nothing() {
+fn sent_prompt_and_its_echo_are_one_message() {
     let echo = r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"userMessage","id":"i1","content":[{"type":"text","text":"Go"}]}}}"#;
     check(&[echo], &[]);
-    // A second one with the same words was sent by somebody else.
+    // A second echo with the same text belongs to a prompt of another client.
     check(&[echo, echo], &["turn-0001: user text Go"]);
 }
 
 #[test]
-fn a_turn_has_its_id_its_settings_and_its_time() {
+fn turn_has_its_id_and_settings() {
     let made = app_server(&[&START[..], &TURN[..]].concat());
     let turn = made.steps("step.started", "turn")[0];
     assert_eq!(turn["turn_id"], "u1");
@@ -54,7 +54,7 @@ fn a_turn_has_its_id_its_settings_and_its_time() {
 }
 
 #[test]
-fn what_is_sent_into_a_running_turn_belongs_to_it() {
+fn steering_prompt_belongs_to_the_running_turn() {
     check(
         &[
             r#">{"id":3,"method":"turn/steer","params":{"threadId":"t1","expectedTurnId":"u1","input":[{"type":"text","text":"Faster"}]}}"#,
@@ -65,7 +65,7 @@ fn what_is_sent_into_a_running_turn_belongs_to_it() {
 }
 
 #[test]
-fn a_turn_that_the_server_refuses_has_begun_and_failed() {
+fn turn_refused_by_the_server_begins_and_fails() {
     let lines = [START[0], START[1], TURN[0], r#"{"error":{"code":-32600,"message":"busy"},"id":2}"#];
     assert_eq!(
         outline(&app_server(&lines)),
@@ -80,14 +80,14 @@ fn a_turn_that_the_server_refuses_has_begun_and_failed() {
 }
 
 #[test]
-fn a_prompt_whose_turn_never_came_is_not_lost() {
+fn prompt_without_an_answer_is_kept() {
     let lines = [START[0], START[1], TURN[0]];
     let want = [": run", "turn-0001: turn turn-0001 begins", "turn-0001: user text Go"];
     assert_eq!(outline(&app_server(&lines)), want);
 }
 
 #[test]
-fn the_first_answer_to_a_request_counts() {
+fn first_answer_to_a_request_counts() {
     check(
         &[
             &command("started", "c1", r#","status":"inProgress""#),
@@ -108,7 +108,7 @@ fn the_first_answer_to_a_request_counts() {
 }
 
 #[test]
-fn a_call_is_made_of_a_request_that_comes_before_it() {
+fn approval_request_before_its_call_creates_the_call() {
     check(
         &[
             r#"{"id":"r","method":"item/commandExecution/requestApproval","params":{"threadId":"t1","itemId":"c1","command":"ls","cwd":"/w"}}"#,
@@ -125,7 +125,7 @@ fn a_call_is_made_of_a_request_that_comes_before_it() {
 }
 
 #[test]
-fn an_elicitation_is_about_the_call_of_its_server_that_is_open() {
+fn elicitation_belongs_to_the_open_call_of_its_server() {
     let item = |moment: &str, rest: &str| {
         format!(
             r#"{{"method":"item/{moment}","params":{{"threadId":"t1","item":{{"type":"mcpToolCall","id":"c1","server":"tiny","tool":"fail","arguments":{{}}{rest}}}}}}}"#
@@ -149,7 +149,7 @@ fn an_elicitation_is_about_the_call_of_its_server_that_is_open() {
 }
 
 #[test]
-fn a_request_that_is_settled_unseen_has_an_unknown_answer() {
+fn request_resolved_without_an_answer_has_an_unknown_decision() {
     check(
         &[
             r#"{"id":0,"method":"item/fileChange/requestApproval","params":{"threadId":"t1","itemId":"c1"}}"#,
@@ -169,7 +169,7 @@ fn a_request_that_is_settled_unseen_has_an_unknown_answer() {
 }
 
 #[test]
-fn a_tool_of_the_clients_is_one_call_however_often_it_is_told() {
+fn client_tool_is_one_call_in_items_and_requests() {
     let item = |moment: &str| {
         format!(
             r#"{{"method":"item/{moment}","params":{{"threadId":"t1","item":{{"type":"dynamicToolCall","id":"c1","tool":"lookup","arguments":{{"k":1}},"status":"completed","contentItems":[]}}}}}}"#
@@ -207,7 +207,7 @@ fn an_interrupted_command_stays_open() {
 }
 
 #[test]
-fn a_subagent_is_a_run_of_its_own_whose_parent_is_known_from_its_first_event() {
+fn every_event_of_a_subagent_run_names_its_parent() {
     let item = |moment: &str, item: &str| {
         format!(r#"{{"method":"item/{moment}","params":{{"threadId":"t1","item":{{{item}}}}}}}"#)
     };
@@ -217,12 +217,12 @@ fn a_subagent_is_a_run_of_its_own_whose_parent_is_known_from_its_first_event() {
         )
     };
     check_child(&item("started", &call("[]")), &item("completed", &call(r#"["t2"]"#)));
-    // The second kind of subagents has no such call.
+    // The newer kind of subagent has no such call.
     let activity = r#""type":"subAgentActivity","id":"c1","kind":"started","agentThreadId":"t2","agentPath":"/team/kid""#;
     check_child(&item("started", activity), &item("completed", activity));
 }
 
-/// Reads what a subagent says between the beginning and the end of the item that made it.
+/// Reads events of a subagent between the start and the end of the item that created it.
 #[track_caller]
 fn check_child(begins: &str, ends: &str) {
     let lines = [
@@ -244,7 +244,7 @@ fn check_child(begins: &str, ends: &str) {
 }
 
 #[test]
-fn a_forks_first_total_is_where_it_begins() {
+fn first_total_of_a_fork_is_its_baseline() {
     let total = |input: u64, last: u64| {
         format!(
             r#"{{"method":"thread/tokenUsage/updated","params":{{"threadId":"t2","tokenUsage":{{"total":{{"inputTokens":{input}}},"last":{{"inputTokens":{last}}}}}}}}}"#
@@ -267,7 +267,7 @@ fn a_forks_first_total_is_where_it_begins() {
 }
 
 #[test]
-fn a_failure_that_is_tried_again_is_a_retry() {
+fn error_with_will_retry_is_a_retry() {
     check(
         &[
             r#"{"method":"error","params":{"threadId":"t1","willRetry":true,"error":{"message":"Reconnecting... 1/5"}}}"#,
@@ -283,7 +283,7 @@ fn a_failure_that_is_tried_again_is_a_retry() {
 }
 
 #[test]
-fn secrets_of_the_account_are_not_recorded() {
+fn account_tokens_are_not_recorded() {
     let lines = [
         START[0],
         START[1],
@@ -294,7 +294,7 @@ fn secrets_of_the_account_are_not_recorded() {
 }
 
 #[test]
-fn what_nobody_knows_is_named_by_its_method() {
+fn unknown_messages_are_counted_by_method() {
     let made = app_server(&[
         r#"{"method":"holodeck/opened","params":{}}"#,
         START[0],
@@ -308,7 +308,7 @@ fn what_nobody_knows_is_named_by_its_method() {
     assert_eq!(made.steps("step.completed", "unknown").len(), 3);
 }
 
-/// Keeps the types of entries.
+/// Collects the types of entries.
 #[derive(Default)]
 struct Entries(Vec<String>);
 
@@ -328,7 +328,7 @@ impl Sink for Entries {
 }
 
 #[test]
-fn entries_are_those_of_the_specification() {
+fn entry_types_match_the_specification() {
     let item = |moment: &str, item: &str| {
         format!(r#"{{"method":"item/{moment}","params":{{"threadId":"t1","item":{item}}}}}"#)
     };

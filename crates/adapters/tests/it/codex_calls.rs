@@ -1,4 +1,4 @@
-//! Calls of Codex's in an order or with ids that they should not have: what they say is on record all the same.
+//! Calls of Codex in an unexpected order or with unexpected ids: each is still recorded.
 
 use steno_adapters::{Source, codex};
 
@@ -21,7 +21,7 @@ fn told(output: &str) -> String {
     )
 }
 
-/// Compares what follows the beginning of the first turn, and what is unknown.
+/// Compares the events after the first ones, and the unknown types.
 #[track_caller]
 fn check(made: &Made, skipped: usize, want: &[&str], unknown: &[&str]) {
     assert_eq!(outline(made)[skipped..], *want);
@@ -40,7 +40,7 @@ fn check_rollout(lines: &[&str], want: &[&str], unknown: &[&str]) {
 const CALLED: [&str; 2] = ["turn-0001: assistant tool_use f", r#"turn-0001: call c1 f {"a":1}"#];
 
 #[test]
-fn a_call_that_comes_after_its_result_amends_what_was_made_up() {
+fn call_after_its_result_amends_the_placeholder() {
     check_rollout(
         &[&told("late"), &call(1), &call(1)],
         &[
@@ -53,7 +53,7 @@ fn a_call_that_comes_after_its_result_amends_what_was_made_up() {
 }
 
 #[test]
-fn a_call_with_the_id_of_another_is_unknown_and_a_repeated_one_is_nothing() {
+fn different_call_with_a_used_id_is_unknown_and_a_repeated_one_is_skipped() {
     let result = r#"turn-0001: result c1 unknown "x""#;
     check_rollout(&[&call(1), &call(1), &told("x"), &told("x")], &[CALLED[0], CALLED[1], result], &[]);
     check_rollout(
@@ -72,7 +72,7 @@ fn a_call_with_the_id_of_another_is_unknown_and_a_repeated_one_is_nothing() {
 }
 
 #[test]
-fn a_report_after_the_result_amends_it_with_all_that_it_knows() {
+fn report_after_the_result_amends_it() {
     let report = r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"McpToolCall","id":"c1","server":"s","tool":"f","status":"failed","error":{"message":"gone"},"durationMs":7}}}"#;
     check_rollout(
         &[&call(1), &told("x"), report],
@@ -86,14 +86,14 @@ fn a_report_after_the_result_amends_it_with_all_that_it_knows() {
     );
 }
 
-/// A command's end as an event reports it.
+/// An event that reports the end of a command.
 fn ended(call: &str, code: u32, output: &str) -> String {
     format!(
         r#"{{"type":"event_msg","payload":{{"type":"exec_command_end","call_id":"{call}","exit_code":{code},"aggregated_output":"{output}"}}}}"#
     )
 }
 
-/// A call's end as an item reports it, without what the tool gave.
+/// An item that reports the end of a call, without output.
 fn item_of(call: &str) -> String {
     format!(
         r#"{{"type":"event_msg","payload":{{"type":"item_completed","item":{{"type":"McpToolCall","id":"{call}","server":"s","tool":"f","status":"completed"}}}}}}"#
@@ -101,7 +101,7 @@ fn item_of(call: &str) -> String {
 }
 
 #[test]
-fn a_report_is_the_result_at_once_and_the_models_wrapping_of_it_is_nothing() {
+fn report_is_the_result_and_the_output_for_the_model_is_skipped() {
     let result = r#"turn-0001: result c1 failed "boom""#;
     let report = ended("c1", 3, "boom");
     check_rollout(&[&call(1), &report], &[CALLED[0], CALLED[1], result], &[]);
@@ -113,7 +113,7 @@ fn a_report_is_the_result_at_once_and_the_models_wrapping_of_it_is_nothing() {
 }
 
 #[test]
-fn a_second_report_amends_the_first_unless_it_says_the_same() {
+fn different_second_report_amends_the_first() {
     let result = r#"turn-0001: result c1 failed "boom""#;
     let (first, second) = (ended("c1", 3, "boom"), ended("c1", 0, "fine"));
     check_rollout(&[&call(1), &first, &first], &[CALLED[0], CALLED[1], result], &[]);
@@ -130,12 +130,12 @@ fn a_second_report_amends_the_first_unless_it_says_the_same() {
 }
 
 #[test]
-fn a_report_without_output_is_written_where_it_stands_if_the_next_record_has_none() {
+fn report_without_output_is_written_at_its_own_offset() {
     let second = call(1).replace("c1", "b2");
     let called = [CALLED[0], CALLED[1], CALLED[0], r#"turn-0001: call b2 f {"a":1}"#];
     let results = ["turn-0001: result c1 ok null", "turn-0001: result b2 ok null"];
     let want: Vec<&str> = called.into_iter().chain(results).collect();
-    // In the order of the file, and not of their ids.
+    // The order is that of the file, not of the ids.
     check_rollout(&[&call(1), &second, &item_of("c1"), &item_of("b2")], &want, &[]);
     let lines = [META, BEGIN, &call(1), &item_of("c1"), &call(1).replace("c1", "b2"), ""];
     let reading = read(codex::rollout(Source::named("s1")), &[output(lines.join("\n").as_bytes())]);
@@ -146,7 +146,7 @@ fn a_report_without_output_is_written_where_it_stands_if_the_next_record_has_non
 }
 
 #[test]
-fn what_waits_is_written_in_order_when_the_file_ends() {
+fn waiting_events_are_written_in_file_order_at_the_end() {
     let shown = r#"{"timestamp":"2026-11-15T07:00:01.000Z","type":"event_msg","payload":{"type":"agent_message","message":"Only here."}}"#;
     let lines = [META, BEGIN, &call(1), shown, &item_of("c1"), ""];
     let reading = read(codex::rollout(Source::named("s1")), &[output(lines.join("\n").as_bytes())]);
@@ -163,7 +163,7 @@ fn what_waits_is_written_in_order_when_the_file_ends() {
 }
 
 #[test]
-fn what_was_overtaken_when_the_file_ends_comes_last() {
+fn events_that_waited_too_long_come_last_with_rising_positions() {
     let shown = |text: &str| {
         format!(r#"{{"type":"event_msg","payload":{{"type":"agent_message","message":"{text}"}}}}"#)
     };
@@ -179,7 +179,7 @@ fn what_was_overtaken_when_the_file_ends_comes_last() {
 }
 
 #[test]
-fn an_output_after_a_report_without_one_amends_it() {
+fn output_after_a_report_without_output_amends_it() {
     let report = r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"McpToolCall","id":"c1","server":"s","tool":"f","status":"completed"}}}"#;
     check_rollout(
         &[&call(1), report, END, &told("late")],
@@ -195,7 +195,7 @@ fn an_output_after_a_report_without_one_amends_it() {
 }
 
 #[test]
-fn a_turn_that_fails_without_having_begun_has_failed() {
+fn failure_outside_a_turn_is_an_error() {
     let failed = r#"{"type":"event_msg","payload":{"type":"task_complete","error":{"message":"gone"}}}"#;
     let made = made_of_lines(codex::rollout(Source::named("s1")), &[META, failed]);
     check(&made, 1, &[": error task_complete gone"], &[]);
@@ -210,7 +210,7 @@ fn a_turn_that_fails_without_having_begun_has_failed() {
 }
 
 #[test]
-fn an_item_with_the_id_of_another_is_unknown() {
+fn different_item_with_a_used_id_is_unknown() {
     let item = |moment: &str, command: &str, output: &str| {
         format!(
             r#"{{"method":"item/{moment}","params":{{"threadId":"t1","item":{{"type":"commandExecution","id":"c1","command":"{command}","aggregatedOutput":{output},"status":"completed"}}}}}}"#
@@ -241,7 +241,7 @@ fn an_item_with_the_id_of_another_is_unknown() {
 }
 
 #[test]
-fn a_message_that_is_told_twice_is_one_and_another_with_its_id_is_unknown() {
+fn repeated_message_is_skipped_and_a_different_one_with_its_id_is_unknown() {
     let item = |text: &str| {
         format!(
             r#"{{"method":"item/completed","params":{{"threadId":"t1","item":{{"type":"agentMessage","id":"m1","text":"{text}"}}}}}}"#
@@ -258,8 +258,58 @@ fn a_message_that_is_told_twice_is_one_and_another_with_its_id_is_unknown() {
         )
     };
     let started = r#"{"type":"thread.started","thread_id":"01a1de00-0000-7000-8000-000000000001"}"#;
-    // A second process counts its items anew.
+    // A second process numbers its items from 0 again.
     let lines = [started, &item("One"), &item("One"), started, &item("Two")];
     let made = made_of_lines(codex::exec(Source::named("s1")), &lines);
     check(&made, 1, &[": assistant text One", ": system resume null", ": assistant text Two"], &[]);
+}
+
+#[test]
+fn calls_of_a_script_name_the_call_that_runs_it() {
+    let script = |call: &str| {
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"custom_tool_call","call_id":"{call}","name":"exec","input":"await tools.exec_command({{}})"}}}}"#
+        )
+    };
+    let command = |id: &str| {
+        format!(
+            r#"{{"type":"event_msg","payload":{{"type":"item_completed","turn_id":"t1","item":{{"type":"CommandExecution","id":"{id}","command":["ls"],"status":"completed","exit_code":0,"aggregated_output":"a"}}}}}}"#
+        )
+    };
+    let output = |call: &str| {
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"custom_tool_call_output","call_id":"{call}","output":"Script running"}}}}"#
+        )
+    };
+    let waiting = r#"{"type":"response_item","payload":{"type":"function_call","name":"wait","arguments":"{}","call_id":"w1"}}"#;
+    let lines = [
+        META.to_owned(),
+        BEGIN.to_owned(),
+        command("exec-before"),
+        script("s1"),
+        command("exec-1"),
+        command("user-2"),
+        output("s1"),
+        command("exec-3"),
+        waiting.to_owned(),
+        command("exec-4"),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let made = made_of_lines(codex::rollout(Source::named("s1")), &lines);
+    let calls = made.payloads("tool.call");
+    let calls: Vec<(&str, Option<&str>)> = calls
+        .iter()
+        .map(|call| (call["call_id"].as_str().unwrap(), call["parent_call_id"].as_str()))
+        .collect();
+    let want = [
+        ("exec-before", None),
+        ("s1", None),
+        ("exec-1", Some("s1")),
+        ("user-2", None),
+        ("exec-3", None),
+        ("w1", None),
+        ("exec-4", Some("s1")),
+    ];
+    assert_eq!(calls, want);
+    assert_eq!(made.completeness.unknown.len(), 0, "{:?}", made.completeness.unknown);
 }

@@ -12,7 +12,7 @@ fn event(kind: &str, rest: &str) -> String {
     format!(r#"{{"type":"event_msg","payload":{{"type":"{kind}"{rest}}}}}"#)
 }
 
-/// Compares what ended the turns of a source: what it says, and the error.
+/// Compares the cause and the error of each turn's end.
 #[track_caller]
 fn check_turns(adapter: Adapter, lines: &[&str], want: &[&str]) {
     let made = made_of_lines(adapter, lines);
@@ -24,7 +24,7 @@ fn check_turns(adapter: Adapter, lines: &[&str], want: &[&str]) {
 }
 
 #[test]
-fn a_turn_of_a_rollout_says_what_ended_it() {
+fn rollout_turn_end_names_its_cause() {
     let rollout = || codex::rollout(Source::named("s1"));
     let begins = |id: &str| event("task_started", &format!(r#","turn_id":"{id}""#));
     let (first, second) = (begins("u1"), begins("u2"));
@@ -34,7 +34,7 @@ fn a_turn_of_a_rollout_says_what_ended_it() {
     check_turns(rollout(), &[META, &first, &done, &second], &["record -"]);
     check_turns(rollout(), &[META, &first, &aborted], &["record interrupted"]);
     check_turns(rollout(), &[META, &first, &second, &aborted], &["prompt -", "record interrupted"]);
-    // Before turns had records, the next prompt ends one.
+    // In versions without turn records the next prompt ends a turn.
     let (one, two) =
         (event("user_message", r#","message":"One""#), event("user_message", r#","message":"Two""#));
     let says = event("agent_message", r#","message":"Yes""#);
@@ -42,7 +42,7 @@ fn a_turn_of_a_rollout_says_what_ended_it() {
 }
 
 #[test]
-fn a_turn_of_exec_and_of_a_connection_says_what_ended_it() {
+fn exec_and_connection_turn_ends_name_their_cause() {
     let exec = || codex::exec(Source::named("s1"));
     let (thread, begins) = (r#"{"type":"thread.started","thread_id":"t1"}"#, r#"{"type":"turn.started"}"#);
     let failed = r#"{"type":"turn.failed","error":{"message":"overloaded"}}"#;
@@ -63,7 +63,7 @@ fn a_turn_of_exec_and_of_a_connection_says_what_ended_it() {
     check_turns(app_server(), &[STARTED, asks, refused], &["record busy"]);
 }
 
-/// Reads the file of a connection: what a side said, and what the recorder says of it.
+/// Reads the file of a connection, with messages of both sides and of the recorder.
 fn connection(lines: &[(&str, &str)]) -> Made {
     let line = |(ticket, (dir, said)): (u32, &(&str, &str))| {
         format!(r#"{{"dir":"{dir}","t":1794727400.{ticket:03},"ticket":{ticket},"msg":{said}}}"#)
@@ -78,7 +78,7 @@ const BEGINS: &str = r#"{"method":"turn/started","params":{"threadId":"t1","turn
 const ENDED: &str = r#"{"method":"steno/ended","params":{"exit_code":7}}"#;
 
 #[test]
-fn the_end_of_a_server_completes_the_runs_of_its_threads_and_no_turn() {
+fn server_end_completes_runs_but_no_turns() {
     let made = connection(&[("s2c", STARTED), ("s2c", OTHER), ("s2c", BEGINS), ("recorder", ENDED)]);
     let ends: Vec<&Value> = made.events.iter().filter(|event| event["type"] == "run.completed").collect();
     let [one, other] = ends[..] else { panic!("{ends:?}") };
@@ -94,12 +94,11 @@ fn the_end_of_a_server_completes_the_runs_of_its_threads_and_no_turn() {
     let by_signal = ENDED.replace("exit_code", "signal").replace('7', "15");
     let made = connection(&[("s2c", STARTED), ("recorder", &by_signal)]);
     assert_eq!(made.payloads("run.completed")[0]["signal"], 15);
-    // Without threads there is no run to end.
     assert!(connection(&[("recorder", ENDED)]).events.is_empty());
 }
 
 #[test]
-fn what_waits_is_written_before_the_run_is_completed() {
+fn waiting_prompt_is_written_before_the_run_is_completed() {
     let asks =
         r#"{"id":2,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Go"}]}}"#;
     let made = connection(&[("s2c", STARTED), ("c2s", asks), ("recorder", ENDED)]);
@@ -109,7 +108,7 @@ fn what_waits_is_written_before_the_run_is_completed() {
 }
 
 #[test]
-fn only_the_recorder_can_say_that_a_server_has_ended() {
+fn server_end_is_accepted_only_from_the_recorder() {
     for dir in ["s2c", "c2s"] {
         let made = connection(&[("s2c", STARTED), (dir, ENDED), ("s2c", BEGINS)]);
         assert!(made.payloads("run.completed").is_empty(), "{dir}");

@@ -1,4 +1,4 @@
-//! Codex's sample files, and what its adapters make of them.
+//! Reads Codex's sample files with the right adapter.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use steno_testkit::places;
 
 use crate::made::{Made, Piece, feed};
 
-/// Lists the files below a directory whose name ends so, sorted.
+/// Lists the files below a directory whose names have a suffix, sorted.
 pub(crate) fn files_below(directory: &Path, suffix: &str) -> Vec<PathBuf> {
     let files = places::files_below(directory).into_iter().filter(|path| path.ends_with(suffix));
     files.map(|path| directory.join(path)).collect()
 }
 
-/// Lists every sample of Codex, of all surfaces.
+/// Lists the samples of Codex, of all surfaces.
 pub(crate) fn all_samples(shared: &Path) -> Vec<PathBuf> {
     let mut found = files_below(&shared.join("versions/codex"), "json");
     found.extend(files_below(&shared.join("versions/codex"), "jsonl"));
@@ -39,10 +39,10 @@ fn is_duplex(path: &Path) -> bool {
     file_name(path).starts_with("duplex") || file_name(path).starts_with("app-server")
 }
 
-/// Returns the adapter for a file, by its name.
+/// Chooses the adapter for a file by its name.
 pub(crate) fn adapter_for(path: &Path) -> Adapter {
     let name = file_name(path);
-    let source = Source { id: "s1".into(), file_name: Some(name.clone()) };
+    let source = Source { file_name: Some(name.clone()), ..Source::named("s1") };
     match () {
         () if is_duplex(path) => codex::app_server(source),
         () if name.contains("rollout") => codex::rollout(source),
@@ -50,7 +50,7 @@ pub(crate) fn adapter_for(path: &Path) -> Adapter {
     }
 }
 
-/// Reads a file as its source would have come: a connection message by message, anything else whole.
+/// Reads a file in the pieces of its source: a connection message by message, anything else whole.
 pub(crate) fn pieces_of(path: &Path) -> Vec<Piece> {
     let text = places::read(path);
     if !is_duplex(path) {

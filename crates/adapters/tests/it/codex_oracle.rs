@@ -1,4 +1,4 @@
-//! Codex's captures against what the model really sent, and against the counts that were made by hand.
+//! Compares Codex's captures with what the model sent, and with counts made by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::made::{Made, made_of_lines};
 /// The runs of the captured version.
 const RUNS: [&str; 4] = ["app_server", "exec_cut", "exec_main", "exec_resume"];
 
-/// What the model sent and was cut off before it was whole, so that no channel has it.
+/// The run whose text was cut off before it was complete, so that no channel has it.
 const CUT: &str = "exec_cut";
 
-/// Of each sample, the types that the adapters do not know. More is an error; so is fewer.
+/// The unknown types of each sample. A missing or an additional one is an error.
 const UNKNOWN: [(&str, &[&str]); 0] = [];
 
 /// What the model sent in a run.
 #[derive(Default)]
 struct Sent {
-    /// Calls by id: the name, and the input as it was meant.
+    /// Calls by id: name and parsed input.
     calls: BTreeMap<String, (String, Value)>,
     texts: Vec<String>,
     thoughts: Vec<String>,
@@ -32,11 +32,11 @@ fn read_json(path: &Path) -> Value {
     serde_json::from_str(&places::read(path)).unwrap()
 }
 
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Reads what the model sent, by scenario; `only` leaves out the others.
+/// Reads what the model sent, of one scenario or of all.
 fn sent(capture: &Path, only: Option<&str>) -> Sent {
     let mut sent = Sent::default();
     for line in places::read(capture.join("emitted.jsonl")).lines() {
@@ -80,7 +80,7 @@ impl Sent {
     }
 }
 
-/// What adapters found in the files of a run.
+/// Returns what adapters found in the files of a run.
 fn found(made: &[Made]) -> Sent {
     let mut found = Sent::default();
     for made in made {
@@ -96,7 +96,7 @@ fn found(made: &[Made]) -> Sent {
 }
 
 #[track_caller]
-fn same(what: &str, mut got: Vec<String>, mut want: Vec<String>) {
+pub(crate) fn same(what: &str, mut got: Vec<String>, mut want: Vec<String>) {
     got.sort();
     want.sort();
     assert_eq!(got, want, "{what}");
@@ -107,14 +107,14 @@ fn rollouts(capture: &Path) -> Vec<Made> {
 }
 
 #[test]
-fn rollouts_have_all_that_the_model_sent_and_nothing_else() {
+fn rollouts_have_exactly_what_the_model_sent() {
     let shared = needs!(shared_dir(), "there are no captures");
     let captures = shared.join("captures/codex/0.166.0");
     for run in RUNS {
         let mut want = sent(&captures.join(run), None);
         match run {
             CUT => want.texts.clear(),
-            // A resumed session's home holds the earlier run too.
+            // The home of a resumed session contains the earlier run too.
             "exec_resume" => want.add(sent(&captures.join("exec_main"), None)),
             _ => {}
         }
@@ -126,14 +126,14 @@ fn rollouts_have_all_that_the_model_sent_and_nothing_else() {
 }
 
 #[test]
-fn a_connection_has_all_that_it_carries() {
+fn connection_has_what_the_model_sent_except_listed_calls() {
     let shared = needs!(shared_dir(), "there are no captures");
     let capture = shared.join("captures/codex/0.166.0/app_server");
     let (want, got) = (sent(&capture, None), found(&[made_of(&capture.join("duplex.jsonl"))]));
     let missing = want.calls.iter().filter(|(id, _)| !got.calls.contains_key(*id));
     let missing: Vec<&str> = missing.map(|(_, (name, _))| name.as_str()).collect();
     let missing: BTreeSet<&str> = missing.into_iter().collect();
-    // `captures/README.md`: the channel has nothing of these; of the patches only the one that was refused unread.
+    // According to `captures/README.md` the channel lacks these. Of the patches it lacks one, which was refused unread.
     assert_eq!(missing, BTreeSet::from(["apply_patch", "no_such_tool", "tool_search", "write_stdin"]));
     assert_eq!((want.calls.len(), got.calls.len()), (21, 16));
     for (id, (name, input)) in &got.calls {
@@ -144,11 +144,11 @@ fn a_connection_has_all_that_it_carries() {
         );
     }
     same("thoughts", got.thoughts, want.thoughts);
-    // What a compaction's response says is not told on a connection.
+    // A connection does not carry the response of a compaction.
     same("texts", got.texts, want.texts.into_iter().filter(|text| text != "Slept.").collect());
 }
 
-/// Compares a call as an item shows it with the one that was sent: the tool's own words are all that is left of it.
+/// Compares a call of an item with the call that was sent. The item has only the tool's own fields.
 fn is_same_call((name, input): (&str, &Value), (sent_name, sent): (&str, &Value)) -> bool {
     match name {
         "commandExecution" | "command_execution" => {
@@ -171,13 +171,13 @@ fn is_same_call((name, input): (&str, &Value), (sent_name, sent): (&str, &Value)
 }
 
 #[test]
-fn exec_streams_have_all_that_they_carry() {
+fn exec_streams_have_what_the_model_sent_except_listed_calls() {
     let shared = needs!(shared_dir(), "there are no captures");
     let captures = shared.join("captures/codex/0.166.0");
     for (run, scenario) in [("exec_main", "codex_main"), ("exec_cut", "cut"), ("exec_resume", "codex_err400")]
     {
         let made = made_of(&captures.join(run).join("stream.ndjson"));
-        // Nothing that happens inside a subagent is in the stream.
+        // The stream has nothing of what happens inside a subagent.
         let mut want = sent(&captures.join(run), Some(scenario));
         if run == CUT {
             want.texts.clear();
@@ -201,7 +201,7 @@ fn exec_streams_have_all_that_they_carry() {
 }
 
 #[test]
-fn results_are_what_the_tools_printed_on_every_channel() {
+fn results_have_the_tool_output_on_every_channel() {
     let shared = needs!(shared_dir(), "there are no captures");
     let capture = shared.join("captures/codex/0.166.0/exec_main");
     let printed = |made: &Made| -> BTreeMap<String, Value> {
@@ -229,8 +229,8 @@ fn results_are_what_the_tools_printed_on_every_channel() {
     assert_eq!(stream["echo partial; echo boom >&2; exit 3"], serde_json::json!(["partial\nboom\n", 3]));
 }
 
-/// Counts what `expected.json` counts, of one run.
-fn counts(events: &[&Value]) -> BTreeMap<&'static str, u64> {
+/// Returns the counts of `expected.json` for one run.
+pub(crate) fn counts(events: &[&Value]) -> BTreeMap<&'static str, u64> {
     let of = |event_type: &str| events.iter().filter(|event| event["type"] == event_type).count() as u64;
     let payload = |event: &&&Value, key: &str, value: &str| event["payload"][key] == value;
     let step = |event_type: &str, kind: &str| {
@@ -274,7 +274,7 @@ fn counts(events: &[&Value]) -> BTreeMap<&'static str, u64> {
 }
 
 #[test]
-fn counts_are_those_that_were_made_by_hand() {
+fn counts_match_expected_json() {
     let shared = needs!(shared_dir(), "there are no captures");
     let expected = read_json(&shared.join("captures/expected.json"));
     let mut compared = 0;
@@ -300,7 +300,7 @@ fn counts_are_those_that_were_made_by_hand() {
     assert!(compared > 80, "{compared}");
 }
 
-/// Tells whether an event is of the run that shows a thread on a connection.
+/// Returns true if an event belongs to the run of a thread.
 fn is_of_thread(made: &Made, event: &Value, thread: &str) -> bool {
     let started = made.events.iter().filter(|event| event["type"] == "run.started");
     let of_thread = |started: &&Value| started["session_run_id"] == thread;
@@ -308,7 +308,7 @@ fn is_of_thread(made: &Made, event: &Value, thread: &str) -> bool {
 }
 
 #[test]
-fn usage_adds_up_to_what_was_used() {
+fn usage_adds_up_on_disk_and_on_a_connection() {
     let shared = needs!(shared_dir(), "there are no captures");
     let capture = shared.join("captures/codex/0.166.0/app_server");
     let total = |made: &Made, run: &str| -> u64 {
@@ -333,7 +333,7 @@ fn usage_adds_up_to_what_was_used() {
 }
 
 #[test]
-fn the_types_nobody_knows_are_those_of_the_list() {
+fn unknown_types_of_real_files_match_the_list() {
     let shared = needs!(shared_dir(), "there are no samples");
     let samples = all_samples(&shared);
     assert!(samples.len() >= 40, "{}", samples.len());
@@ -348,7 +348,7 @@ fn the_types_nobody_knows_are_those_of_the_list() {
     }
 }
 
-/// Returns the words that a schema allows in a field of a definition's variants.
+/// Returns the values that a schema allows in a field of a definition's variants.
 fn words(schema: &Value, variants: &Value, field: &str) -> Vec<String> {
     let variants = variants["oneOf"].as_array().unwrap();
     let word = |variant: &Value| variant["properties"][field]["enum"][0].as_str().map(str::to_owned);
@@ -358,7 +358,7 @@ fn words(schema: &Value, variants: &Value, field: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_word_of_the_protocols_schema_is_known() {
+fn every_method_and_item_of_the_schema_is_known() {
     let shared = needs!(shared_dir(), "there are no schemas");
     let notices = read_json(&shared.join("schemas/codex-server-notification.schema.json"));
     let requests = read_json(&shared.join("schemas/codex-server-request.schema.json"));

@@ -1,6 +1,6 @@
-//! What holds for every source of Codex's: any cut gives the same, so does a restart, and so do files read side by side.
+//! Properties of every source of Codex and of recorded connections: cuts, restarts and other sources read beside it do not change the output.
 //!
-//! The sessions written by hand are always there; the samples of `../shared` are tried where they are.
+//! Hand-written sessions are always tested, the samples of `../shared` if they are present.
 
 use std::iter::repeat_n;
 use std::path::PathBuf;
@@ -13,23 +13,24 @@ use steno_model::{Draft, Frame, RunId};
 use steno_testkit::{needs, places, shared_dir};
 
 use crate::codex_files::{adapter_for, all_samples, pieces_of};
-use crate::golden_pairs::codex_pieces;
+use crate::copilot_files::{self, copilot_pieces};
+use crate::golden_pairs::{acp_pieces, codex_pieces, gemini_pieces, http_pieces, mcp_pieces};
 use crate::reading::{Piece, Reading, claude_pieces, output, read, read_unfinished, source_of};
 
 /// A source that can be read again and again.
-struct Sample {
-    name: String,
-    open: Box<dyn Fn() -> Adapter>,
-    pieces: Vec<Piece>,
+pub(crate) struct Sample {
+    pub(crate) name: String,
+    pub(crate) open: Box<dyn Fn() -> Adapter>,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 impl Sample {
-    fn read(&self) -> Reading {
+    pub(crate) fn read(&self) -> Reading {
         read((self.open)(), &self.pieces)
     }
 
     /// Returns the pieces, cut so that none is longer than the next of these lengths.
-    fn cut(&self, lengths: &[usize]) -> Vec<Piece> {
+    pub(crate) fn cut(&self, lengths: &[usize]) -> Vec<Piece> {
         let mut lengths = lengths.iter().copied().cycle();
         let mut cut = Vec::new();
         for piece in &self.pieces {
@@ -44,10 +45,18 @@ impl Sample {
     }
 }
 
-/// Returns the sessions that were written by hand, of a provider.
-fn by_hand(provider: &str) -> Vec<Sample> {
+/// Returns the hand-written sessions of a provider.
+pub(crate) fn by_hand(provider: &str) -> Vec<Sample> {
     let directory = places::workspace_root().join("crates/adapters/tests/golden").join(provider);
-    let open = if provider == "codex" { codex_pieces } else { claude_pieces };
+    let open = match provider {
+        "codex" => codex_pieces,
+        "copilot" => copilot_pieces,
+        "gemini" => gemini_pieces,
+        "http" => http_pieces,
+        "acp" => acp_pieces,
+        "mcp" => mcp_pieces,
+        _ => claude_pieces,
+    };
     let names = places::files_below(&directory).into_iter().filter(|name| name.contains(".in."));
     let sample = |name: String| {
         let bytes = places::read_bytes(directory.join(&name));
@@ -65,11 +74,17 @@ fn shared(directory: &std::path::Path) -> Vec<Sample> {
         let pieces = pieces.map(|(lane, bytes)| Piece { lane, captured: None, bytes }).collect();
         Sample { name: path.display().to_string(), open: Box::new(move || adapter_for(&path)), pieces }
     };
-    all_samples(directory).into_iter().map(sample).collect()
+    let copilots = |path: PathBuf| {
+        let pieces = vec![output(&places::read_bytes(&path))];
+        let name = path.display().to_string();
+        Sample { name, open: Box::new(move || copilot_files::adapter_for(&path)), pieces }
+    };
+    let samples = all_samples(directory).into_iter().map(sample);
+    samples.chain(copilot_files::all_samples(directory).into_iter().map(copilots)).collect()
 }
 
 #[track_caller]
-fn check_same(name: &str, got: &Reading, want: &Reading) {
+pub(crate) fn check_same(name: &str, got: &Reading, want: &Reading) {
     assert!(got.lines == want.lines, "{name}: events");
     assert_eq!(got.entries, want.entries, "{name}: entries");
     assert_eq!(got.completeness, want.completeness, "{name}");
@@ -79,26 +94,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_chunking_gives_the_same(lengths in prop::collection::vec(1_usize..400, 1..20)) {
-        for sample in by_hand("codex") {
+    fn output_does_not_depend_on_how_bytes_are_cut(lengths in prop::collection::vec(1_usize..400, 1..20)) {
+        for sample in ["codex", "copilot", "http", "mcp", "acp"].into_iter().flat_map(by_hand) {
             let cut = read((sample.open)(), &sample.cut(&lengths));
             check_same(&sample.name, &cut, &sample.read());
         }
     }
 
     #[test]
-    fn files_that_are_read_side_by_side_do_not_meet(
+    fn interleaved_sources_do_not_affect_each_other(
         turns in prop::collection::vec((any::<bool>(), 1_usize..300), 1..60),
         picked in any::<(prop::sample::Index, prop::sample::Index)>(),
     ) {
-        let samples: Vec<Sample> = by_hand("codex").into_iter().chain(by_hand("claude")).collect();
+        let samples: Vec<Sample> = ["codex", "claude", "copilot", "gemini"].into_iter().flat_map(by_hand).collect();
         let pair = [&samples[picked.0.index(samples.len())], &samples[picked.1.index(samples.len())]];
         let alone = pair.map(|sample| drafts_of(&mut (sample.open)(), &sample.pieces));
         prop_assert_eq!(interleaved(pair, &turns), alone);
     }
 }
 
-/// What came out of a source, in order.
+/// The drafts of a source, in order.
 type Drafts = Vec<(RunId, Draft)>;
 
 fn drafts_of(adapter: &mut Adapter, pieces: &[Piece]) -> Drafts {
@@ -126,10 +141,10 @@ fn feed(adapter: &mut Adapter, piece: &Piece, offset: &mut u64, drafts: &mut Dra
     *offset += piece.bytes.len() as u64;
 }
 
-/// More than any session written by hand has.
+/// More than the size of any hand-written session.
 const BYTES_MAX: usize = 100_000;
 
-/// Feeds two sources in turns of so many bytes; what is left at the end follows.
+/// Feeds two sources alternately, in pieces of these lengths, and then the rest of both.
 fn interleaved(pair: [&Sample; 2], turns: &[(bool, usize)]) -> [Drafts; 2] {
     let mut adapters = pair.map(|sample| (sample.open)());
     let lengths =
@@ -152,7 +167,7 @@ fn interleaved(pair: [&Sample; 2], turns: &[(bool, usize)]) -> [Drafts; 2] {
     drafts
 }
 
-/// Positions rise from event to event; so what comes after the last one written is what was not written.
+/// Checks that positions rise from event to event. A restart relies on it: it writes events after the last position.
 #[track_caller]
 fn check_restart(sample: &Sample) {
     let (whole, again) = (sample.read(), sample.read());
@@ -164,7 +179,7 @@ fn check_restart(sample: &Sample) {
 }
 
 fn position(line: &str) -> (u64, u64, u64) {
-    // Strings may hold half a character, which a reader of whole values refuses.
+    // Strings may contain lone surrogates, which `Value` refuses.
     let fields: std::collections::BTreeMap<&str, &RawValue> = serde_json::from_str(line).unwrap();
     let evidence: Value = serde_json::from_str(fields["evidence"].get()).unwrap();
     let number = |name: &str| evidence[name].as_u64().unwrap();
@@ -172,16 +187,20 @@ fn position(line: &str) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_restart_after_any_event_goes_on_where_it_was() {
+fn restart_after_any_event_continues_without_gaps() {
     by_hand("codex").iter().for_each(check_restart);
     by_hand("claude").iter().for_each(check_restart);
+    by_hand("copilot").iter().for_each(check_restart);
+    by_hand("http").iter().for_each(check_restart);
+    by_hand("mcp").iter().for_each(check_restart);
+    by_hand("acp").iter().for_each(check_restart);
     let directory = needs!(shared_dir(), "there are no samples");
     let samples = shared(&directory);
-    assert!(samples.len() > 30, "only {} samples", samples.len());
+    assert!(samples.len() > 60, "only {} samples", samples.len());
     samples.iter().for_each(check_restart);
 }
 
-/// Records of a rollout that wait, end the waiting, or do neither.
+/// Records of a rollout: some wait for others, some end the waiting, some do neither.
 const ROLLOUT: [&str; 18] = [
     r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#,
     r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000002"}}"#,
@@ -203,7 +222,7 @@ const ROLLOUT: [&str; 18] = [
     "torn",
 ];
 
-/// Messages of a connection, likewise.
+/// Messages of a connection, of the same three kinds.
 const CONNECTION: [&str; 12] = [
     r#"{"dir":"s2c","msg":{"method":"thread/started","params":{"thread":{"id":"t1"}}}}"#,
     r#"{"dir":"c2s","msg":{"id":1,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"A"}]}}}"#,
@@ -221,7 +240,7 @@ const CONNECTION: [&str; 12] = [
 
 proptest! {
     #[test]
-    fn positions_rise_whatever_waits(picked in prop::collection::vec(0_usize..ROLLOUT.len(), 1..24)) {
+    fn positions_rise_for_any_order_of_records(picked in prop::collection::vec(0_usize..ROLLOUT.len(), 1..24)) {
         let rollout = || codex::rollout(source_of("x".as_ref()));
         let connection = || codex::app_server(source_of("x".as_ref())).of_conversation();
         let lines = |pool: &[&'static str]| {
@@ -236,8 +255,8 @@ proptest! {
 }
 
 #[test]
-fn a_prompt_that_waits_for_its_turn_comes_at_its_place_or_after() {
-    // The first thread's turn never begins, and the second goes on.
+fn waiting_prompt_keeps_positions_rising() {
+    // The turn of the first thread never begins, and the second thread continues.
     let lines = [
         r#"{"dir":"s2c","msg":{"method":"thread/started","params":{"thread":{"id":"t1"}}}}"#,
         r#"{"dir":"s2c","msg":{"method":"thread/started","params":{"thread":{"id":"t2"}}}}"#,
@@ -253,26 +272,32 @@ fn a_prompt_that_waits_for_its_turn_comes_at_its_place_or_after() {
 }
 
 #[test]
-fn what_is_read_so_far_is_the_beginning_of_what_will_be() {
-    for sample in by_hand("codex") {
+fn events_of_the_first_bytes_are_a_prefix_of_all_events() {
+    for sample in by_hand("codex").into_iter().chain(by_hand("copilot")).chain(by_hand("http")) {
         let whole = read_unfinished((sample.open)(), &sample.pieces);
         let bytes = &sample.pieces[0].bytes;
-        for end in (0..bytes.len()).step_by(7) {
+        // Recordings over HTTP repeat the conversation in each request, so they are long.
+        let step = if bytes.len() > 4096 { 211 } else { 7 };
+        for end in (0..bytes.len()).step_by(step) {
             let part = read_unfinished((sample.open)(), &[output(&bytes[..end])]);
             assert!(whole.lines.starts_with(&part.lines), "{}: the first {end} bytes", sample.name);
         }
     }
 }
 
-/// What may stand where something else is expected.
+/// Values of unexpected kinds.
 const ODD: [&str; 5] = ["null", "-1e999", "\"\\ud800\"", "{}", "[[{\"type\":\"text\"}]]"];
 
 #[test]
-fn a_field_of_another_kind_harms_nobody() {
+fn wrong_kind_of_value_does_not_stop_the_adapter() {
     let mut tried = 0;
-    for sample in by_hand("codex") {
+    // Every value is replaced, so long files take long.
+    let is_short = |sample: &Sample| sample.pieces[0].bytes.len() < 5_000;
+    let copilots = by_hand("copilot").into_iter().filter(is_short);
+    for sample in by_hand("codex").into_iter().chain(copilots).chain(by_hand("http")) {
         let text = String::from_utf8(sample.pieces[0].bytes.clone()).unwrap();
-        for (at, len) in values(&text) {
+        let step = if text.len() > 4096 { 13 } else { 1 };
+        for (at, len) in values(&text).into_iter().step_by(step) {
             for odd in ODD {
                 let changed = [&text[..at], odd, &text[at + len..]].concat();
                 let reading = read((sample.open)(), &[output(changed.as_bytes())]);
@@ -285,7 +310,7 @@ fn a_field_of_another_kind_harms_nobody() {
     assert!(tried > 5_000, "only {tried} tried");
 }
 
-/// Finds where the values of fields begin in a text of JSON, and how long they are.
+/// Finds the offset and length of the values of fields in a JSON text.
 fn values(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for start in text.match_indices("\":").map(|(at, colon)| at + colon.len()) {

@@ -1,4 +1,4 @@
-//! Requests and answers on a connection that do not fit together: none of them goes by unseen; `>` marks the client's.
+//! Mismatched requests and answers on a connection: each is recorded or counted; `>` marks those of the client.
 
 use serde_json::Value;
 use steno_adapters::{Source, codex};
@@ -14,7 +14,7 @@ fn app_server(lines: &[&str]) -> Made {
     made_of_lines(codex::app_server(Source::named("s1")), &all)
 }
 
-/// Reads messages inside a turn; compares what they become, which are unknown, and how many are passed over.
+/// Reads messages inside a turn; compares the events, the unknown types, and the number of skipped messages.
 #[track_caller]
 fn check(lines: &[&str], want: &[&str], unknown: &[&str], bookkeeping: u64) {
     let made = app_server(lines);
@@ -24,7 +24,7 @@ fn check(lines: &[&str], want: &[&str], unknown: &[&str], bookkeeping: u64) {
 }
 
 #[test]
-fn a_prompt_that_cannot_be_read_is_unknown() {
+fn unreadable_prompt_is_unknown() {
     for params in [
         "7",
         "[]",
@@ -42,7 +42,7 @@ fn a_prompt_that_cannot_be_read_is_unknown() {
 }
 
 #[test]
-fn a_prompt_for_a_thread_that_nobody_announced_makes_it_appear() {
+fn prompt_for_an_unannounced_thread_begins_its_run() {
     let made = app_server(&[
         r#">{"id":1,"method":"turn/start","params":{"threadId":"t7","input":[{"type":"text","text":"Go"}]}}"#,
     ]);
@@ -50,7 +50,7 @@ fn a_prompt_for_a_thread_that_nobody_announced_makes_it_appear() {
 }
 
 #[test]
-fn an_answer_to_nothing_is_unknown() {
+fn answer_without_a_request_is_unknown() {
     check(
         &[
             r#">{"id":1,"method":"account/read","params":{}}"#,
@@ -61,7 +61,7 @@ fn an_answer_to_nothing_is_unknown() {
         &["response"],
         1,
     );
-    // A recording of the server's side alone has no requests to answer.
+    // A recording of only the server's side has no requests.
     check(&[r#"{"id":9,"result":{"x":1}}"#], &[], &[], 1);
     check(&[r#"{"id":9,"error":{"message":"no"}}"#], &["turn-0001: error response no"], &[], 0);
     check(
@@ -73,7 +73,7 @@ fn an_answer_to_nothing_is_unknown() {
 }
 
 #[test]
-fn an_answer_to_a_request_that_nobody_knows_is_unknown_too() {
+fn answer_to_an_unknown_request_is_unknown() {
     check(
         &[
             r#"{"id":3,"method":"item/teleport","params":{"threadId":"t1"}}"#,
@@ -86,7 +86,7 @@ fn an_answer_to_a_request_that_nobody_knows_is_unknown_too() {
 }
 
 #[test]
-fn only_the_first_answer_counts_and_the_rest_is_passed_over() {
+fn later_answers_to_a_request_are_skipped() {
     check(
         &[
             r#"{"id":0,"method":"item/tool/requestUserInput","params":{"threadId":"t1","questions":[]}}"#,
@@ -105,7 +105,7 @@ fn only_the_first_answer_counts_and_the_rest_is_passed_over() {
 }
 
 #[test]
-fn requests_that_share_an_id_are_answered_in_order() {
+fn requests_with_the_same_id_are_answered_in_order() {
     let ask = |call: &str| {
         format!(
             r#"{{"id":0,"method":"item/tool/call","params":{{"threadId":"t1","callId":"{call}","tool":"f","arguments":{{}}}}}}"#
@@ -140,7 +140,7 @@ fn requests_that_share_an_id_are_answered_in_order() {
 }
 
 #[test]
-fn a_tool_call_without_an_id_has_the_requests() {
+fn tool_call_without_an_id_gets_the_request_id() {
     check(
         &[
             r#"{"id":"r4","method":"item/tool/call","params":{"threadId":"t1","tool":"f","arguments":{"k":1}}}"#,
@@ -157,7 +157,7 @@ fn a_tool_call_without_an_id_has_the_requests() {
 }
 
 #[test]
-fn what_a_client_puts_into_a_thread_is_a_fact() {
+fn items_injected_by_the_client_are_a_fact() {
     check(
         &[r#">{"id":5,"method":"thread/inject_items","params":{"threadId":"t1","items":[{"x":1}]}}"#],
         &[r#"turn-0001: system thread/inject_items {"items":[{"x":1}],"threadId":"t1"}"#],
@@ -167,7 +167,7 @@ fn what_a_client_puts_into_a_thread_is_a_fact() {
 }
 
 #[test]
-fn a_prompt_that_is_refused_while_a_turn_runs_is_not_the_next_turns() {
+fn prompt_refused_during_a_turn_does_not_begin_the_next() {
     let prompt = |id: u32, text: &str| {
         format!(
             r#">{{"id":{id},"method":"turn/start","params":{{"threadId":"t1","input":[{{"type":"text","text":"{text}"}}]}}}}"#
@@ -194,13 +194,13 @@ fn a_prompt_that_is_refused_while_a_turn_runs_is_not_the_next_turns() {
 }
 
 #[test]
-fn the_echo_of_a_prompt_comes_in_its_turn() {
+fn prompt_echo_is_skipped_only_in_its_own_turn() {
     let prompt = r#">{"id":1,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"Go on"}]}}"#;
     let turn = |id: &str| {
         format!(r#"{{"method":"turn/started","params":{{"threadId":"t1","turn":{{"id":"{id}"}}}}}}"#)
     };
     let item = r#"{"method":"item/completed","params":{"threadId":"t1","item":{"type":"userMessage","id":"i1","content":[{"type":"text","text":"Go on"}]}}}"#;
-    // The second turn was asked for by another client.
+    // Another client started the second turn.
     check(
         &[prompt, &turn("u2"), &turn("u3"), item],
         &[
@@ -214,12 +214,12 @@ fn the_echo_of_a_prompt_comes_in_its_turn() {
         &[],
         0,
     );
-    // An echo may come before the turn has a name.
+    // An echo may come before the turn has an id.
     check(&[prompt, item], &["turn-0001: user text Go on"], &[], 0);
 }
 
 #[test]
-fn the_end_of_another_turn_ends_nothing_and_is_told() {
+fn end_of_another_turn_is_a_fact() {
     check(
         &[
             r#"{"method":"turn/completed","params":{"threadId":"t1","turn":{"id":"u0","status":"failed","error":{"message":"late"}}}}"#,
@@ -233,7 +233,7 @@ fn the_end_of_another_turn_ends_nothing_and_is_told() {
 }
 
 #[test]
-fn exact_usage_is_counted_once_a_response() {
+fn exact_usage_is_counted_once_per_response() {
     let usage = |id: &str, usage: &str| {
         format!(
             r#"{{"method":"rawResponse/completed","params":{{"threadId":"t1","responseId":"{id}","usage":{usage}}}}}"#
@@ -249,7 +249,7 @@ fn exact_usage_is_counted_once_a_response() {
 }
 
 #[test]
-fn a_total_that_grows_beyond_the_exact_usage_says_by_how_much() {
+fn total_adds_only_growth_beyond_exact_usage() {
     let exact = r#"{"method":"rawResponse/completed","params":{"threadId":"t1","responseId":"r1","usage":{"inputTokens":110,"totalTokens":110}}}"#;
     let total = |total: u32| {
         format!(
@@ -267,11 +267,11 @@ fn a_total_that_grows_beyond_the_exact_usage_says_by_how_much() {
     );
 }
 
-/// How many prompts there are at once; looking at each of them for each would take long.
+/// The number of prompts at once; comparing all pairs would take long.
 const MANY: u32 = 15_000;
 
 #[test]
-fn any_number_of_prompts_may_be_refused_or_shown_in_any_order() {
+fn many_prompts_are_matched_in_any_order() {
     let asked = |method: &str, id: u32| {
         format!(
             r#">{{"id":{id},"method":"{method}","params":{{"threadId":"t1","input":[{{"type":"text","text":"{id}"}}]}}}}"#
@@ -295,7 +295,7 @@ fn any_number_of_prompts_may_be_refused_or_shown_in_any_order() {
 }
 
 #[test]
-fn a_prompt_stands_where_it_was_sent_if_nothing_was_written_since() {
+fn prompt_has_its_own_offset_if_no_event_followed_it() {
     let lines = [
         r#"{"dir":"s2c","msg":{"method":"thread/started","params":{"thread":{"id":"t1"}}}}"#,
         r#"{"dir":"c2s","msg":{"id":1,"method":"turn/start","params":{"threadId":"t1","input":[{"type":"text","text":"One"}]}}}"#,
@@ -315,7 +315,7 @@ fn a_prompt_stands_where_it_was_sent_if_nothing_was_written_since() {
         let events = reading.of_type(event_type);
         events.map(|event| event["evidence"]["offset"].as_u64().unwrap()).collect()
     };
-    // The second came before a warning; the third never got an answer.
+    // A warning followed the second prompt, and the third had no answer.
     assert_eq!(places("message.user"), [offset(1), offset(7), offset(8)]);
     assert_eq!(places("step.started"), [offset(1), offset(7), offset(8)]);
 }

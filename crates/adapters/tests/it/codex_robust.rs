@@ -1,4 +1,4 @@
-//! Codex's adapters and bad luck: any cut gives the same, and nothing in a record makes them panic.
+//! Codex's adapters with damaged input: cuts do not change the events, and no record causes a panic.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::made::{Piece, feed};
 use crate::reading::{output, read_paused};
 
 #[test]
-fn any_cut_gives_the_same_events() {
+fn sample_events_do_not_depend_on_how_bytes_are_cut() {
     let shared = needs!(shared_dir(), "there are no samples");
     for path in all_samples(&shared) {
         let pieces = pieces_of(&path);
@@ -25,12 +25,12 @@ fn any_cut_gives_the_same_events() {
 }
 
 #[test]
-fn a_file_cut_anywhere_begins_like_the_whole() {
+fn events_of_a_cut_file_are_a_prefix_of_all_events() {
     let shared = needs!(shared_dir(), "there are no samples");
     for path in all_samples(&shared).into_iter().filter(|path| !path.ends_with("duplex.jsonl")) {
         let pieces = pieces_of(&path);
         let [(Lane::FromAgent, bytes)] = &pieces[..] else { continue };
-        // What waits is written when a source ends, and a file that was cut might go on.
+        // Waiting events are written when a source ends. A cut file may continue, so it is only paused.
         let whole = read_paused(adapter_for(&path), &[output(bytes)]);
         let all = feed(adapter_for(&path), &pieces, usize::MAX);
         assert!(all.events.len() >= whole.lines.len(), "{}", path.display());
@@ -41,8 +41,8 @@ fn a_file_cut_anywhere_begins_like_the_whole() {
     }
 }
 
-/// Puts something else in the place of each value in turn, down to a depth.
-fn spoiled(value: &Value, depth: u32, each: &mut dyn FnMut(Value)) {
+/// Replaces each value in turn with junk, down to a depth.
+pub(crate) fn spoiled(value: &Value, depth: u32, each: &mut dyn FnMut(Value)) {
     let junk = [json!(null), json!(1.5), json!([[]]), json!("x\u{0}"), json!({"id": [1]}), json!(-1)];
     junk.into_iter().for_each(&mut *each);
     if depth == 0 {
@@ -73,7 +73,7 @@ fn spoiled(value: &Value, depth: u32, each: &mut dyn FnMut(Value)) {
     }
 }
 
-/// Names the kind of a record, so that each is tried once.
+/// Returns the kind of a record, so that each is tried once.
 fn kind_of(record: &Value) -> String {
     let parts = [
         &record["type"],
@@ -91,7 +91,7 @@ fn kind_of(record: &Value) -> String {
 }
 
 #[test]
-fn no_record_makes_an_adapter_panic() {
+fn changed_records_cause_no_panic() {
     let shared = needs!(shared_dir(), "there are no samples");
     let mut tried: BTreeMap<String, u32> = BTreeMap::new();
     for path in all_samples(&shared) {

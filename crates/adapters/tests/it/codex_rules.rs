@@ -1,11 +1,11 @@
-//! The rules of Codex's rollouts and streams that a file rarely shows, each on lines written by hand.
+//! Rules for rare cases in Codex's rollouts and streams, tested with hand-written lines.
 
 use serde_json::Value;
 use steno_adapters::{Source, codex};
 
 use crate::made::{Made, made_of_lines, outline};
 
-/// A thread of 2026-11-15, older than the turns with `02` in front and younger than those with `00`.
+/// A thread of 2026-11-15. The time in its UUID is between those of the copied and the new turn ids below.
 const META: &str = r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001","cli_version":"0.130.0","source":"cli"}}"#;
 
 fn rollout(lines: &[&str]) -> Made {
@@ -16,7 +16,7 @@ fn exec(lines: &[&str]) -> Made {
     made_of_lines(codex::exec(Source::named("s1")), lines)
 }
 
-/// Reads lines after a header and compares what follows the run's beginning.
+/// Reads lines after a header and compares the events after `run.started`.
 #[track_caller]
 fn check(lines: &[&str], want: &[&str]) {
     let mut all = vec![META];
@@ -30,7 +30,7 @@ fn check_exec(lines: &[&str], want: &[&str]) {
 }
 
 #[test]
-fn a_prompt_that_is_recorded_twice_is_one() {
+fn both_records_of_a_prompt_are_one_message() {
     check(
         &[
             r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t1"}}"#,
@@ -53,7 +53,7 @@ fn a_prompt_that_is_recorded_twice_is_one() {
 }
 
 #[test]
-fn what_codex_told_the_model_is_no_prompt_even_where_the_user_was_shown_it() {
+fn user_message_event_with_context_is_not_a_prompt() {
     check(
         &[
             r#"{"type":"event_msg","payload":{"type":"user_message","message":"<environment_context>x</environment_context>","kind":"environment_context"}}"#,
@@ -64,7 +64,7 @@ fn what_codex_told_the_model_is_no_prompt_even_where_the_user_was_shown_it() {
 }
 
 #[test]
-fn a_turn_has_its_id_and_its_settings() {
+fn turn_has_its_id_and_settings() {
     let made = rollout(&[
         META,
         r#"{"type":"event_msg","payload":{"type":"turn_started","turn_id":"t1"}}"#,
@@ -76,7 +76,7 @@ fn a_turn_has_its_id_and_its_settings() {
 }
 
 #[test]
-fn without_turn_records_a_prompt_begins_a_turn_and_the_next_one_ends_it() {
+fn prompts_begin_and_end_turns_without_turn_records() {
     check(
         &[
             r#"{"type":"event_msg","payload":{"type":"user_message","message":"One"}}"#,
@@ -96,7 +96,7 @@ fn without_turn_records_a_prompt_begins_a_turn_and_the_next_one_ends_it() {
 }
 
 #[test]
-fn a_call_ends_as_its_report_says_before_or_after_the_model_was_told() {
+fn report_gives_the_outcome_before_or_after_the_output() {
     check(
         &[
             r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t1"}}"#,
@@ -127,7 +127,7 @@ fn a_call_ends_as_its_report_says_before_or_after_the_model_was_told() {
 }
 
 #[test]
-fn a_call_that_only_its_report_shows_is_made_of_it() {
+fn report_without_a_call_creates_the_call() {
     check(
         &[
             r#"{"type":"event_msg","payload":{"type":"exec_command_end","call_id":"u1","command":["ls"],"aggregated_output":"a\n","exit_code":0,"status":"completed"}}"#,
@@ -144,7 +144,7 @@ fn a_call_that_only_its_report_shows_is_made_of_it() {
 }
 
 #[test]
-fn a_report_without_an_answer_becomes_the_result_when_the_turn_ends() {
+fn report_without_an_output_for_the_model_is_the_result() {
     check(
         &[
             r#"{"type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"*** x","call_id":"c1"}}"#,
@@ -156,7 +156,7 @@ fn a_report_without_an_answer_becomes_the_result_when_the_turn_ends() {
 }
 
 #[test]
-fn arguments_that_are_no_json_are_kept_and_said_to_be_so() {
+fn arguments_that_are_not_json_are_kept_with_a_mark() {
     let made = rollout(&[
         META,
         r#"{"type":"response_item","payload":{"type":"function_call","name":"f","arguments":"{\"a\":","call_id":"c1"}}"#,
@@ -166,7 +166,7 @@ fn arguments_that_are_no_json_are_kept_and_said_to_be_so() {
 }
 
 #[test]
-fn only_growth_of_the_total_is_used_and_exact_usage_comes_first() {
+fn totals_add_only_growth_and_exact_usage_wins() {
     let total = |input: u64, last: u64| {
         format!(
             r#"{{"type":"event_msg","payload":{{"type":"token_count","info":{{"total_token_usage":{{"input_tokens":{input}}},"last_token_usage":{{"input_tokens":{last}}}}}}}}}"#
@@ -194,7 +194,7 @@ fn only_growth_of_the_total_is_used_and_exact_usage_comes_first() {
 }
 
 #[test]
-fn a_compaction_is_told_once_and_its_copies_not_at_all() {
+fn compaction_record_and_its_notice_are_one_compaction() {
     check(
         &[
             r#"{"type":"compacted","payload":{"message":"So far.","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Go"}]}]}}"#,
@@ -211,7 +211,7 @@ fn a_compaction_is_told_once_and_its_copies_not_at_all() {
 }
 
 #[test]
-fn a_fork_that_points_names_what_it_goes_on_from() {
+fn fork_names_its_parent_and_ordinal() {
     let made = rollout(&[
         r#"{"ordinal":145,"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000002","forked_from_id":"01a1de00-0000-7000-8000-000000000001","forked_from_ordinal_exclusive":145}}"#,
         r#"{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":500},"last_token_usage":{"input_tokens":7}}}}"#,
@@ -223,7 +223,7 @@ fn a_fork_that_points_names_what_it_goes_on_from() {
 }
 
 #[test]
-fn records_that_a_fork_copied_are_marked() {
+fn copied_records_of_a_fork_are_marked() {
     check(
         &[
             r#"{"type":"session_meta","payload":{"id":"01a1dd00-0000-7000-8000-000000000009"}}"#,
@@ -247,7 +247,7 @@ fn records_that_a_fork_copied_are_marked() {
 }
 
 #[test]
-fn what_a_subagent_inherited_is_marked_by_its_ordinals() {
+fn inherited_records_of_a_subagent_are_marked_by_ordinal() {
     let made = rollout(&[
         r#"{"ordinal":0,"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000002","parent_thread_id":"01a1de00-0000-7000-8000-000000000001","subagent_history_start_ordinal":2}}"#,
         r#"{"ordinal":1,"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Old"}]}}"#,
@@ -258,7 +258,7 @@ fn what_a_subagent_inherited_is_marked_by_its_ordinals() {
 }
 
 #[test]
-fn a_system_prompt_is_told_again_only_when_it_changes() {
+fn system_prompt_is_recorded_again_only_if_it_changes() {
     let header = |text: &str| {
         META.replace(r#""source""#, &format!(r#""base_instructions":{{"text":"{text}"}},"source""#))
     };
@@ -276,7 +276,7 @@ fn a_system_prompt_is_told_again_only_when_it_changes() {
 }
 
 #[test]
-fn a_header_that_comes_again_is_a_resume() {
+fn repeated_header_is_a_resume() {
     check(&[META], &[": system resume null"]);
     let again = META.replace("cli\"}}", "cli\",\"memory_mode\":\"enabled\"}}");
     check(&[&again], &[": system resume null"]);
@@ -293,7 +293,7 @@ fn every_event_of_a_subagent_names_its_parent() {
 }
 
 #[test]
-fn a_subagent_begins_and_ends_once_whoever_says_so() {
+fn subagent_begins_and_ends_once_for_several_reports() {
     check(
         &[
             r#"{"type":"response_item","payload":{"type":"function_call","name":"spawn_agent","arguments":"{}","call_id":"c1"}}"#,
@@ -316,7 +316,7 @@ fn a_subagent_begins_and_ends_once_whoever_says_so() {
 }
 
 #[test]
-fn a_search_that_is_recorded_twice_is_one() {
+fn both_records_of_a_search_are_one_call() {
     check(
         &[
             r#"{"type":"event_msg","payload":{"type":"web_search_end","call_id":"ws1","query":"q"}}"#,
@@ -331,7 +331,7 @@ fn a_search_that_is_recorded_twice_is_one() {
 }
 
 #[test]
-fn a_record_of_several_parts_is_one_message() {
+fn response_item_with_several_parts_is_one_message() {
     check(
         &[
             r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"One."},{"type":"refusal","refusal":"Not two."},{"type":"dream"}]}}"#,
@@ -341,7 +341,7 @@ fn a_record_of_several_parts_is_one_message() {
 }
 
 #[test]
-fn a_thought_without_words_is_there_and_secret() {
+fn encrypted_reasoning_is_a_redacted_thinking_block() {
     check(
         &[r#"{"type":"response_item","payload":{"type":"reasoning","summary":[],"encrypted_content":"x"}}"#],
         &[": assistant thinking[redacted] "],
@@ -349,7 +349,7 @@ fn a_thought_without_words_is_there_and_secret() {
 }
 
 #[test]
-fn what_nobody_knows_is_named_by_where_it_stands() {
+fn unknown_records_are_counted_by_type() {
     let made = rollout(&[
         META,
         r#"{"type":"hologram","payload":{}}"#,
@@ -365,7 +365,7 @@ fn what_nobody_knows_is_named_by_where_it_stands() {
 }
 
 #[test]
-fn bare_response_items_of_0_20_are_a_rollout_too() {
+fn bare_response_items_of_0_20_are_read() {
     let made = rollout(&[
         r#"{"id":"2db979eb-3b3d-4899-95f2-b63269e7602d","timestamp":"2025-08-01T00:00:00.000Z","instructions":"Be brief."}"#,
         r#"{"record_type":"state"}"#,
@@ -389,9 +389,9 @@ fn bare_response_items_of_0_20_are_a_rollout_too() {
 }
 
 #[test]
-fn a_file_whose_beginning_is_gone_is_known_by_its_name() {
+fn file_without_a_header_gets_the_thread_id_of_its_name() {
     let name = "rollout-2026-11-15T07-22-55-01a1de16-70f1-7b22-83bd-da0ac9b80a1a.jsonl";
-    let source = Source { id: "s1".into(), file_name: Some(name.to_owned()) };
+    let source = Source { file_name: Some(name.to_owned()), ..Source::named("s1") };
     let line = r#"{"type":"event_msg","payload":{"type":"user_message","message":"Go"}}"#;
     let made = made_of_lines(codex::rollout(source), &["torn", line]);
     assert_eq!(made.events[0]["run_id"], "01a1de16-70f1-7b22-83bd-da0ac9b80a1a");
@@ -406,7 +406,7 @@ fn a_file_whose_beginning_is_gone_is_known_by_its_name() {
 }
 
 #[test]
-fn an_exec_item_with_two_ids_is_known_by_the_first() {
+fn exec_item_with_two_ids_uses_the_first() {
     check_exec(
         &[
             r#"{"type":"thread.started","thread_id":"01a1de00-0000-7000-8000-000000000001"}"#,
@@ -428,7 +428,7 @@ fn an_exec_item_with_two_ids_is_known_by_the_first() {
 }
 
 #[test]
-fn exec_of_september_2025_spelled_things_its_own_way() {
+fn exec_output_of_september_2025_is_read() {
     check_exec(
         &[
             r#"{"type":"session.created","session_id":"01a1de00-0000-7000-8000-000000000001"}"#,
@@ -439,7 +439,7 @@ fn exec_of_september_2025_spelled_things_its_own_way() {
 }
 
 #[test]
-fn a_second_process_counts_its_items_anew() {
+fn item_ids_of_a_second_process_are_separate() {
     let command = r#"{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"a","aggregated_output":"x","exit_code":0,"status":"completed"}}"#;
     let thread = r#"{"type":"thread.started","thread_id":"01a1de00-0000-7000-8000-000000000001"}"#;
     let made = exec(&[thread, command, thread, command]);
@@ -452,7 +452,7 @@ fn a_second_process_counts_its_items_anew() {
 }
 
 #[test]
-fn exec_of_0_36_tells_events() {
+fn exec_output_of_0_36_is_read() {
     check_exec(
         &[
             r#"{"workdir":"/w","model":"m1","sandbox":"read-only","reasoning effort":"high"}"#,
@@ -480,7 +480,7 @@ fn exec_of_0_36_tells_events() {
 }
 
 #[test]
-fn a_turn_that_is_tried_again_and_fails_says_so() {
+fn retries_and_failure_of_a_turn_are_recorded() {
     check_exec(
         &[
             r#"{"type":"thread.started","thread_id":"t"}"#,

@@ -1,6 +1,6 @@
-//! Content of a kind that Codex does not write: it is kept as it came, or its record is told and counted as unknown.
+//! Content of a kind that Codex does not write: it is kept, or its record is recorded and counted as unknown.
 //!
-//! In each record `@` stands for a value; the values all hold a number that nothing else does.
+//! In each record `@` stands for a value; see `odd` for the values.
 
 use steno_adapters::{Source, codex};
 
@@ -250,20 +250,19 @@ const APP_SERVER: Surface = Surface {
     ],
 };
 
-/// Where a text is a thread's id, of which the run's is made.
+/// Returns true for a thread id, from which the run id is derived.
 fn is_thread(record: &str, value: &str) -> bool {
     value == VALUES[1] && [r#""threadId":@"#, r#""thread_id":@"#].iter().any(|field| record.contains(field))
 }
 
 #[test]
-fn odd_content_is_kept_or_its_record_is_unknown() {
+fn unexpected_content_is_kept_or_its_record_is_unknown() {
     let tried = check(&[&ROLLOUT, &EXEC, &APP_SERVER], is_thread);
     assert!(tried > 1_500, "{tried}");
 }
 
-/// A record without content, by what it could have said.
 #[test]
-fn a_message_without_content_is_passed_over_and_counted() {
+fn message_without_content_is_skipped_and_counted() {
     for role in ["user", "assistant", "developer"] {
         let record = format!(
             r#"{{"type":"response_item","payload":{{"type":"message","role":"{role}","content":[]}}}}"#

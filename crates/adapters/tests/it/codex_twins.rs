@@ -1,4 +1,4 @@
-//! Rollouts record everything twice: what is the second record of the same, and what only looks like one.
+//! Rollouts record prompts and answers twice: tests which records are pairs and which only look like pairs.
 
 use steno_adapters::{Source, codex};
 
@@ -9,7 +9,7 @@ const BEGIN: &str = r#"{"type":"event_msg","payload":{"type":"task_started","tur
 const END: &str = r#"{"type":"event_msg","payload":{"type":"task_complete","turn_id":"t1"}}"#;
 const SPEAKS: &str = r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]}}"#;
 
-/// A prompt as the model sees it.
+/// A prompt as the model gets it.
 fn model(text: &str) -> String {
     format!(
         r#"{{"type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{text}"}}]}}}}"#
@@ -25,7 +25,7 @@ fn event(kind: &str, field: &str, text: &str) -> String {
     format!(r#"{{"type":"event_msg","payload":{{"type":"{kind}","{field}":"{text}"}}}}"#)
 }
 
-/// Reads lines after a header; returns what was said, prompts and answers alike.
+/// Reads lines after a header; compares prompts, answers and facts.
 #[track_caller]
 fn check(lines: &[&str], want: &[&str]) {
     let all: Vec<&str> = [META].iter().chain(lines).copied().collect();
@@ -40,7 +40,7 @@ fn check(lines: &[&str], want: &[&str]) {
 }
 
 #[test]
-fn a_prompt_with_other_words_is_another_prompt_even_right_after_it() {
+fn adjacent_prompts_with_different_text_are_two_messages() {
     let want = ["turn-0001: user text One", "turn-0001: user text Two"];
     check(&[BEGIN, &user("One"), &model("Two")], &want);
     check(&[BEGIN, &model("One"), &user("Two")], &want);
@@ -49,18 +49,18 @@ fn a_prompt_with_other_words_is_another_prompt_even_right_after_it() {
 }
 
 #[test]
-fn the_same_words_in_a_later_turn_are_said_again() {
+fn equal_prompts_in_two_turns_are_two_messages() {
     let want = ["turn-0001: user text Go on", "turn-0002: user text Go on"];
-    // Each turn has one of the two records only.
+    // Each turn has only one of the two records.
     check(&[BEGIN, &user("Go on"), END, BEGIN, &model("Go on")], &want);
     check(&[BEGIN, &model("Go on"), END, BEGIN, &user("Go on")], &want);
     check(&[BEGIN, &model("Go on"), BEGIN, &user("Go on")], &want);
-    // And each has both.
+    // Each turn has both records.
     check(&[BEGIN, &model("Go on"), &user("Go on"), END, BEGIN, &model("Go on"), &user("Go on")], &want);
 }
 
 #[test]
-fn before_turns_were_recorded_an_answer_comes_between_two_of_them() {
+fn answer_separates_equal_prompts_without_turn_records() {
     check(
         &[&model("Go on"), SPEAKS, &user("Go on")],
         &["turn-0001: user text Go on", "turn-0001: assistant text Done.", "turn-0002: user text Go on"],
@@ -68,11 +68,11 @@ fn before_turns_were_recorded_an_answer_comes_between_two_of_them() {
 }
 
 #[test]
-fn prompts_that_came_together_are_paired_by_their_words() {
+fn adjacent_prompts_are_paired_by_text() {
     let want = ["turn-0001: user text One", "turn-0001: user text Two"];
     check(&[BEGIN, &model("One"), &model("Two"), &user("One"), &user("Two")], &want);
     check(&[BEGIN, &user("One"), &user("Two"), &model("One"), &model("Two")], &want);
-    // Said twice in one turn, it is there twice.
+    // A prompt that was sent twice in a turn is recorded twice.
     check(
         &[BEGIN, &model("One"), &user("One"), &model("One"), &user("One")],
         &["turn-0001: user text One", "turn-0001: user text One"],
@@ -80,7 +80,7 @@ fn prompts_that_came_together_are_paired_by_their_words() {
 }
 
 #[test]
-fn what_only_the_second_record_of_a_prompt_has_is_kept() {
+fn mention_in_only_the_second_record_is_kept() {
     let item = r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"UserMessage","id":"i1","content":[{"type":"text","text":"Read @a"},{"type":"mention","name":"a","path":"app://a"}]}}}"#;
     check(
         &[BEGIN, &model("Read @a"), item],
@@ -93,7 +93,7 @@ fn what_only_the_second_record_of_a_prompt_has_is_kept() {
 }
 
 #[test]
-fn a_picture_that_only_the_second_record_of_a_prompt_has_is_kept() {
+fn picture_in_only_the_second_record_is_kept() {
     let shown = r#"{"type":"event_msg","payload":{"type":"user_message","message":"Look","images":["data:x"],"local_images":[]}}"#;
     check(
         &[BEGIN, &model("Look"), shown],
@@ -105,7 +105,7 @@ fn a_picture_that_only_the_second_record_of_a_prompt_has_is_kept() {
 }
 
 #[test]
-fn words_that_only_the_user_was_shown_are_said_when_the_turn_ends() {
+fn text_in_display_events_only_is_recorded_at_the_turn_end() {
     let told = event("agent_message", "message", "Only here.");
     let thought = event("agent_reasoning", "text", "Hm.");
     let want = ["turn-0001: assistant thinking Hm.", "turn-0001: assistant text Only here."];
@@ -113,7 +113,7 @@ fn words_that_only_the_user_was_shown_are_said_when_the_turn_ends() {
     check(&[BEGIN, &thought, &told, BEGIN], &want);
     let item = r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"AgentMessage","id":"m1","content":[{"type":"Text","text":"Only here."}]}}}"#;
     check(&[BEGIN, item, END], &want[1..]);
-    // Without records of turns the next prompt ends one.
+    // Without turn records the next prompt ends a turn.
     check(
         &[&user("One"), &told, &user("Two")],
         &["turn-0001: user text One", want[1], "turn-0002: user text Two"],
@@ -121,19 +121,19 @@ fn words_that_only_the_user_was_shown_are_said_when_the_turn_ends() {
 }
 
 #[test]
-fn words_that_the_response_has_too_are_said_once() {
+fn text_in_display_event_and_response_is_recorded_once() {
     let told = event("agent_message", "message", "Done.");
     let want = ["turn-0001: assistant text Done."];
     check(&[BEGIN, &told, SPEAKS, END], &want);
     check(&[BEGIN, SPEAKS, &told, END], &want);
-    // The user is not shown what Codex marks as its own.
+    // Codex removes its own markup before it displays a text.
     let marked = SPEAKS.replace("Done.", "Done.<oai-mem-citation>a.md:1-2</oai-mem-citation>");
     check(
         &[BEGIN, &told, &marked, END],
         &["turn-0001: assistant text Done.<oai-mem-citation>a.md:1-2</oai-mem-citation>"],
     );
     let item = r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"AgentMessage","id":"m1","content":[{"type":"Text","text":"It is done."}]}}}"#;
-    // Other words are other words, even with the response's id.
+    // A different text is kept, even with the id of the response.
     let named = SPEAKS.replace(r#""role""#, r#""id":"m1","role""#);
     check(&[BEGIN, item, &named, END], &[want[0], "turn-0001: assistant text It is done."]);
     check(

@@ -1,11 +1,11 @@
-//! What Codex's threads used, where the usage of each response is recorded and where only the total is.
+//! Usage of a Codex thread that has exact usage at first and only totals later.
 
 use steno_adapters::{Source, codex};
 
 use crate::made::made_of_lines;
 
 #[test]
-fn a_thread_that_another_version_goes_on_with_counts_on() {
+fn thread_continued_without_exact_usage_counts_its_totals() {
     let exact = r#"{"type":"token_usage_record","payload":{"response_id":"r1","usage":{"input_tokens":110,"total_tokens":110}}}"#;
     let total = |total: u32| {
         format!(

@@ -1,11 +1,11 @@
-//! What comes before a source of Codex's has said who it is: nothing of it is lost, and all of it keeps its place.
+//! Records before the header or the first thread of a Codex source: none is lost, and each keeps its place.
 
 use serde_json::Value;
 use steno_adapters::{Adapter, Source, codex};
 
 use crate::reading::{Reading, output, read};
 
-/// How many things wait for a run at most; the next one begins it.
+/// The maximum number of records that wait for a run; the next one begins it.
 const WAITING_LEN_MAX: usize = 1024;
 
 fn source() -> Source {
@@ -41,7 +41,7 @@ fn position(event: &Value) -> (u64, u64) {
     (number("offset"), number("part"))
 }
 
-/// Returns the name of each step of a kind, with where its evidence begins and how long it is.
+/// Returns the name, evidence offset and evidence length of each step of a kind.
 fn places(reading: &Reading, kind: &str) -> Vec<(String, u64, u64)> {
     let steps = reading.of_type("step.completed").filter(|event| event["payload"]["kind"] == kind);
     let place = |event: &Value| {
@@ -56,7 +56,7 @@ fn unreadable_entries(reading: &Reading) -> usize {
 }
 
 #[test]
-fn what_cannot_be_read_before_the_beginning_is_told_where_it_stands() {
+fn unreadable_lines_before_the_header_keep_their_place() {
     for (name, adapter, first) in surfaces() {
         let reading = read_lines(adapter, &["torn", "[1,2]", first]);
         let want = [("unreadable".to_owned(), 0, 4), ("unreadable".to_owned(), 5, 5)];
@@ -72,7 +72,7 @@ fn what_cannot_be_read_before_the_beginning_is_told_where_it_stands() {
 }
 
 #[test]
-fn a_source_of_which_nothing_can_be_read_has_a_run_that_says_so() {
+fn fully_unreadable_source_gives_a_run_with_unknown_records() {
     for (name, adapter, _) in surfaces() {
         let reading = read_lines(adapter, &["torn", "[1,2]"]);
         let want = [("unreadable".to_owned(), 0, 4), ("unreadable".to_owned(), 5, 5)];
@@ -82,7 +82,7 @@ fn a_source_of_which_nothing_can_be_read_has_a_run_that_says_so() {
 }
 
 #[test]
-fn however_much_cannot_be_read_before_the_beginning_all_of_it_is_told() {
+fn no_unreadable_line_before_the_header_is_lost_at_the_limit() {
     for pieces in [WAITING_LEN_MAX - 1, WAITING_LEN_MAX, WAITING_LEN_MAX + 1] {
         for (name, adapter, first) in surfaces() {
             let mut lines = vec!["torn"; pieces];
@@ -99,7 +99,7 @@ fn from_server(message: &str) -> String {
 }
 
 #[test]
-fn notices_before_the_first_thread_are_told_where_they_stand() {
+fn notices_before_the_first_thread_keep_their_place() {
     let warning = from_server(r#"{"method":"configWarning","params":{"summary":"x"}}"#);
     let unknown = from_server(r#"{"method":"holodeck/opened","params":{}}"#);
     let failed = from_server(r#"{"id":1,"error":{"code":-1,"message":"no"}}"#);
@@ -119,7 +119,7 @@ fn notices_before_the_first_thread_are_told_where_they_stand() {
 }
 
 #[test]
-fn any_number_of_notices_may_come_before_their_thread() {
+fn no_notice_before_its_thread_is_lost_at_the_limit() {
     let of_none = from_server(r#"{"method":"configWarning","params":{"summary":"x"}}"#);
     let of_another = from_server(r#"{"method":"warning","params":{"threadId":"t9","message":"x"}}"#);
     let unknown = from_server(r#"{"method":"holodeck/opened","params":{"threadId":"t9"}}"#);
@@ -136,7 +136,7 @@ fn any_number_of_notices_may_come_before_their_thread() {
 }
 
 #[test]
-fn what_waits_for_another_thread_goes_to_it_with_its_entry() {
+fn waiting_notice_goes_to_its_thread_with_its_entry() {
     let of_second = from_server(r#"{"method":"warning","params":{"threadId":"t2","message":"x"}}"#);
     let second = from_server(r#"{"method":"thread/started","params":{"thread":{"id":"t2"}}}"#);
     let reading = read_lines(app_server(), &[&of_second, APP_SERVER, &second]);
@@ -145,13 +145,13 @@ fn what_waits_for_another_thread_goes_to_it_with_its_entry() {
     let types: Vec<&Value> = reading.of_run(&runs[1]).map(|event| &event["type"]).collect();
     assert_eq!(types, ["run.started", "step.completed"]);
     let entries: Vec<String> = reading.entries.iter().map(|entry| entry.run.to_string()).collect();
-    // The line that made the first thread has an entry too, and so has that of the second.
+    // The lines that start the two threads have entries too.
     assert_eq!(entries, [runs[1].clone(), runs[0].clone(), runs[1].clone()]);
 }
 
-/// What our own recorder could not write down is told in the run of the first thread.
+/// Messages that our recorder could not write are recorded in the run of the first thread.
 #[test]
-fn messages_that_are_missing_from_a_record_are_a_fact() {
+fn missing_messages_are_a_fact() {
     let missing = r#"{"dir":"recorder","t":1794727400.316,"ticket":2,"msg":{"method":"steno/missing","params":{"first_ticket":2,"last_ticket":4,"messages":3,"reason":"behind"}}}"#;
     let reading = read_lines(app_server(), &[APP_SERVER, missing]);
     let told = reading.events.last().unwrap();

@@ -1,16 +1,16 @@
-//! Entries are complete: every line has one, but for deltas, which belong to their item's.
+//! Every line has an entry, except deltas, which are part of the entry of their item.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::Value;
-use steno_adapters::{Adapter, AdapterEntry, Sink, Source, claude, codex, open, sniff};
+use serde_json::{Value, json};
+use steno_adapters::{Adapter, AdapterEntry, Sink, Source, claude, codex, copilot, open, sniff};
 use steno_model::{Draft, EventType, Frame, Lane, RunId, Vocabulary as _};
 use steno_testkit::{needs, places, shared_dir};
 
-use crate::reading::source_of;
+use crate::reading::{is_named, source_of};
 
-/// An entry, as far as these tests look at it.
+/// The fields of an entry that these tests compare.
 #[derive(Debug, PartialEq)]
 struct Entry {
     kind: &'static str,
@@ -60,7 +60,7 @@ fn entries_of(mut adapter: Adapter, bytes: &[u8]) -> Vec<Entry> {
     sink.0
 }
 
-/// Feeds bytes that are cut anywhere.
+/// Feeds bytes in pieces that do not end at line breaks.
 fn entries_in_pieces(mut adapter: Adapter, bytes: &[u8]) -> Vec<Entry> {
     let (mut sink, mut offset) = (Entries::default(), 0);
     for piece in bytes.chunks(97) {
@@ -71,7 +71,7 @@ fn entries_in_pieces(mut adapter: Adapter, bytes: &[u8]) -> Vec<Entry> {
     sink.0
 }
 
-/// Feeds lines one by one, those with a `>` before them as sent to the agent.
+/// Feeds lines one by one; `>` marks lines that are sent to the agent.
 fn entries_of_lines(mut adapter: Adapter, lines: &[&str]) -> Vec<Entry> {
     let (mut sink, mut offset) = (Entries::default(), 0);
     for line in lines {
@@ -85,7 +85,7 @@ fn entries_of_lines(mut adapter: Adapter, lines: &[&str]) -> Vec<Entry> {
     sink.0
 }
 
-/// Tells whether a line is a piece of an item, by what the protocols call it.
+/// Returns true if a line is a delta, by its method or type.
 fn is_delta(line: &str) -> bool {
     let Ok(record) = serde_json::from_str::<Value>(line) else { return false };
     let record = record.get("msg").filter(|_| record.get("dir").is_some()).unwrap_or(&record);
@@ -94,10 +94,28 @@ fn is_delta(line: &str) -> bool {
     let is_old_notice = method.starts_with("codex/event/") && method.ends_with("_delta");
     let is_piece = record["type"] == "stream_event" && record["event"]["type"] == "content_block_delta";
     let event = record["payload"]["type"].as_str().or(record["msg"]["type"].as_str()).unwrap_or_default();
-    is_notice || is_old_notice || is_piece || event.ends_with("_delta")
+    let kind = record["type"].as_str().unwrap_or_default();
+    let is_copilots = kind.starts_with("assistant.") && kind.ends_with("_delta");
+    is_notice || is_old_notice || is_piece || is_copilots || event.ends_with("_delta")
 }
 
-/// What was found in files.
+/// Tells whether a line is a piece of a text that goes on in the next line, in Gemini's stream or over ACP.
+fn is_continued(line: &str, next: Option<&str>) -> bool {
+    let text_of = |line: &str| {
+        let record: Value = serde_json::from_str(line).ok()?;
+        if record["type"] == "message" && record["role"] == "assistant" && record["delta"] == true {
+            return Some(Value::Null);
+        }
+        let record = record.get("msg").filter(|_| record.get("dir").is_some()).unwrap_or(&record);
+        let (params, update) = (&record["params"], &record["params"]["update"]);
+        let kind = update["sessionUpdate"].as_str()?;
+        let is_chunk = ["agent_message_chunk", "agent_thought_chunk", "user_message_chunk"].contains(&kind);
+        is_chunk.then(|| json!([params["sessionId"], kind, update["messageId"]]))
+    };
+    text_of(line).is_some_and(|text| next.and_then(text_of) == Some(text))
+}
+
+/// Counts over all files.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     files: u64,
@@ -121,13 +139,15 @@ fn check_file(path: &Path, tally: &mut Tally) {
         *by_offset.entry(entry.offset).or_default() += 1;
     }
     let mut start = 0;
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
         let end = start + line.len() as u64;
         let text = String::from_utf8_lossy(line);
+        let next = lines.peek().map(|next| String::from_utf8_lossy(next));
         if !text.trim().is_empty() {
             tally.lines += 1;
             let has_entry = by_offset.range(start..end).next().is_some();
-            let is_delta = is_delta(&text);
+            let is_delta = is_delta(&text) || is_continued(&text, next.as_deref());
             tally.deltas += u64::from(is_delta);
             assert!(has_entry != is_delta, "{}: has entry: {has_entry}: {text}", path.display());
         }
@@ -139,15 +159,20 @@ fn check_file(path: &Path, tally: &mut Tally) {
 fn every_line_of_every_sample_has_an_entry() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut tally = Tally::default();
-    for kind in ["captures", "versions", "recordings"] {
-        for agent in ["claude", "codex"] {
-            let root = shared.join(kind).join(agent);
-            for file in places::files_below(&root) {
-                check_file(&root.join(file), &mut tally);
-            }
+    let agents = ["claude", "codex", "copilot", "gemini"];
+    let of_agents = ["captures", "versions", "recordings"].map(|kind| agents.map(|agent| (kind, agent)));
+    for (kind, agent) in of_agents.into_iter().flatten().chain([("versions", "mcp")]) {
+        let root = shared.join(kind).join(agent);
+        if !root.exists() {
+            continue;
+        }
+        // A document's records are not its lines.
+        let is_document = |file: &str| is_named(file, "json") || file.contains("json_output/stream");
+        for file in places::files_below(&root).into_iter().filter(|file| !is_document(file)) {
+            check_file(&root.join(file), &mut tally);
         }
     }
-    assert!(tally.files > 90 && tally.deltas > 0, "{tally:?}");
+    assert!(tally.files > 110 && tally.deltas > 0, "{tally:?}");
 }
 
 const SESSION: &str = "0f000000-0000-4000-8000-000000000001";
@@ -156,7 +181,7 @@ fn source() -> Source {
     Source::named("s1")
 }
 
-/// Shows an entry: its type, its subtype if it has one, and its source unless that is the main agent.
+/// Shows entries: type, subtype if any, and source unless it is the main agent.
 fn shown(entries: &[Entry]) -> Vec<String> {
     let show = |entry: &Entry| {
         let subtype = entry.subtype.as_ref().map(|subtype| format!("({subtype})")).unwrap_or_default();
@@ -167,10 +192,10 @@ fn shown(entries: &[Entry]) -> Vec<String> {
 }
 
 #[test]
-fn bookkeeping_of_claude_is_unknown_and_stands_where_it_stood() {
+fn claude_bookkeeping_gives_unknown_entries_in_file_order() {
     let head = format!(r#""sessionId":"{SESSION}","timestamp":"2026-06-08T08:14:42.000Z""#);
     let lines = [
-        // Neither has a session, and the first no time.
+        // Neither line has a session id or a time.
         r#"{"type":"file-history-snapshot","messageId":"m"}"#.to_owned(),
         r#"{"type":"summary","summary":"Another session","leafUuid":"x"}"#.to_owned(),
         format!(r#"{{"type":"user","uuid":"u1",{head},"message":{{"role":"user","content":"Go"}}}}"#),
@@ -189,7 +214,7 @@ fn bookkeeping_of_claude_is_unknown_and_stands_where_it_stood() {
         "system_event(title)",
         "user_message",
         "unknown",
-        // The same line once more.
+        // The repeated line.
         "unknown",
         "system_event(compaction)",
         "user_message",
@@ -203,25 +228,29 @@ fn bookkeeping_of_claude_is_unknown_and_stands_where_it_stood() {
 }
 
 #[test]
-fn a_file_of_bookkeeping_alone_has_its_entries_too() {
+fn file_of_bookkeeping_only_has_entries() {
     let lines =
         [r#"{"type":"file-history-snapshot","messageId":"m"}"#, r#"{"type":"last-prompt","lastPrompt":"x"}"#];
     assert_eq!(shown(&entries_of_lines(claude::disk(source()), &lines)), ["unknown", "unknown"]);
 }
 
 #[test]
-fn what_is_no_json_is_unknown_and_says_why() {
+fn invalid_json_gives_unknown_entries_with_a_reason() {
     let user = format!(
         r#"{{"type":"user","uuid":"u1","sessionId":"{SESSION}","timestamp":"2026-06-08T08:14:42.000Z","message":{{"role":"user","content":"Go"}}}}"#
     );
     let meta = r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#;
     let init = format!(r#"{{"type":"system","subtype":"init","session_id":"{SESSION}"}}"#);
     let thread = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;
-    let surfaces: [(Adapter, &str); 4] = [
+    let start = format!(r#"{{"type":"session.start","data":{{"sessionId":"{SESSION}"}},"id":"e1"}}"#);
+    let prompt = r#"{"type":"user.message","data":{"content":"Go"},"id":"e1"}"#;
+    let surfaces: [(Adapter, &str); 6] = [
         (claude::disk(source()), &user),
         (claude::stream(source()), &init),
         (codex::rollout(source()), meta),
         (codex::app_server(source()), thread),
+        (copilot::events(source()), &start),
+        (copilot::stream(source()), prompt),
     ];
     for (adapter, first) in surfaces {
         let text = format!("before\n{first}\ngarbage\n[1]\ntorn {{");
@@ -240,7 +269,7 @@ fn notice(method: &str, params: &str) -> String {
 }
 
 #[test]
-fn an_item_without_text_has_what_its_deltas_said() {
+fn item_without_text_has_the_text_of_its_deltas() {
     let delta = |method: &str, item: &str, text: &str| {
         notice(&format!("item/{method}"), &format!(r#""itemId":"{item}","delta":"{text}""#))
     };
@@ -289,7 +318,7 @@ fn an_item_without_text_has_what_its_deltas_said() {
 }
 
 #[test]
-fn unknown_notices_have_their_parameters_and_their_own_thread() {
+fn unknown_notices_have_their_parameters_and_thread() {
     let lines = [
         r#">{"id":1,"method":"thread/start","params":{"cwd":"/w"}}"#,
         r#"{"id":1,"result":{"thread":{"id":"t1"}}}"#,
@@ -342,7 +371,7 @@ fn entries_of_subagents_name_their_session() {
 }
 
 #[test]
-fn a_record_of_an_earlier_generation_gives_no_entry_again() {
+fn record_of_an_earlier_generation_gives_no_second_entry() {
     let line = |id: &str| {
         format!(
             "{{\"type\":\"user\",\"uuid\":\"{id}\",\"sessionId\":\"{SESSION}\",\"timestamp\":\"2026-06-08T08:14:42.000Z\",\"message\":{{\"role\":\"user\",\"content\":\"Go\"}}}}\n"

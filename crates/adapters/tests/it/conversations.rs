@@ -1,7 +1,7 @@
-//! The same script played to two agents: their conversations are equal, but for a list of differences (R65).
+//! Two agents run the same script: their conversations are equal, except for a list of differences (R65).
 //!
-//! `../shared/agents/scenarios` has the scripts. They ask for the same work as far as the agents' tools allow; where they do
-//! not, or where a file cannot say what another can, a row of the list says why.
+//! `../shared/agents/scenarios` has the scripts. They ask for the same work if the agents' tools allow it. If they do
+//! not, or if one file format lacks something, a row of the list gives the reason.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,15 +16,15 @@ use crate::reading::{Reading, claude_file, is_named, output, read, source_of};
 
 /// A piece of the two conversations.
 enum Row {
-    /// Both have it.
+    /// Both conversations have this line.
     Same(&'static str),
-    /// One has this and the other that, and why.
+    /// The conversations differ for this reason.
     Differs { claude: &'static [&'static str], codex: &'static [&'static str], why: &'static str },
 }
 
 use Row::{Differs, Same};
 
-/// The main run of the script, message by message: blocks, and of calls the class of the tool and the outcome.
+/// The main run of the script, message by message: its blocks, and for calls the class of the tool and the outcome.
 const MAIN: [Row; 19] = [
     Same("system prompts: 1"),
     Same("prompt: text"),
@@ -88,7 +88,7 @@ const SUBAGENT: [Row; 8] = [
 ];
 
 #[test]
-fn the_same_script_gives_equal_conversations_but_for_the_list() {
+fn same_script_gives_equal_conversations_except_listed_rows() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let (claude, codex) =
         (shared.join("captures/claude/2.1.325/main"), shared.join("captures/codex/0.166.0/exec_main"));
@@ -107,7 +107,7 @@ fn the_same_script_gives_equal_conversations_but_for_the_list() {
 }
 
 #[test]
-fn a_subagents_conversation_is_the_one_that_its_parent_links() {
+fn parent_conversation_links_the_subagent_run() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut linked = 0;
     for (part, capture) in
@@ -149,7 +149,7 @@ fn check(rows: &[Row], claude: &Value, codex: &Value) {
     assert_eq!(outline(codex), of_codex, "Codex");
 }
 
-/// Folds the only run of a file.
+/// Returns the conversation of the only run of a file.
 fn conversation(path: &Path) -> Value {
     let name = path.file_name().unwrap().to_string_lossy();
     let reading = if name.starts_with("rollout-") {
@@ -163,7 +163,7 @@ fn conversation(path: &Path) -> Value {
     runs.pop_first().unwrap().1
 }
 
-/// Folds every run of a source.
+/// Returns the conversation of every run of a source.
 pub(crate) fn conversations(reading: &Reading) -> BTreeMap<RunId, Value> {
     let mut builders = BTreeMap::new();
     for line in &reading.lines {
@@ -176,7 +176,7 @@ pub(crate) fn conversations(reading: &Reading) -> BTreeMap<RunId, Value> {
     builders.into_iter().map(|(run, builder)| (run, shown(builder))).collect()
 }
 
-/// Shows what a conversation is made of. Facts that a program tells of itself have no counterpart and are left out.
+/// Shows the parts of a conversation, without facts about the program itself, which differ by agent.
 pub(crate) fn outline(conversation: &Value) -> Vec<String> {
     let list = |name: &str| conversation[name].as_array().unwrap();
     let mut lines = vec![format!("system prompts: {}", list("system_prompts").len())];

@@ -1,4 +1,4 @@
-//! Calls that the user or a rule refused have the outcome `denied`, on every surface that says it.
+//! Calls that the user or a rule refused have the outcome `denied`, on every surface that carries it.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn calls(name: &str) -> String {
     item(&format!(r#"{{"type":"function_call","call_id":"c1","name":"{name}","arguments":"{{}}"}}"#))
 }
 
-/// Returns the outcome of the only result, as amended.
+/// Returns the outcome of the only result, with amendments.
 fn outcome(made: &Made) -> String {
     let results = made.payloads("tool.result");
     assert_eq!(results.len(), 1);
@@ -43,13 +43,13 @@ fn check_output(name: &str, text: &str, want: &str) {
 }
 
 #[test]
-fn what_codex_tells_the_model_of_a_refused_call_is_a_denial() {
+fn codex_output_of_a_refused_call_is_a_denial() {
     let rejected = r#"exec_command failed: CreateProcess { message: "Rejected(\"rejected by user\")" }"#;
     check_output("exec_command", rejected, "denied");
     check_output("shell", "exec command rejected by user", "denied");
     check_output("apply_patch", "patch rejected by user", "denied");
     check_output("mcp__tiny__echo", "user rejected MCP tool call", "denied");
-    // A tool that prints such words has run.
+    // A tool that prints such text has run.
     check_output("exec_command", &format!("Chunk ID: 1\nOutput:\n{rejected}"), "unknown");
     check_output("some_tool", rejected, "unknown");
     check_output(
@@ -66,7 +66,7 @@ fn check_report(report: &str, want: &str) {
 }
 
 #[test]
-fn what_codex_reports_of_a_refused_call_is_a_denial() {
+fn codex_report_of_a_refused_call_is_a_denial() {
     let command = |status: &str, code: i32, nanos: u32| {
         format!(
             r#"{{"type":"exec_command_end","call_id":"c1","aggregated_output":"exec command rejected by user","exit_code":{code},"duration":{{"secs":0,"nanos":{nanos}}}{status}}}"#
@@ -74,7 +74,7 @@ fn what_codex_reports_of_a_refused_call_is_a_denial() {
     };
     check_report(&command("", -1, 0), "denied");
     check_report(&command(r#","status":"declined""#, -1, 5), "denied");
-    // A command that prints such words has run: it took time, or ended with a code of its own.
+    // A command that prints such text has run: it took time, or has another exit code.
     check_report(&command("", -1, 5), "failed");
     check_report(&command("", 1, 0), "failed");
     check_report(&command(r#","status":"failed""#, -1, 0), "failed");
@@ -88,7 +88,7 @@ fn what_codex_reports_of_a_refused_call_is_a_denial() {
     check_report(item, "denied");
 }
 
-/// Returns the calls of a reading that were denied, amendments included.
+/// Returns the ids of denied calls, with amendments.
 fn denied(events: &[Value]) -> BTreeSet<String> {
     let id_of = |event: &Value| {
         let payload = &event["payload"];
@@ -100,7 +100,7 @@ fn denied(events: &[Value]) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_rollout_and_its_connection_deny_the_same_calls() {
+fn rollout_and_connection_have_the_same_denials() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let capture = shared.join("captures/codex/0.166.0/app_server");
     let file =
@@ -119,7 +119,7 @@ const CALL: &str = r#"{"type":"assistant","sessionId":"s","message":{"id":"m1","
 const FAILED: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"No.","is_error":true}]}}"#;
 
 #[test]
-fn the_end_of_a_streams_turn_lists_the_calls_that_were_denied() {
+fn permission_denials_of_a_result_amend_their_calls() {
     let ends =
         |denials: &str| format!(r#"{{"type":"result","subtype":"success","permission_denials":{denials}}}"#);
     let stream = |denials: &str| {
@@ -138,7 +138,7 @@ fn the_end_of_a_streams_turn_lists_the_calls_that_were_denied() {
 }
 
 #[test]
-fn a_call_that_the_host_refused_is_denied_also_where_its_result_only_fails() {
+fn failed_result_of_a_call_refused_by_the_host_is_a_denial() {
     let asks = r#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Write","input":{},"tool_use_id":"t1"}}"#;
     let answers = |behavior: &str| {
         format!(
@@ -154,7 +154,7 @@ fn a_call_that_the_host_refused_is_denied_also_where_its_result_only_fails() {
 }
 
 #[test]
-fn what_claude_reports_of_a_refused_call_is_a_denial() {
+fn claude_report_of_a_refused_call_is_a_denial() {
     let with = |field: &str| FAILED.replacen('{', &format!("{{{field},"), 1);
     let outcome =
         |field: &str| outcome(&made_of_lines(claude::disk(Source::named("s1")), &[CALL, &with(field)]));
@@ -177,7 +177,7 @@ fn what_claude_reports_of_a_refused_call_is_a_denial() {
 }
 
 #[test]
-fn every_capture_of_claude_has_its_denials() {
+fn claude_captures_have_the_expected_denials() {
     let shared = needs!(shared_dir(), "../shared is absent");
     for (file, want) in [
         ("captures/claude/2.1.325/denied/stream.ndjson", 6),

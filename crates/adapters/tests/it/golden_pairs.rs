@@ -1,26 +1,52 @@
-//! Small sessions written by hand, each with the events that it has to give: a folder for each provider.
+//! Small hand-written sessions, each with the expected events, in a folder for each provider.
 //!
-//! In the input ␀ stands for a NUL and ␦ for a byte that is no UTF-8; a name that says `cut` has no last newline.
+//! In the input ␀ stands for a NUL and ␦ for an invalid byte; if the name contains `cut`, the last newline is removed.
 
 use std::path::Path;
 
-use steno_adapters::{Adapter, codex};
+use steno_adapters::{Adapter, Source, acp, codex, gemini, http, mcp};
 use steno_model::Vocabulary as _;
 use steno_testkit::{golden, places};
 
+use crate::copilot_files::copilot_pieces;
 use crate::reading::{Piece, Reading, claude_pieces, output, read, source_of};
 
 #[test]
-fn hand_made_sessions_of_claude_give_their_events() {
+fn claude_sessions_match_their_golden_files() {
     check("claude", 10, claude_pieces);
 }
 
 #[test]
-fn hand_made_sessions_of_codex_give_their_events() {
+fn codex_sessions_match_their_golden_files() {
     check("codex", 22, codex_pieces);
 }
 
-/// Reads every session of a provider and compares what came out.
+#[test]
+fn copilot_sessions_match_their_golden_files() {
+    check("copilot", 13, copilot_pieces);
+}
+
+#[test]
+fn http_recordings_match_their_golden_files() {
+    check("http", 13, http_pieces);
+}
+
+#[test]
+fn gemini_sessions_match_their_golden_files() {
+    check("gemini", 27, gemini_pieces);
+}
+
+#[test]
+fn acp_connections_match_their_golden_files() {
+    check("acp", 10, acp_pieces);
+}
+
+#[test]
+fn mcp_connections_match_their_golden_files() {
+    check("mcp", 7, mcp_pieces);
+}
+
+/// Reads every session of a provider and compares the output.
 #[track_caller]
 fn check(provider: &str, cases: usize, open: fn(&str, &[u8]) -> (Adapter, Vec<Piece>)) {
     let directory = places::workspace_root().join("crates/adapters/tests/golden").join(provider);
@@ -40,19 +66,54 @@ fn check(provider: &str, cases: usize, open: fn(&str, &[u8]) -> (Adapter, Vec<Pi
     assert_eq!(found, cases, "{provider}");
 }
 
-/// Returns the adapter that the name of one of Codex's sessions asks for, and its bytes.
+/// Chooses the adapter for a session of Codex by its name, and returns it with the bytes.
 pub(crate) fn codex_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
     let source = source_of(Path::new(name));
     let adapter = match () {
         () if name.starts_with("rollout") => codex::rollout(source),
         () if name.starts_with("exec") => codex::exec(source),
-        // Both directions, as a recording has them.
+        // A recording has both directions.
         () => codex::app_server(source).of_conversation(),
     };
     (adapter, vec![output(bytes)])
 }
 
-/// Shows what came out: events, then entries, then how much was understood.
+/// Returns the adapter that the name of a recording asks for, and its bytes.
+pub(crate) fn http_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
+    let adapter = http::recording(source_of(Path::new(name)));
+    let adapter = match () {
+        () if name.starts_with("bodies") => adapter,
+        () if name.starts_with("events") => adapter.of_events(),
+        () => adapter.of_conversation(),
+    };
+    (adapter, vec![output(bytes)])
+}
+
+/// The session below which the sample of a subagent stands.
+const GEMINI_PARENT: &str = "0a000000-0000-4000-8000-000000000009";
+
+/// Returns the adapter that the name of one of Gemini's sessions asks for, and its bytes.
+pub(crate) fn gemini_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
+    let source = Source { directory: Some(GEMINI_PARENT.to_owned()), ..source_of(Path::new(name)) };
+    let adapter = match () {
+        () if name.starts_with("stream") => gemini::stream(source),
+        () if name.starts_with("output") => gemini::output(source),
+        () => gemini::chat(source),
+    };
+    (adapter, vec![output(bytes)])
+}
+
+/// Returns the adapter of a connection between a client and its agent, and its bytes.
+pub(crate) fn acp_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
+    (acp::connection(source_of(Path::new(name))).of_conversation(), vec![output(bytes)])
+}
+
+/// Returns the adapter of a connection to an MCP server, and its bytes.
+pub(crate) fn mcp_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
+    (mcp::connection(source_of(Path::new(name))).of_conversation(), vec![output(bytes)])
+}
+
+/// Shows the output: events, entries, and completeness.
 fn shown(reading: &Reading) -> String {
     let mut shown = reading.lines.concat();
     for entry in &reading.entries {

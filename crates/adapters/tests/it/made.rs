@@ -1,20 +1,20 @@
-//! What an adapter makes of lines written by hand, as JSON to look into and as an outline to compare.
+//! Reads hand-written lines through an adapter, and shows the events as JSON or as an outline.
 
 use serde_json::Value;
 use steno_adapters::{Adapter, Completeness};
 use steno_model::{Frame, Lane, Seq, Timestamp};
 
-/// A piece of a source: which way it went, and its bytes.
+/// A piece of a source: its direction and bytes.
 pub(crate) type Piece = (Lane, Vec<u8>);
 
-/// What an adapter made of a source.
+/// The output of an adapter for a source.
 pub(crate) struct Made {
-    /// The events, in order, as the lines of their runs.
+    /// The events in order, as JSON.
     pub(crate) events: Vec<Value>,
     pub(crate) completeness: Completeness,
 }
 
-/// Feeds pieces, each cut into chunks of so many bytes.
+/// Feeds pieces, each cut into chunks of at most `chunk` bytes.
 pub(crate) fn feed(mut adapter: Adapter, pieces: &[Piece], chunk: usize) -> Made {
     let (mut drafts, mut offset) = (Vec::new(), 0);
     for (lane, bytes) in pieces {
@@ -34,7 +34,7 @@ pub(crate) fn feed(mut adapter: Adapter, pieces: &[Piece], chunk: usize) -> Made
     Made { events: drafts.into_iter().map(event).collect(), completeness: adapter.completeness().clone() }
 }
 
-/// Makes pieces of lines; one that begins with `>` was sent to the agent.
+/// Makes a piece of each line; `>` marks lines that are sent to the agent.
 pub(crate) fn pieces_of_lines(lines: &[&str]) -> Vec<Piece> {
     let piece = |line: &&str| match line.strip_prefix('>') {
         Some(sent) => (Lane::ToAgent, format!("{sent}\n").into_bytes()),
@@ -73,12 +73,12 @@ impl Made {
     }
 }
 
-/// Shows events one a line, with what a rule is about: where, what, and how it ended.
+/// Shows each event as a line: path, content, and outcome.
 pub(crate) fn outline(made: &Made) -> Vec<String> {
     made.events.iter().map(outline_of).collect()
 }
 
-/// Shows events one a line, each with the number of its run; runs are numbered as they begin.
+/// Shows each event as a line with the number of its run; runs are numbered in the order of their first event.
 pub(crate) fn outline_of_runs(made: &Made) -> Vec<String> {
     let mut runs: Vec<&Value> = Vec::new();
     let mut lines = Vec::new();

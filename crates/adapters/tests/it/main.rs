@@ -1,7 +1,8 @@
-//! The adapters against what the real agents wrote, and against files written by hand.
+//! Tests the adapters with files of the real agents and with hand-written files.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod acp_connections;
 mod bad_input;
 mod claude_calls;
 mod claude_counts;
@@ -33,10 +34,21 @@ mod codex_usage;
 mod codex_waiting;
 mod complete_entries;
 mod conversations;
+mod copilot_entries;
+mod copilot_files;
+mod copilot_oracle;
+mod copilot_robust;
+mod copilot_rules;
 mod denials;
+mod gemini_documents;
+mod gemini_files;
+mod gemini_oracle;
+mod gemini_properties;
 mod golden_pairs;
 mod made;
+mod mcp_connections;
 mod odd;
 mod reading;
 mod rewriting;
 mod same_entries;
+mod wraps;

@@ -1,15 +1,15 @@
-//! Values of kinds that a provider does not write, in each field that an adapter reads: what they hold is kept, or their
-//! record is told and counted as unknown.
+//! Puts values of unexpected kinds into each field that an adapter reads: their content is kept, or their record is
+//! recorded and counted as unknown.
 
 use serde_json::Value;
 use steno_adapters::Adapter;
 
 use crate::made::{Made, made_of_lines};
 
-/// What nothing but the odd values holds.
+/// Text that only the unexpected values contain.
 const MARK: &str = "70707";
 
-/// Values that hold the mark, of every kind that can.
+/// Values that contain the mark, of every kind that can.
 pub(crate) const VALUES: [&str; 8] = [
     "70707",
     r#""70707""#,
@@ -21,16 +21,16 @@ pub(crate) const VALUES: [&str; 8] = [
     r#"{"message":{"odd":70707},"text":[70707]}"#,
 ];
 
-/// Values that have nothing to keep; with the last of them the field is absent.
+/// Values without content; the last stands for an absent field.
 const SILENT: [&str; 6] = ["true", "null", r#""""#, "[]", "{}", ABSENT];
 const ABSENT: &str = r#""absent""#;
 
-/// Records of a surface, each with `@` in the place of a value.
+/// Records of a surface, each with `@` in place of a value.
 pub(crate) struct Surface {
     pub(crate) name: &'static str,
     pub(crate) adapter: fn() -> Adapter,
     pub(crate) before: &'static [&'static str],
-    /// What ends the turn, so that nothing waits any more.
+    /// Ends the turn, so that no event is waiting.
     pub(crate) after: &'static [&'static str],
     pub(crate) records: &'static [&'static str],
 }
@@ -42,7 +42,7 @@ impl Surface {
         made_of_lines((self.adapter)(), &lines)
     }
 
-    /// Reads what stands around the records, which is known.
+    /// Reads the lines around the records, which are all known.
     fn read_plain(&self) -> Made {
         let plain = self.read(None);
         assert!(plain.completeness.unknown.is_empty(), "{}", self.name);
@@ -59,7 +59,7 @@ fn is_gone(made: &Made, plain: &Made) -> bool {
     made.events.len() == plain.events.len() && passed_over + unknown(made) == 0
 }
 
-/// Returns what is wrong with what became of a record that holds the mark.
+/// Returns what is wrong with the output for a record that contains the mark.
 fn fault(made: &Made, plain: &Made) -> Option<&'static str> {
     let text = Value::from(made.events.clone()).to_string();
     let told = made.events.iter().filter(|event| event["payload"]["kind"] == "unknown").count();
@@ -74,7 +74,7 @@ fn fault(made: &Made, plain: &Made) -> Option<&'static str> {
     }
 }
 
-/// Puts every value into every record, but for those that are usual there; returns how many were tried.
+/// Puts every value into every record, unless it is expected there; returns how many were tried.
 #[track_caller]
 pub(crate) fn check(surfaces: &[&Surface], is_usual: fn(&str, &str) -> bool) -> usize {
     let (mut faults, mut tried) = (Vec::new(), 0);
@@ -94,7 +94,7 @@ pub(crate) fn check(surfaces: &[&Surface], is_usual: fn(&str, &str) -> bool) -> 
     tried
 }
 
-/// Puts values without content into every record: each is told, counted as unknown, or passed over by a list.
+/// Puts values without content into every record: each is recorded, counted as unknown, or listed as bookkeeping.
 #[track_caller]
 pub(crate) fn check_silent(surfaces: &[&Surface]) -> usize {
     let (mut faults, mut tried) = (Vec::new(), 0);
@@ -114,7 +114,7 @@ pub(crate) fn check_silent(surfaces: &[&Surface]) -> usize {
     tried
 }
 
-/// Returns a record without the field or element whose value `@` stands for.
+/// Returns a record without the field or element that has the value `@`.
 fn without(record: &str) -> String {
     let (sent, record) = record.strip_prefix('>').map_or(("", record), |record| (">", record));
     let mut value = serde_json::from_str(&record.replace('@', ABSENT)).unwrap();

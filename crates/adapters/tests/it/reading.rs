@@ -10,18 +10,18 @@ use steno_adapters::{Adapter, AdapterEntry, Completeness, Sink, Source, claude};
 use steno_model::{Draft, EntryType, Frame, Lane, RunId, Seq, Timestamp};
 use steno_testkit::places;
 
-/// What came out of a source.
+/// The output of an adapter for a source.
 #[derive(Default)]
 pub(crate) struct Reading {
     /// The events as lines.
     pub(crate) lines: Vec<String>,
-    /// The same, read; null where a string holds half a character, which is more than the reader takes.
+    /// The same as values; null for an event with a lone surrogate, which `Value` refuses.
     pub(crate) events: Vec<Value>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) completeness: Completeness,
 }
 
-/// An entry, as far as tests look at it.
+/// The fields of an entry that tests compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) run: RunId,
@@ -31,7 +31,7 @@ pub(crate) struct Entry {
     pub(crate) is_unreadable: bool,
 }
 
-/// A piece of a source on its way.
+/// A piece of a source.
 #[derive(Clone)]
 pub(crate) struct Piece {
     pub(crate) lane: Lane,
@@ -79,7 +79,7 @@ impl Sink for Collect {
     }
 }
 
-/// Feeds an adapter piece by piece, and ends the source.
+/// Feeds an adapter piece by piece and finishes it.
 pub(crate) fn read(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
     let mut sink = Collect::default();
     feed(&mut adapter, pieces, &mut sink);
@@ -87,7 +87,7 @@ pub(crate) fn read(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
     sink.into_reading(&adapter)
 }
 
-/// Feeds an adapter piece by piece and takes a last line without its end, with more to come.
+/// Feeds an adapter piece by piece and pauses it, which reads a last line without a newline.
 pub(crate) fn read_paused(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
     let mut sink = Collect::default();
     feed(&mut adapter, pieces, &mut sink);
@@ -95,7 +95,7 @@ pub(crate) fn read_paused(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
     sink.into_reading(&adapter)
 }
 
-/// Feeds an adapter piece by piece, with more to come.
+/// Feeds an adapter piece by piece and does not finish it.
 pub(crate) fn read_unfinished(mut adapter: Adapter, pieces: &[Piece]) -> Reading {
     let mut sink = Collect::default();
     feed(&mut adapter, pieces, &mut sink);
@@ -118,12 +118,12 @@ pub(crate) fn output(bytes: &[u8]) -> Piece {
     Piece { lane: Lane::FromAgent, captured: None, bytes: bytes.to_vec() }
 }
 
-/// Tells whether a file's name ends like this.
+/// Returns true if a file name has this extension.
 pub(crate) fn is_named(name: &str, extension: &str) -> bool {
     Path::new(name).extension().is_some_and(|found| found == extension)
 }
 
-/// Tells whether a file of the shared directory is one that Claude's adapters are for.
+/// Returns true if a file of the shared directory is for Claude's adapters.
 pub(crate) fn is_transcript(name: &str) -> bool {
     let is_written = is_named(name, "jsonl") || is_named(name, "ndjson");
     let is_by_the_capture = ["emitted.jsonl", "duplex.raw.jsonl"].iter().any(|end| name.ends_with(end));
@@ -135,15 +135,15 @@ pub(crate) fn is_transcript(name: &str) -> bool {
 /// Returns the source of a file.
 pub(crate) fn source_of(path: &Path) -> Source {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
-    Source { id: "s1".into(), file_name: Some(name) }
+    Source { file_name: Some(name), ..Source::named("s1") }
 }
 
-/// Returns the adapter and the pieces of a file of Claude Code's, whatever its surface.
+/// Returns the adapter and the pieces of a file of Claude Code, of any surface.
 pub(crate) fn claude_file(path: &Path) -> (Adapter, Vec<Piece>) {
     claude_pieces(&path.to_string_lossy(), &places::read_bytes(path))
 }
 
-/// Returns the adapter that a file's name asks for, and the file's bytes as pieces.
+/// Chooses the adapter by the file name, and returns it with the bytes as pieces.
 pub(crate) fn claude_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
     let path = Path::new(name);
     let is_duplex =
@@ -157,10 +157,10 @@ pub(crate) fn claude_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
     }
 }
 
-/// Takes a recording of both directions apart: `{"dir":…,"t":…,"msg":…}`.
+/// Splits a recording of both directions: `{"dir":…,"t":…,"msg":…}`.
 fn duplex(bytes: &[u8]) -> Vec<Piece> {
     let piece = |line: &[u8]| {
-        // The message is taken as it stands: it may hold what a JSON reader refuses.
+        // The message stays raw text: it may contain what a JSON reader refuses.
         let record: BTreeMap<&str, &RawValue> = serde_json::from_slice(line).unwrap();
         let is_sent = [r#""c2s""#, r#""in""#].contains(&record["dir"].get());
         let captured = record.get("t").map(|seconds| instant(seconds.get().parse().unwrap()));
@@ -170,7 +170,7 @@ fn duplex(bytes: &[u8]) -> Vec<Piece> {
     bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(piece).collect()
 }
 
-/// Returns a time given in seconds since 1970; days of November 2026 are all that the captures need.
+/// Converts seconds since 1970; the captures need only days of November 2026.
 fn instant(seconds: f64) -> Timestamp {
     const NOVEMBER_2026_MS: u128 = 1_793_491_200_000;
     let ms = Duration::from_secs_f64(seconds).as_millis() - NOVEMBER_2026_MS;

@@ -1,7 +1,7 @@
-//! Sources that are rewritten: whatever line is taken out or put in, only that is told.
+//! Rewritten sources: if a line is removed or inserted, only that line gives new events.
 
 use serde_json::Value;
-use steno_adapters::{Adapter, claude, codex};
+use steno_adapters::{Adapter, claude, codex, copilot, gemini};
 use steno_model::{Draft, Frame, RunId, Seq, Timestamp};
 use steno_testkit::places;
 
@@ -10,13 +10,18 @@ use crate::reading::source_of;
 /// Opens the adapter of a file.
 type Open = fn(&str) -> Adapter;
 
-const FILES: [(&str, Open); 6] = [
+const FILES: [(&str, Open); 11] = [
     ("claude/plain.in.jsonl", disk),
     ("claude/blocks.in.jsonl", disk),
     ("claude/background.in.jsonl", disk),
     ("codex/rollout_plain_0_166.in.jsonl", rollout),
     ("codex/rollout_plain_0_130.in.jsonl", rollout),
     ("codex/rollout_blocks.in.jsonl", rollout),
+    ("copilot/plain.in.jsonl", events),
+    ("copilot/subagents.in.jsonl", events),
+    ("copilot/approvals.in.jsonl", events),
+    ("gemini/chat_plain.in.jsonl", chat),
+    ("gemini/chat_blocks.in.jsonl", chat),
 ];
 
 fn disk(name: &str) -> Adapter {
@@ -27,7 +32,15 @@ fn rollout(name: &str) -> Adapter {
     codex::rollout(source_of(name.as_ref()))
 }
 
-/// Returns the steps that each generation after the first adds, as their names and what they tell.
+fn chat(name: &str) -> Adapter {
+    gemini::chat(source_of(name.as_ref()))
+}
+
+fn events(name: &str) -> Adapter {
+    copilot::events(source_of(name.as_ref()))
+}
+
+/// Returns the steps that each generation after the first adds, as name and result.
 fn added(mut adapter: Adapter, generations: &[String]) -> Vec<Vec<(String, Value)>> {
     let mut drafts: Vec<(RunId, Draft)> = Vec::new();
     let mut added = Vec::new();
@@ -51,7 +64,7 @@ fn names(steps: &[(String, Value)]) -> Vec<&str> {
     steps.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// Runs a check for each file and each of its lines but the first, which names the session.
+/// Runs a check for each file and each of its lines except the first, which has the session id.
 fn for_each_line(check: impl Fn(&str, Open, &[&str], usize)) {
     for (name, open) in FILES {
         let text = places::read(places::workspace_root().join("crates/adapters/tests/golden").join(name));
@@ -62,14 +75,14 @@ fn for_each_line(check: impl Fn(&str, Open, &[&str], usize)) {
 }
 
 #[test]
-fn a_line_that_was_taken_out_is_told_once_one_behind_it_is_there() {
+fn removed_line_is_reported_once() {
     for_each_line(|name, open, lines, at| {
         let less = [&lines[..at], &lines[at + 1..]].concat().concat();
         let steps = added(open(name), &[lines.concat(), less.clone(), less]);
         let is_last = at == lines.len() - 1;
         let want: &[&str] = if is_last { &["rewritten"] } else { &["rewritten", "vanished"] };
         assert_eq!(names(&steps[0]), want, "{name} without line {at}");
-        // The end is known to have been cut when the next generation begins.
+        // A removed last line is reported when the next generation begins.
         let told = if is_last { &steps[1] } else { &steps[0] };
         let offset: usize = lines[..at].iter().map(|line| line.len()).sum();
         assert_eq!(told[1].1["offset"], offset, "{name} without line {at}");
@@ -81,7 +94,7 @@ fn a_line_that_was_taken_out_is_told_once_one_behind_it_is_there() {
 }
 
 #[test]
-fn a_line_that_was_put_in_is_all_that_is_new() {
+fn inserted_line_gives_the_only_new_event() {
     let dream = "{\"type\":\"dream\",\"timestamp\":\"2026-06-08T08:14:42.123Z\"}\n";
     for_each_line(|name, open, lines, at| {
         let more = [&lines[..at], &[dream], &lines[at..]].concat().concat();

@@ -1,8 +1,8 @@
-//! The same work gives the same types of entries, whatever the adapter (R32): on real captures and on lines by hand.
+//! The same work gives the same entry types with every adapter (R32), in real captures and in hand-written lines.
 //!
-//! Left out are `system_event`, by which each program tells of itself, and `unknown`, which is its bookkeeping. Of
-//! `token_usage` only the number counts, turn by turn: Claude's first record of a response has it, Codex writes it after the
-//! last.
+//! The comparison leaves out `system_event`, which describes the program, and `unknown`, its bookkeeping. Of
+//! `token_usage` only the number per turn is compared: Claude writes it with the first record of a response, Codex
+//! after the last.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use steno_testkit::{needs, places, shared_dir};
 use crate::conversations::{conversations, outline};
 use crate::reading::{Entry, Piece, claude_file, is_named, output, read, source_of};
 
-/// One thing that an agent does, as each surface records it; a surface that cannot show it has no lines.
+/// An operation of an agent as each surface records it; a surface that does not record it has no lines.
 struct Operation {
     name: &'static str,
-    /// What the model says and gets back, as blocks of Claude's messages.
+    /// Blocks of Claude's messages, by the model and by the user.
     claude: &'static [Said],
     rollout: &'static [&'static str],
     exec: &'static [&'static str],
@@ -24,7 +24,7 @@ struct Operation {
     want: &'static [EntryType],
 }
 
-/// A message of Claude's, by its blocks.
+/// A message of Claude with these blocks.
 enum Said {
     Prompt(&'static str),
     Assistant(&'static str),
@@ -253,18 +253,18 @@ const OPERATIONS: [Operation; 11] = [
 ];
 
 #[test]
-fn each_operation_gives_the_same_types_on_every_surface() {
+fn each_operation_gives_the_same_entry_types_on_every_surface() {
     let mut checked = 0;
     for operation in &OPERATIONS {
         for (_, adapter, lines) in surfaces_of(operation) {
             checked += check(operation.name, adapter, &lines, operation.want);
         }
     }
-    // All surfaces show all operations, but for the prompt in the two plain streams.
+    // All surfaces have all operations, except that the two plain streams have no prompt.
     assert_eq!(checked, OPERATIONS.len() * 5 - 2);
 }
 
-/// Returns the name of each surface, its adapter, and the operation's lines; one without any has only its first.
+/// Returns the name of each surface, its adapter, and a first line with the lines of the operation.
 fn surfaces_of(operation: &Operation) -> [(&'static str, Adapter, Vec<String>); 5] {
     let Operation { name: _, claude: said, rollout, exec, app_server, want: _ } = operation;
     let meta = [
@@ -285,7 +285,7 @@ fn surfaces_of(operation: &Operation) -> [(&'static str, Adapter, Vec<String>); 
     ]
 }
 
-/// What each operation looks like in a conversation.
+/// Each operation in a conversation.
 const CONVERSATIONS: [&str; 11] = [
     "prompt: text",
     "message: thinking",
@@ -300,7 +300,7 @@ const CONVERSATIONS: [&str; 11] = [
     "message: agent ok <open>",
 ];
 
-/// Where a surface shows something else, and why.
+/// Differences: operation, surface, line of the conversation, reason.
 const DIFFERENCES: [(&str, &str, &str, &str); 7] = [
     ("a file that is read", "claude disk", "message: other ok", "Claude has a tool to read a file"),
     ("a file that is read", "claude stream", "message: other ok", "Claude has a tool to read a file"),
@@ -337,7 +337,7 @@ const DIFFERENCES: [(&str, &str, &str, &str); 7] = [
 ];
 
 #[test]
-fn each_operation_is_the_same_conversation_on_every_surface_but_for_the_list() {
+fn each_operation_gives_the_same_conversation_except_listed_rows() {
     let mut differences = 0;
     for (operation, usual) in OPERATIONS.iter().zip(CONVERSATIONS) {
         for (surface, adapter, lines) in surfaces_of(operation) {
@@ -358,7 +358,7 @@ fn each_operation_is_the_same_conversation_on_every_surface_but_for_the_list() {
     assert_eq!(differences, DIFFERENCES.len());
 }
 
-/// Reads lines and compares the types of their entries; a first line that only opens the session is no operation.
+/// Reads lines and compares the types of their entries; does nothing if there is only the first line.
 #[track_caller]
 fn check(name: &str, adapter: Adapter, lines: &[String], want: &[EntryType]) -> usize {
     if lines.len() < 2 {
@@ -379,7 +379,7 @@ fn lines(first: &[&str], rest: &[&str]) -> Vec<String> {
     first.iter().chain(rest).map(|&line| line.to_owned()).collect()
 }
 
-/// Puts messages into the envelopes of a recording; `>` marks what was sent to the agent.
+/// Puts messages into the envelopes of a recording; `>` marks messages that are sent to the agent.
 fn both_ways(lines: &[String]) -> Vec<String> {
     let envelope = |line: &String| match line.strip_prefix('>') {
         Some(sent) => format!(r#"{{"dir":"c2s","msg":{sent}}}"#),
@@ -435,11 +435,11 @@ fn types(entries: &[Entry]) -> Vec<&'static str> {
     entries.iter().map(|entry| entry.kind).filter(kept).map(EntryType::as_str).collect()
 }
 
-/// A round of the two captures: a response and what its calls gave.
+/// A round of the two captures: a response and the results of its calls.
 struct Round {
     claude: &'static str,
     codex: &'static str,
-    /// Why they differ, if they do.
+    /// The reason for a difference, or nothing.
     why: &'static str,
 }
 
@@ -451,7 +451,7 @@ const THOUGHT_TEXT_CALL: &str = "thinking assistant_message tool_use tool_result
 const TWO_CALLS: &str = "tool_use tool_use tool_result tool_result";
 const CALL: &str = "tool_use tool_result";
 
-/// The main runs, round by round; an empty side has no such round.
+/// The main runs, round by round; an agent without such a round has an empty text.
 const ROUNDS: [Round; 17] = [
     // The system prompt, and the prompt.
     same("user_message user_message"),
@@ -486,7 +486,7 @@ const ROUNDS: [Round; 17] = [
 ];
 
 #[test]
-fn the_same_script_gives_the_same_types_but_for_the_list() {
+fn same_script_gives_the_same_entry_types_except_listed_rounds() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let claude = entries_of(&shared.join("captures/claude/2.1.325/main"), "home/projects");
     let codex = entries_of(&shared.join("captures/codex/0.166.0/exec_main"), "rollout-");
@@ -500,11 +500,11 @@ fn the_same_script_gives_the_same_types_but_for_the_list() {
 }
 
 #[test]
-fn usage_is_told_once_a_response() {
+fn usage_has_one_entry_per_response() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let count =
         |entries: &[Entry]| entries.iter().filter(|entry| entry.kind == EntryType::TokenUsage).count();
-    // 11 responses, and at the end the session's total; 15 responses.
+    // Claude: 11 responses and the total of the session. Codex: 15 responses.
     assert_eq!(count(&entries_of(&shared.join("captures/claude/2.1.325/main"), "home/projects")), 12);
     assert_eq!(count(&entries_of(&shared.join("captures/codex/0.166.0/exec_main"), "rollout-")), 15);
 }
@@ -527,8 +527,8 @@ fn entries_of(directory: &Path, part: &str) -> Vec<Entry> {
     one.clone()
 }
 
-/// A turn as each surface records it, those with `>` before them sent to the agent: a prompt, a response with a thought,
-/// a text and a call, and a response with a text.
+/// A turn as each surface records it: a prompt, a response with a thought, a text and a call, and a response with a
+/// text. `>` marks lines that are sent to the agent.
 const TURN_DISK: &[&str] = &[
     r#"{"type":"user","uuid":"a1","sessionId":"0f000000-0000-4000-8000-000000000001","timestamp":"2026-06-08T08:14:42.000Z","message":{"role":"user","content":"Go"}}"#,
     r#"{"type":"assistant","uuid":"a2","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"id":"m1","role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"}],"usage":{"output_tokens":1}}}"#,
@@ -586,7 +586,7 @@ const TURN_APP_SERVER: &[&str] = &[
 ];
 
 #[test]
-fn a_turn_gives_the_same_types_and_as_many_reports_of_usage_on_every_surface() {
+fn turn_gives_the_same_entries_on_every_surface() {
     let surfaces = [
         ("claude disk", claude::disk(source()), TURN_DISK),
         ("claude stream", claude::stream(source()), TURN_STREAM),

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use steno_model::Provider;
+
 use super::homes::Home;
 use super::layout;
 use super::place::{FilePlace, leads_to_files, role_of};
 use super::problem::Problem;
-use super::provider::Provider;
 use super::walk::{Rules, stat, walk};
 
 /// A file of an agent.

@@ -9,8 +9,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use steno_model::{Provider, Vocabulary as _};
+
 use super::problem::{Problem, ProblemKind};
-use super::provider::Provider;
 
 /// The environment of the user and the machine. It is always an argument.
 #[derive(Clone, Debug)]
@@ -89,7 +90,7 @@ impl Environment {
 pub fn homes(environment: &Environment) -> Homes {
     let mut homes = Homes::default();
     let mut seen = HashSet::new();
-    for candidate in Provider::ALL.into_iter().flat_map(|provider| candidates(provider, environment)) {
+    for candidate in Provider::ALL.iter().flat_map(|&provider| candidates(provider, environment)) {
         match look(&candidate) {
             Ok(Some(home)) if seen.insert((home.provider, home.root.clone())) => homes.found.push(home),
             Ok(_) => {}

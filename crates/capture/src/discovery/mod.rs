@@ -9,16 +9,14 @@ mod layout;
 mod path_listing;
 mod place;
 mod problem;
-mod provider;
 mod retention;
 mod settings;
 mod walk;
 
 pub use files::{FoundFile, Listing, Stat, file_at, files, files_below};
 pub use homes::{Environment, Home, Homes, Origin, homes};
-pub use layout::{DEPTH_MAX, SECRETS};
-pub use path_listing::{LooseFile, PathFile, PathListing, list_path};
+pub use layout::{DEPTH_MAX, SECRETS, has_short_ids};
+pub use path_listing::{LooseFile, PathFile, PathListing, list_path, may_have_records};
 pub use place::{FilePlace, Role, SessionKey, may_hold, role_of};
 pub use problem::{Problem, ProblemKind};
-pub use provider::Provider;
 pub use retention::{Retention, RetentionOrigin, retention};

@@ -6,16 +6,26 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use steno_model::{Provider, Vocabulary as _};
+
 use super::files::{FoundFile, Stat};
 use super::homes::{Home, Origin};
 use super::layout;
 use super::place::{FilePlace, Role, role_of};
 use super::problem::{Problem, ProblemKind};
-use super::provider::Provider;
 use super::walk::{Rules, WalkedFile, stat, walk};
 
 /// The extensions of files that may contain records.
 const ENDINGS: [&str; 3] = [".jsonl", ".ndjson", ".jsonl.zst"];
+
+/// Tells whether a file may contain records of an agent, by its name.
+#[must_use]
+pub fn may_have_records(name: &str) -> bool {
+    // Gemini CLI kept a session in one document; other documents are not read.
+    let is_chat =
+        layout::ends_in(name, &[".json"]) && (name.starts_with("session-") || name.contains("chat"));
+    is_chat || layout::ends_in(name, &ENDINGS)
+}
 
 /// The files at a path, sorted by path.
 #[derive(Debug, Default)]
@@ -120,7 +130,7 @@ impl Rules for PathRules {
     fn takes(&self, path: &Path) -> Option<Self::Item> {
         let name = path.file_name()?.to_string_lossy();
         let placed = home_above(path);
-        let is_wanted = placed.is_some() || layout::ends_in(&name, &ENDINGS) && !layout::is_left_out(&name);
+        let is_wanted = placed.is_some() || may_have_records(&name) && !layout::is_left_out(&name);
         is_wanted.then_some(placed)
     }
 }
@@ -145,7 +155,7 @@ fn home_above(path: &Path) -> Option<(Home, FilePlace)> {
         roots.extend(root.zip(dir.file_name().and_then(|name| name.to_str())));
     }
     roots.into_iter().rev().find_map(|(root, top)| {
-        let whose = Provider::ALL.into_iter().filter(|&provider| layout::tops(provider).contains(&top));
+        let whose = Provider::ALL.iter().copied().filter(|&provider| layout::tops(provider).contains(&top));
         whose.into_iter().find_map(|provider| {
             let home = Home { provider, root: root.to_owned(), origin: Origin::NamedPath };
             let place = role_of(&home, path)?;

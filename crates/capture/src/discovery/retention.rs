@@ -6,9 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use steno_model::Provider;
+
 use super::homes::{Environment, Home};
 use super::problem::{Problem, ProblemKind};
-use super::provider::Provider;
 use super::settings::{Comments, read};
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn periods_are_read_as_the_agent_reads_them() {
+    fn periods_are_parsed_like_the_agent_does() {
         let cases = [
             ("24h", Some(DAY)),
             ("30d", Some(DAY * 30)),

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_go_and_strings_stay() {
+    fn comments_are_removed_outside_strings() {
         let cases = [
             (r#"{"a":1}"#, r#"{"a":1}"#),
             ("{\"a\":1 // one\n}", "{\"a\":1 \n}"),

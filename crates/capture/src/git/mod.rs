@@ -5,6 +5,7 @@
 
 mod commit;
 mod new_file;
+mod snapshot;
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -17,11 +18,14 @@ use steno_model::without_credentials;
 use self::new_file::{NewFilePatch, new_file_patch};
 
 pub use commit::{CommittedFile, CommittedKind, PatchDirection, apply, begin, committed};
+pub use snapshot::Snapshot;
 
 /// How long one call of git may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum length of a diff. A longer one is dropped, because half of it could not be applied.
 const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How many commits the checked-out one may be ahead of all remote branches.
+const AHEAD_MAX: usize = 10_000;
 /// How many untracked files are read.
 const UNTRACKED_MAX: usize = 1000;
 /// Variables that would make git use another repository (`git rev-parse --local-env-vars`).
@@ -130,15 +134,25 @@ fn diff(root: &Path, status: &Status) -> Option<GitDiff> {
     patch(root, &base, &status.untracked).map(|patch| GitDiff { base, patch })
 }
 
-/// Finds the newest ancestor on a remote branch. `None` if the checked-out commit is on one, or no ancestor is.
+/// Finds the newest ancestor on a remote branch. `None` if the checked-out commit is on one, if no ancestor is, or if it
+/// is too far away: without a remote branch, git would list the whole history.
 fn nearest(root: &Path) -> Option<String> {
-    let lines = git(root, &["rev-list", "--boundary", "--timestamp", "HEAD", "--not", "--remotes"])?;
-    let lines = String::from_utf8(lines).ok()?;
-    let boundary = lines.lines().filter_map(|line| {
+    let most = format!("--max-count={}", AHEAD_MAX + 1);
+    let lines = git(root, &["rev-list", &most, "--boundary", "--timestamp", "HEAD", "--not", "--remotes"])?;
+    newest_boundary(str::from_utf8(&lines).ok()?, AHEAD_MAX).map(str::to_owned)
+}
+
+/// Returns the newest commit that `git rev-list --boundary --timestamp` marks with `-`; `None` if it lists more others.
+fn newest_boundary(lines: &str, others_max: usize) -> Option<&str> {
+    let (marked, others): (Vec<&str>, Vec<&str>) = lines.lines().partition(|line| line.contains(" -"));
+    if others.len() > others_max {
+        return None;
+    }
+    let commits = marked.iter().filter_map(|line| {
         let (time, commit) = line.split_once(" -")?;
         Some((time.parse::<u64>().ok()?, commit))
     });
-    boundary.max().map(|(_, commit)| commit.to_owned())
+    commits.max().map(|(_, commit)| commit)
 }
 
 /// Returns how the working tree differs from a commit.
@@ -229,4 +243,19 @@ fn run(command: &mut Command) -> io::Result<(Option<i32>, Vec<u8>)> {
     let status = child.wait()?;
     let output = output.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     Ok((status.code(), output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_boundary_is_none_beyond_the_commit_limit() {
+        let lines = "9 aa\n8 bb\n3 -cc\n7 -dd\n";
+        assert_eq!(newest_boundary(lines, 2), Some("dd"));
+        // At the limit git marks commits too that are on no remote branch.
+        assert_eq!(newest_boundary(lines, 1), None);
+        assert_eq!(newest_boundary("9 aa\n", 2), None);
+        assert_eq!(newest_boundary("", 2), None);
+    }
 }

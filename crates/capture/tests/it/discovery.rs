@@ -5,8 +5,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
-use steno_capture::discovery::Provider::{Claude, Codex, Copilot, Gemini};
-use steno_capture::discovery::{Provider, Role, files, may_hold};
+use steno_capture::discovery::{Role, files, may_hold};
+use steno_model::Provider;
+use steno_model::Provider::{Claude, Codex, Copilot, Gemini};
 
 use crate::trees::{Tree, paths};
 
@@ -27,7 +28,7 @@ fn check(provider: Provider, present: &[&str], want: &[&str], want_dirs: &[&str]
 }
 
 #[test]
-fn a_home_is_listed_with_the_directories_to_watch() {
+fn home_is_listed_with_the_directories_to_watch() {
     let present = [
         "projects/-p/@/subagents/agent-1.jsonl",
         "projects/-p/@/subagents/agent-1.meta.json",
@@ -84,7 +85,7 @@ fn metadata_matches_the_file_system() {
 }
 
 #[test]
-fn a_well_known_directory_may_lie_elsewhere() {
+fn link_in_place_of_a_well_known_directory_is_followed() {
     let tree = Tree::of(&["home/x", &format!("disk/-p/{A}.jsonl"), "disk/-p/other.txt"]);
     symlink(tree.root.join("disk"), tree.root.join("home/projects")).unwrap();
     let mut home = tree.home(Claude);
@@ -99,7 +100,7 @@ fn a_well_known_directory_may_lie_elsewhere() {
 }
 
 #[test]
-fn names_that_are_not_utf8_survive() {
+fn file_names_that_are_not_utf8_are_listed() {
     let tree = Tree::of(&["sessions/x"]);
     let name = OsStr::from_bytes(b"rollout-\xff\xfe.jsonl");
     let path = tree.root.join("sessions").join(name);

@@ -15,7 +15,7 @@ fn git(dir: &Path, args: &[&str]) {
 
 /// The patch, applied to the remote commit, gives the working tree.
 #[test]
-fn a_patch_against_the_nearest_commit_of_others_gives_the_working_tree() {
+fn patch_against_the_remote_commit_gives_the_working_tree() {
     needs!(tool("git"), "git is not installed");
     let dir = tempfile::tempdir().unwrap();
     let (others, own) = (dir.path().join("others"), dir.path().join("own"));
@@ -122,7 +122,7 @@ fn object(dir: &Path, name: &str) -> String {
 
 /// The settings of a repository can name a program that fetches what is absent.
 #[test]
-fn reading_a_commit_never_fetches_what_is_absent() {
+fn reading_a_commit_fetches_nothing() {
     needs!(tool("git"), "git is not installed");
     let dir = tempfile::tempdir().unwrap();
     let commit = with_one_file(dir.path());
@@ -146,7 +146,7 @@ fn reading_a_commit_never_fetches_what_is_absent() {
 }
 
 #[test]
-fn a_commit_is_what_its_name_says_and_not_what_it_was_replaced_with() {
+fn replacement_of_a_commit_is_ignored() {
     needs!(tool("git"), "git is not installed");
     let dir = tempfile::tempdir().unwrap();
     let commit = with_one_file(dir.path());

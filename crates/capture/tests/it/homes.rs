@@ -5,8 +5,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use steno_capture::discovery::Provider::{Claude, Codex, Copilot, Gemini};
 use steno_capture::discovery::{Environment, Origin, homes};
+use steno_model::Provider::{Claude, Codex, Copilot, Gemini};
+use steno_model::Vocabulary as _;
 
 use crate::trees::Tree;
 
@@ -37,7 +38,7 @@ fn check(
                 Origin::Default => DEFAULT,
                 Origin::NamedPath => "given",
             };
-            (home.provider.name(), tree.below(&home.root), origin)
+            (home.provider.as_str(), tree.below(&home.root), origin)
         })
         .collect();
     let got: Vec<_> = got.iter().map(|(name, path, origin)| (*name, path.as_str(), *origin)).collect();
@@ -48,7 +49,7 @@ fn check(
 }
 
 #[test]
-fn defaults_are_found_where_they_are() {
+fn default_homes_are_found() {
     let tree =
         Tree::of(&["me/.claude/x", "me/.config/claude/x", "me/.codex/x", "me/.gemini/x", "me/.copilot/x"]);
     let all = [
@@ -86,7 +87,7 @@ fn variables_add_to_the_defaults() {
 }
 
 #[test]
-fn a_list_of_directories_is_taken_apart() {
+fn list_of_directories_in_a_variable_is_split() {
     let tree = Tree::of(&["a/x", "b/x", "c,d/x"]);
     let variable = "CLAUDE_CONFIG_DIR";
     let (a, b) = (("claude", "a", variable), ("claude", "b", variable));
@@ -98,7 +99,7 @@ fn a_list_of_directories_is_taken_apart() {
 }
 
 #[test]
-fn a_home_that_is_named_twice_is_one_home() {
+fn home_named_twice_is_found_once() {
     let tree = Tree::of(&["me/.claude/x", "me/.config/other"]);
     symlink(tree.root.join("me/.claude"), tree.root.join("me/.config/claude")).unwrap();
     let variable = "CLAUDE_CONFIG_DIR";
@@ -125,7 +126,7 @@ fn variables_that_name_missing_homes_are_reported() {
 }
 
 #[test]
-fn only_variables_that_matter_are_looked_up() {
+fn only_known_variables_are_looked_up() {
     let asked = std::cell::RefCell::new(Vec::new());
     let environment = Environment::from_lookup(None, |name| {
         asked.borrow_mut().push(name.to_owned());
@@ -139,7 +140,7 @@ fn only_variables_that_matter_are_looked_up() {
 }
 
 #[test]
-fn agents_have_names_for_records_and_for_people() {
+fn providers_have_a_name_and_a_title() {
     let names = [Claude, Codex, Gemini, Copilot].map(|provider| (provider.to_string(), provider.title()));
     let want =
         [("claude", "Claude Code"), ("codex", "Codex"), ("gemini", "Gemini CLI"), ("copilot", "Copilot CLI")];

@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use steno_capture::discovery::Provider::{Claude, Codex, Copilot};
-use steno_capture::discovery::{DEPTH_MAX, Listing, Provider, files, list_path};
+use steno_capture::discovery::{DEPTH_MAX, Listing, files, list_path};
+use steno_model::Provider;
+use steno_model::Provider::{Claude, Codex, Copilot};
 use steno_testkit::places::make_pipe;
 
 use crate::trees::{Tree, paths};

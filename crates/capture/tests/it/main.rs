@@ -1,9 +1,14 @@
-//! Tests of finding files, following them, and the proxy.
+//! Tests of finding files, following them, and the proxies.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod discovery;
 mod git;
 mod homes;
 mod hostile;
+mod http_kit;
+mod http_proxy;
+mod http_secrets;
 mod path_listing;
 mod proxy;
 mod real_homes;
@@ -14,3 +19,4 @@ mod tail_kit;
 mod tail_random;
 mod trees;
 mod watch;
+mod wrap;

@@ -53,7 +53,7 @@ fn copies() -> Tree {
 }
 
 #[test]
-fn copies_of_homes_are_recognised_by_their_layout() {
+fn copies_of_homes_are_recognized_by_layout() {
     let want = [
         "old/claude/history.jsonl shared claude old/claude",
         "old/claude/projects/-p/@.jsonl transcript claude old/claude",
@@ -68,7 +68,7 @@ fn copies_of_homes_are_recognised_by_their_layout() {
 }
 
 #[test]
-fn a_part_of_a_home_is_recognised_by_what_is_above_it() {
+fn part_of_a_home_is_recognized_by_its_parent_directories() {
     let tree = copies();
     let session = "old/claude/projects/-p/@.jsonl transcript claude old/claude";
     let result = "old/claude/projects/-p/@/tool-results/1.txt sidecar claude old/claude";
@@ -79,7 +79,7 @@ fn a_part_of_a_home_is_recognised_by_what_is_above_it() {
 }
 
 #[test]
-fn other_files_are_loose_and_a_named_one_is_always_taken() {
+fn other_files_are_loose_and_a_named_file_is_always_listed() {
     let tree =
         Tree::of(&["projects/app/data.jsonl", "projects/app/notes.txt", "sessions/x.jsonl", "tmp/a/b.json"]);
     check(&tree, "", &["projects/app/data.jsonl loose", "sessions/x.jsonl loose"]);
@@ -88,7 +88,7 @@ fn other_files_are_loose_and_a_named_one_is_always_taken() {
 }
 
 #[test]
-fn the_outermost_home_wins() {
+fn outermost_home_wins() {
     let tree = Tree::of(&[
         "projects/copy/.claude/projects/-p/agent-1.jsonl",
         "session-state/s/files/sessions/rollout-x.jsonl",
@@ -99,7 +99,7 @@ fn the_outermost_home_wins() {
 }
 
 #[test]
-fn a_link_that_was_named_is_followed_and_none_below_it() {
+fn named_link_is_followed_but_no_link_below_it() {
     let tree = Tree::of(&["real/a.jsonl", "out/b.jsonl"]);
     symlink("real", tree.root.join("link")).unwrap();
     check(&tree, "link", &["real/a.jsonl loose"]);

@@ -97,7 +97,7 @@ fn proxy_is_transparent_for_a_process() {
 
 /// A side that stops reading ends the connection, as without the proxy.
 #[test]
-fn an_end_that_is_gone_is_noticed() {
+fn closed_reader_is_noticed() {
     let (client, near) = UnixStream::pair().unwrap();
     drop(client);
     let (tap, conversation) = tap();
@@ -105,4 +105,40 @@ fn an_end_that_is_gone_is_noticed() {
     assert!(matches!(pump.run(&tap), PumpEnd::Unread));
     drop(tap);
     assert_eq!(conversation.count(), 1, "what could not be handed on was said too");
+}
+
+/// A writer that looks at what the recorder has been given when bytes arrive.
+struct Watching {
+    heard: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+    lines: std::sync::mpsc::Receiver<ProxiedLine>,
+}
+
+impl std::io::Write for Watching {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        assert!(self.lines.try_recv().is_err(), "recorded before it was forwarded");
+        self.heard.lock().expect("no test panics with it").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The server has a call before the recorder does, so recording cannot delay it.
+#[test]
+fn bytes_are_forwarded_before_they_are_recorded() {
+    const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}\n";
+    let (tap, conversation) = tap();
+    let (send, lines) = std::sync::mpsc::channel();
+    let recorder = thread::spawn(move || {
+        conversation.for_each(|line| send.send(line).unwrap_or_default());
+    });
+    let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let to = Watching { heard: std::sync::Arc::clone(&heard), lines };
+    let pump = Pump { from: std::io::Cursor::new(CALL), to, lane: Lane::ToAgent };
+    assert!(matches!(pump.run(&tap), PumpEnd::Closed));
+    drop(tap);
+    recorder.join().unwrap();
+    assert_eq!(*heard.lock().unwrap(), CALL);
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use steno_capture::discovery::{Home, Origin, Provider, Role, files, list_path};
+use steno_capture::discovery::{Home, Origin, Role, files, list_path};
+use steno_model::{Provider, Vocabulary as _};
 use steno_testkit::{needs, places, shared_dir};
 
 use crate::trees::paths;
@@ -55,9 +56,9 @@ fn check(home: &Home) -> usize {
 #[test]
 fn captured_homes_are_classified_file_by_file() {
     let captures = needs!(shared_dir(), "../shared is absent").join("captures");
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         let mut found = 0;
-        let versions = captures.join(provider.name());
+        let versions = captures.join(provider.as_str());
         for cmd in places::files_below(&versions).into_iter().filter(|path| path.ends_with("/run.txt")) {
             let root = versions.join(cmd).parent().unwrap().join("home");
             if root.is_dir() {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use steno_capture::discovery::Provider::{Claude, Codex, Copilot, Gemini};
-use steno_capture::discovery::{Environment, Home, Provider, Retention, RetentionOrigin, retention};
+use steno_capture::discovery::{Environment, Home, Retention, RetentionOrigin, retention};
+use steno_model::Provider;
+use steno_model::Provider::{Claude, Codex, Copilot, Gemini};
 
 use steno_testkit::places::make_pipe;
 
@@ -128,7 +129,7 @@ fn gemini_keeps_thirty_days_by_default() {
 }
 
 #[test]
-fn system_settings_of_gemini_win_over_the_users_and_these_over_its_defaults() {
+fn gemini_system_settings_win_over_user_settings_and_defaults() {
     if cfg!(target_os = "macos") {
         steno_testkit::skip!("system settings lie elsewhere on this system");
     }
@@ -140,7 +141,7 @@ fn system_settings_of_gemini_win_over_the_users_and_these_over_its_defaults() {
 }
 
 #[test]
-fn gemini_may_limit_the_number_of_sessions_too() {
+fn gemini_can_limit_the_number_of_sessions() {
     let tree = Tree::of(&["home/x"]);
     tree.write(USER, r#"{"general":{"sessionRetention":{"maxCount":50}}}"#);
     let got = retention_in(&tree, Gemini);
@@ -148,7 +149,7 @@ fn gemini_may_limit_the_number_of_sessions_too() {
 }
 
 #[test]
-fn agents_that_delete_nothing_say_so() {
+fn agents_without_retention_delete_nothing() {
     check(Codex, &[], (None, "nothing"), &[]);
     check(Copilot, &[(USER, r#"{"cleanupPeriodDays":1}"#)], (None, "nothing"), &[]);
 }
@@ -162,7 +163,7 @@ fn pipe_instead_of_settings_does_not_block() {
 }
 
 #[test]
-fn a_session_is_due_when_its_time_is_over() {
+fn session_is_due_after_its_period() {
     let modified: Timestamp = "2026-06-08T08:14:42Z".parse().unwrap();
     let keeping = |kept_for| Retention {
         kept_for,

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use steno_capture::discovery::Provider::{Claude, Codex, Copilot, Gemini};
-use steno_capture::discovery::{DEPTH_MAX, Home, Origin, Provider, Role, SECRETS, may_hold, role_of};
+use steno_capture::discovery::{DEPTH_MAX, Home, Origin, Role, SECRETS, may_hold, role_of};
+use steno_model::Provider::{Claude, Codex, Copilot, Gemini};
+use steno_model::{Provider, Vocabulary as _};
 
 const A: &str = "550e8400-e29b-41d4-a716-446655440000";
 const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -69,7 +70,7 @@ fn claude_sessions_of_each_version_are_classified() {
 }
 
 #[test]
-fn claude_leaves_the_rest_of_its_home_alone() {
+fn other_files_of_a_claude_home_have_no_role() {
     let others = [
         ".credentials.json",
         "settings.json",
@@ -182,11 +183,11 @@ fn copilot_sessions_of_each_version_are_classified() {
 }
 
 #[test]
-fn credentials_have_no_place_anywhere() {
+fn credentials_have_no_role() {
     let session = format!("projects/-p/{A}");
     let dirs =
         ["", "session-state/s", "session-state/s/files", "sessions", "tmp/p/chats", "projects/-p", &session];
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         for dir in dirs.map(|dir| Path::new("/h").join(dir)) {
             for path in SECRETS.map(|name| dir.join(name)) {
                 assert_eq!(role_of(&home(provider), &path), None, "{provider}: {}", path.display());
@@ -222,7 +223,7 @@ fn directories_without_wanted_files_are_recognized() {
 }
 
 #[test]
-fn paths_outside_of_the_home_have_no_place() {
+fn paths_outside_the_home_have_no_role() {
     let home = home(Copilot);
     for path in [
         "/elsewhere/session-state/s/events.jsonl",
@@ -235,7 +236,7 @@ fn paths_outside_of_the_home_have_no_place() {
 }
 
 #[test]
-fn depth_is_limited_for_files_and_directories_alike() {
+fn depth_is_limited_for_files_and_directories() {
     let home = home(Copilot);
     let deepest = home.root.join("session-state/s").join(vec!["d"; DEPTH_MAX - 2].join("/"));
     assert!(may_hold(&home, &deepest) && !may_hold(&home, &deepest.join("d")));
@@ -243,7 +244,7 @@ fn depth_is_limited_for_files_and_directories_alike() {
 }
 
 #[test]
-fn a_key_gives_its_id_without_the_project() {
+fn session_key_gives_its_id_without_the_project() {
     let key = |provider, path: &str| {
         role_of(&home(provider), &Path::new("/h").join(path)).unwrap().session.unwrap()
     };

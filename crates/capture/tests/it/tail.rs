@@ -63,14 +63,14 @@ fn check(content: &[u8], happens: impl Fn(&Path), want: &[ChangeKind]) {
 }
 
 #[test]
-fn growth_is_handed_on_once_and_in_order() {
+fn appended_bytes_are_returned_once_in_order() {
     check(b"one\n", |path| append(path, b"two\nthree\n"), &[]);
     check(b"", |path| append(path, b"first\n"), &[]);
     check(&noise(1, 5_000), |path| append(path, &noise(2, 200_000)), &[]);
 }
 
 #[test]
-fn a_file_cut_at_every_byte_between_two_looks_is_one_generation() {
+fn growth_at_any_byte_continues_the_generation() {
     let content = "{\"text\":\"naïve – 日本語 🦀\"}\n{\"text\":\"second\"}\n".as_bytes();
     let dir = dir();
     for cut in 0..=content.len() {
@@ -86,7 +86,7 @@ fn a_file_cut_at_every_byte_between_two_looks_is_one_generation() {
 }
 
 #[test]
-fn reads_may_split_a_character_and_lose_none() {
+fn reads_that_split_a_character_lose_nothing() {
     let content = "größer 🦀 日本\n".repeat(40);
     let dir = dir();
     for max_read_bytes in 1..12 {
@@ -100,7 +100,7 @@ fn reads_may_split_a_character_and_lose_none() {
 }
 
 #[test]
-fn a_line_longer_than_a_read_comes_in_pieces_of_at_most_that() {
+fn line_longer_than_a_read_comes_in_pieces() {
     let dir = dir();
     let line = [noise(3, 1_000_000), b"\n".to_vec()].concat();
     let mut followed = Followed::new(dir.path().join("log"));
@@ -115,7 +115,7 @@ fn a_line_longer_than_a_read_comes_in_pieces_of_at_most_that() {
 }
 
 #[test]
-fn reading_zero_bytes_is_not_the_end() {
+fn read_of_zero_bytes_is_not_the_end() {
     let dir = dir();
     fs::write(dir.path().join("log"), "ab").expect("written");
     let (mut tail, mut buffer) = (Tail::new(dir.path().join("log")), Vec::new());
@@ -141,7 +141,7 @@ fn a_file_copied_away_and_truncated_is_a_new_generation() {
 }
 
 #[test]
-fn a_file_that_becomes_empty_and_stays_so_is_one_new_generation_without_bytes() {
+fn emptied_file_is_one_new_empty_generation() {
     let dir = dir();
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
     truncate(&followed.path, 0);
@@ -154,7 +154,7 @@ fn a_file_that_becomes_empty_and_stays_so_is_one_new_generation_without_bytes() 
 }
 
 #[test]
-fn truncated_and_grown_past_the_offset_is_a_new_generation() {
+fn file_truncated_and_grown_past_the_offset_is_a_new_generation() {
     let rewrite = |content: Vec<u8>| {
         move |path: &Path| {
             truncate(path, 0);
@@ -179,7 +179,7 @@ fn truncated_and_grown_past_the_offset_is_a_new_generation() {
 }
 
 #[test]
-fn an_edit_of_the_same_length_is_a_new_generation_wherever_it_is() {
+fn edit_of_the_same_length_is_a_new_generation() {
     for (len, at) in [(10, 3), (9_000, 0), (9_000, 8_999), (300_000, 150_000), (300_000, 299_999)] {
         let edit = |path: &Path| {
             overwrite(path, at, b"?");
@@ -192,7 +192,7 @@ fn an_edit_of_the_same_length_is_a_new_generation_wherever_it_is() {
 }
 
 #[test]
-fn an_edit_hidden_by_growth_is_found_when_asked_for_and_after_a_restart_it_changed_in() {
+fn edit_hidden_by_growth_is_found_by_recheck_park_or_restart() {
     let edit_and_grow = |path: &Path| {
         overwrite(path, 150_000, b"?");
         append(path, b"more\n");
@@ -221,7 +221,7 @@ fn an_edit_hidden_by_growth_is_found_when_asked_for_and_after_a_restart_it_chang
 }
 
 #[test]
-fn a_touched_file_is_the_same() {
+fn touched_file_is_unchanged() {
     check(
         &noise(1, 300_000),
         |path| {
@@ -234,7 +234,7 @@ fn a_touched_file_is_the_same() {
 }
 
 #[test]
-fn another_file_at_the_path_is_a_new_generation_unless_it_begins_with_all_that_was_read() {
+fn replaced_file_is_a_new_generation_unless_it_continues_the_old() {
     let old = noise(1, 100_000);
     check(b"one\n", |path| replace(path, b"two\n"), &[ChangeKind::Replaced]);
     check(b"one\n", |path| replace(path, b""), &[ChangeKind::Replaced]);
@@ -267,7 +267,7 @@ fn mark(bytes: &[u8]) -> Mark {
 
 /// A deleted file's number goes to the next file at once on some systems: here the cursor is made to say so.
 #[test]
-fn the_same_inode_with_another_content_is_a_new_generation() {
+fn same_inode_with_other_content_is_a_new_generation() {
     let dir = dir();
     let followed = Followed::with_content(dir.path().join("old"), b"one\n");
     for content in ["two\n", "zero\n", "1\n"] {
@@ -295,7 +295,7 @@ fn bytes_added_before_and_after_a_rename_belong_to_the_old_generation() {
 }
 
 #[test]
-fn bytes_added_to_a_replaced_file_come_late_until_it_was_quiet_for_some_looks() {
+fn late_bytes_of_a_replaced_file_are_read_until_it_is_quiet() {
     let dir = dir();
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
     let rotated = dir.path().join("log.1");
@@ -321,7 +321,7 @@ fn bytes_added_to_a_replaced_file_come_late_until_it_was_quiet_for_some_looks() 
 }
 
 #[test]
-fn a_file_rewritten_and_then_replaced_between_two_looks_gives_both() {
+fn file_rewritten_and_replaced_between_two_reads_gives_both_contents() {
     let dir = dir();
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
     fs::write(&followed.path, "2\n").expect("written");
@@ -331,7 +331,7 @@ fn a_file_rewritten_and_then_replaced_between_two_looks_gives_both() {
 }
 
 #[test]
-fn a_deleted_file_is_read_to_its_end_and_then_gone() {
+fn deleted_file_is_read_to_its_end() {
     let dir = dir();
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
     let mut writer = OpenOptions::new().append(true).open(&followed.path).expect("opened");
@@ -362,7 +362,7 @@ fn returning_file_continues_if_its_prefix_matches() {
 }
 
 #[test]
-fn nothing_at_the_path_is_waited_for() {
+fn missing_file_is_read_once_it_appears() {
     let dir = dir();
     let mut followed = Followed::new(dir.path().join("sub/log"));
     assert_eq!((followed.look(), followed.tail.cursor()), (TailRead::Gone, None));
@@ -438,7 +438,7 @@ fn rewritten_document_is_a_new_generation() {
 }
 
 #[test]
-fn a_parked_tail_holds_nothing_open_and_an_unchanged_file_is_not_opened() {
+fn parked_tail_opens_its_file_only_after_a_change() {
     let dir = dir();
     let mut followed = Followed::with_content(dir.path().join("log"), b"one\n");
     followed.settle();
@@ -454,7 +454,7 @@ fn a_parked_tail_holds_nothing_open_and_an_unchanged_file_is_not_opened() {
 }
 
 #[test]
-fn unchanged_is_only_what_was_read_to_its_end_and_not_touched_since() {
+fn is_unchanged_needs_a_full_read_and_no_later_change() {
     let changes: [Happens; 6] = [
         &|path| append(path, b"more"),
         &|path| truncate(path, 3),
@@ -480,7 +480,7 @@ fn unchanged_is_only_what_was_read_to_its_end_and_not_touched_since() {
 /// Two changes within a tick of the clock have one time, so a file that was read within a tick of its last change is
 /// read again after a restart, once.
 #[test]
-fn times_too_young_to_vouch_for_a_file_do_not() {
+fn recent_times_do_not_prove_a_file_unchanged() {
     let dir = dir();
     // A test may be delayed for longer than a file takes to settle, but not every time.
     let is_young = || !Followed::with_content(dir.path().join("log"), b"one\n").cursor().stamp.settled;

@@ -158,7 +158,7 @@ fn play(path: &Path, seed: u64, piece_len_max: usize, acts_max: usize) {
 
 /// Files short enough for the two marks to cover them: anything may happen between two looks.
 #[test]
-fn small_files_are_followed_exactly_whatever_happens() {
+fn small_files_are_followed_exactly_through_random_changes() {
     let dir = dir_in_memory();
     for seed in 0..2_000 {
         play(&dir.path().join(seed.to_string()), seed, 60, 4);
@@ -212,7 +212,7 @@ fn race(seed: u64, piece_len_max: usize) {
 }
 
 #[test]
-fn a_file_written_to_while_it_is_read_is_complete_when_the_writer_rests() {
+fn file_written_while_it_is_read_is_complete_in_the_end() {
     for seed in 0..20 {
         race(seed, 60);
         race(seed, 30_000);

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steno_capture::discovery::{FoundFile, Home, Origin, Provider};
+use steno_capture::discovery::{FoundFile, Home, Origin};
+use steno_model::Provider;
 use tempfile::TempDir;
 
 /// A directory that is deleted with its test. Its path has no links, so that paths can be compared.

@@ -157,7 +157,7 @@ fn created_grown_and_deleted_files_are_reported() {
 }
 
 #[test]
-fn a_file_made_right_after_its_directories_is_found() {
+fn file_created_right_after_its_directories_is_found() {
     Caller::every_way(|caller| {
         for number in 0..20 {
             let dir = caller.path(&format!("{number}/deep/deeper"));
@@ -171,7 +171,7 @@ fn a_file_made_right_after_its_directories_is_found() {
 }
 
 #[test]
-fn a_tree_made_at_once_is_found_to_the_last_file() {
+fn every_file_of_a_tree_created_at_once_is_found() {
     Caller::every_way(|caller| {
         let places: Vec<PathBuf> = (0..125)
             .map(|number| caller.path(&format!("{}/{}/{}", number / 25, number / 5 % 5, number % 5)))
@@ -187,7 +187,7 @@ fn a_tree_made_at_once_is_found_to_the_last_file() {
 }
 
 #[test]
-fn a_tree_that_is_moved_in_is_found() {
+fn moved_tree_is_found() {
     Caller::every_way(|caller| {
         let elsewhere = tempfile::tempdir().expect("a directory");
         fs::create_dir_all(elsewhere.path().join("a/b")).expect("made");
@@ -225,7 +225,7 @@ fn missing_directory_is_reported_when_it_appears() {
 }
 
 #[test]
-fn a_directory_deleted_and_made_again_is_watched_again() {
+fn directory_created_again_is_watched() {
     Caller::every_way(|caller| {
         let (dir, log) = (caller.path("a/b"), caller.path("a/b/log"));
         for number in 0..8 {
@@ -245,7 +245,7 @@ fn a_directory_deleted_and_made_again_is_watched_again() {
 }
 
 #[test]
-fn a_directory_that_takes_the_place_of_another_is_watched() {
+fn directory_in_place_of_another_is_watched() {
     Caller::every_way(|caller| {
         let log = caller.path("a/b/log");
         fs::create_dir_all(caller.path("a/b")).expect("made");
@@ -265,7 +265,7 @@ fn a_directory_that_takes_the_place_of_another_is_watched() {
 
 /// Trees that are created, deleted and moved while they are listed; in the end the caller knows every file.
 #[test]
-fn a_tree_is_known_to_the_last_file_whatever_was_done_to_it() {
+fn every_file_is_known_after_random_changes() {
     for seed in 0..8 {
         Caller::every_way(|caller| {
             let mut dice = Dice::new(seed);
@@ -283,7 +283,7 @@ fn a_tree_is_known_to_the_last_file_whatever_was_done_to_it() {
 
 /// The same with a writer that does not wait for the caller.
 #[test]
-fn a_tree_is_known_to_the_last_file_when_it_rests() {
+fn every_file_is_known_when_the_writer_stops() {
     for seed in 0..10 {
         for backend in [Backend::System, Backend::Polling] {
             let mut caller = Caller::new(options(backend));

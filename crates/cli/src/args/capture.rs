@@ -1,4 +1,4 @@
-//! Arguments of the commands that archive agents' files and give them back.
+//! Arguments of the commands that archive agents' files and give them back, and of the proxy.
 
 use std::path::PathBuf;
 
@@ -62,6 +62,24 @@ pub struct WatchArgs {
     #[command(flatten)]
     pub entries: EntriesFileArgs,
     /// Print what was archived as one JSON object, and at the end what was archived since
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ProxyArgs {
+    /// The server that requests are forwarded to, like `https://api.anthropic.com`
+    #[arg(long, value_name = "URL")]
+    pub upstream: String,
+    /// Listen on this port; 0 takes any free port [default: 7837]
+    #[arg(long, value_name = "N")]
+    pub port: Option<u16>,
+    /// Also trust the certificates in this PEM file [default: those of the system]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub entries: EntriesFileArgs,
+    /// Print the address as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -203,6 +221,21 @@ impl EntriesFileArgs {
     pub fn path(&self, settings: &Settings) -> Option<PathBuf> {
         self.file.clone().or_else(|| settings.capture.entries.value.clone())
     }
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// Name of the run [default: the name of the program]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Record what the command reads from stdin too, unless it is a terminal
+    #[arg(long)]
+    pub input: bool,
+    #[command(flatten)]
+    pub entries: EntriesFileArgs,
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
 }
 
 /// How files are followed.

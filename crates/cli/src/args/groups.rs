@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     ("Evidence", &["events", "verify", "seal", "receipt"]),
     ("Exports", &["export", "entries", "spine"]),
-    ("Integration", &["record", "serve", "app-server", "completions"]),
+    ("Integration", &["run", "record", "serve", "app-server", "mcp", "proxy", "completions"]),
 ];
 
 /// Returns the command line with its commands in groups.

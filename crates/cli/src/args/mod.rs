@@ -3,6 +3,8 @@
 mod capture;
 mod export;
 mod groups;
+mod proxy;
+mod reading;
 mod receipt;
 mod spine;
 
@@ -13,11 +15,13 @@ use steno_journal::Level;
 use steno_session::usage::Column;
 
 pub use capture::{
-    DoctorArgs, DuArgs, DuGroup, EntriesFileArgs, ForgetArgs, ImportArgs, PauseArgs, RederiveArgs,
-    RestoreArgs, ServiceArgs, ServiceCommand, UpArgs, WatchArgs,
+    DoctorArgs, DuArgs, DuGroup, EntriesFileArgs, ForgetArgs, ImportArgs, PauseArgs, ProxyArgs, RederiveArgs,
+    RestoreArgs, RunArgs, ServiceArgs, ServiceCommand, UpArgs, WatchArgs,
 };
 pub use export::{AtifArgs, CheckArgs, ExportArgs, ExportCommand};
 pub use groups::grouped;
+pub use proxy::{AppServerArgs, McpArgs};
+pub use reading::{FollowArgs, LsArgs, ShowArgs, ViewArgs};
 pub use receipt::{
     ReceiptArgs, ReceiptCommand, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
@@ -146,7 +150,7 @@ pub enum Command {
     /// Pause recording
     ///
     /// During a pause, `up` and `watch` do not read agents' files; `import`, `record`, `spine record` and recording
-    /// over HTTP fail; `app-server` forwards messages without recording them. When `pause` returns, nothing is
+    /// over HTTP fail; `app-server` and `run` forward without recording. When `pause` returns, nothing is
     /// recorded any more. What agents write to their files during the pause is archived afterwards, unless `--skip`
     /// is given.
     Pause(PauseArgs),
@@ -220,9 +224,9 @@ pub enum Command {
     Entries(EntriesArgs),
     /// Show how many tokens sessions used
     ///
-    /// Reads every session in the store, including those that the agent has deleted since. Files of Claude Code and
-    /// Codex that are not archived yet, or only in part, are read from the agents' homes, including those that
-    /// `CLAUDE_CONFIG_DIR` and `CODEX_HOME` name. Forgotten and excluded sessions are not read. Without a store, or
+    /// Reads every session in the store, including those that the agent has deleted since. Files that
+    /// are not archived yet, or only in part, are read from the agents' homes, including those that
+    /// `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `GEMINI_CLI_HOME` and `COPILOT_HOME` name. Forgotten and excluded sessions are not read. Without a store, or
     /// with `--live`, only the homes are read. A line on stderr says what was read.
     ///
     /// Each response counts once, even if several records, resumed sessions and forks repeat it. `exact` is false if
@@ -241,6 +245,15 @@ pub enum Command {
     /// Listens on 127.0.0.1 only. Every request needs the token, which is created at each start and written to a file
     /// in the store that only its owner can read. `docs/api.md` and `/v1/openapi.json` describe the API.
     Serve(ServeArgs),
+    /// Run a command, and record what it prints
+    ///
+    /// Agents are recognised by what they print: `claude -p --output-format stream-json` and `codex exec --json` become
+    /// sessions. The output of other commands is kept as plain text. Every byte is forwarded before it is recorded,
+    /// terminals stay terminals, signals are passed on, and the exit code is that of the command. A second process
+    /// records. If the store cannot be written to, nothing is recorded: `run` warns, and the command runs anyway.
+    ///
+    /// The command finds the id of its run in the variable `STENO_RUN`.
+    Run(RunArgs),
     /// Record the messages between a client and `codex app-server`
     ///
     /// Configure the client to start `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is
@@ -248,6 +261,21 @@ pub enum Command {
     /// the store cannot be written to, nothing is recorded: `app-server` warns at the beginning and at the end, and
     /// the server runs anyway. The exit code is that of the server.
     AppServer(AppServerArgs),
+    /// Record the calls of tools between an agent and an MCP server
+    ///
+    /// Configure the agent to start `steno mcp -- SERVER` instead of the server, or let `--wrap-config` do it for all
+    /// servers of a configuration file. Every byte is forwarded first, in both directions. Calls and results are
+    /// recorded as a run of the session that the agent names, or that `STENO_RUN` names. If the store cannot be
+    /// written to, nothing is recorded, and the server runs anyway. The exit code is that of the server.
+    Mcp(McpArgs),
+    /// Record model calls over HTTP, as a proxy in front of an API
+    ///
+    /// Listens on 127.0.0.1 and forwards every request to the upstream, and nowhere else. Answers are passed on as they
+    /// come. Set the base URL of an agent or a program to the address that is printed at the start. Calls of the APIs of
+    /// Anthropic (Messages), `OpenAI` (Responses, Chat Completions) and Gemini (`generateContent`) become runs. Keys and
+    /// cookies are never recorded. If the store cannot be written to, nothing is recorded, and requests are forwarded
+    /// anyway. Press Ctrl-C to stop.
+    Proxy(ProxyArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),
     /// Print completions for a shell
@@ -369,29 +397,6 @@ impl std::fmt::Display for UsageGroup {
     }
 }
 
-/// Arguments of `tree` and `show`.
-#[derive(Args, Debug)]
-pub struct ViewArgs {
-    /// A session (its UUID, four or more characters of its beginning or end, or `last`), a transcript file, or an
-    /// agent's file or directory; with `show`, `RUN:SEQ` is the turn of an event
-    pub run: String,
-    /// Show every system step, instead of one line for several in a row
-    #[arg(long)]
-    pub all: bool,
-    /// Print one JSON object per line: a tree, or the conversation of a run
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct ShowArgs {
-    #[command(flatten)]
-    pub view: ViewArgs,
-    /// List the branches of the session: copies that continued differently, each with its first event as RUN:SEQ
-    #[arg(long, conflicts_with = "all")]
-    pub branches: bool,
-}
-
 #[derive(Args, Debug)]
 pub struct ServeArgs {
     /// Listen on this port; 0 takes any free port [default: 7836]
@@ -406,39 +411,6 @@ pub struct ServeArgs {
     /// Print the `OpenAPI` description of the API, and exit
     #[arg(long)]
     pub openapi: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct AppServerArgs {
-    #[command(flatten)]
-    pub entries: EntriesFileArgs,
-    /// The server and its arguments
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
-    pub command: Vec<std::ffi::OsString>,
-}
-
-#[derive(Args, Debug)]
-pub struct FollowArgs {
-    /// A run: its UUID, four or more characters of its beginning or end, or `last`
-    pub run: String,
-    /// Start with this event
-    #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    pub from: u64,
-    #[command(flatten)]
-    pub form: EventFormat,
-    /// Wait for a run that does not exist yet; needs its whole UUID
-    #[arg(long)]
-    pub wait: bool,
-}
-
-#[derive(Args, Debug)]
-pub struct LsArgs {
-    /// List every run, including subagents, copies, streams and connections
-    #[arg(long)]
-    pub runs: bool,
-    /// Print one JSON object per session, or per run with `--runs`
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -1,86 +1,30 @@
 //! `steno app-server -- COMMAND…`: forwards every byte between a client and `codex app-server`, and records.
 
-use std::io;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
-
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
-use steno_capture::discovery::{self, Provider};
-use steno_capture::proxy::{ProxiedLines, Pump, PumpEnd, tap};
+use steno_capture::discovery;
 use steno_journal::Journal;
-use steno_model::Lane;
-use steno_recorder::connection::{
-    ConnectionRecorder, ConnectionReport, ConnectionRules, RecordedConnection, ServerEnd, UnrecordedMessages,
-};
+use steno_model::Provider;
+use steno_recorder::connection::{ConnectionRecorder, ConnectionRules};
 use steno_recorder::sources::Verdict;
-use steno_views::count;
 
 use crate::args::AppServerArgs;
 use crate::connections;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::recording::{self, EntriesLog, warn};
+use crate::failure::{Failure, Outcome};
+use crate::recording::{self, EntriesLog};
 use crate::runs;
+use crate::server_proxy::{self, PreparedRecorder, ProxiedServer};
 use crate::settings::Settings;
 
-/// How many gaps are reported one by one.
-const GAPS_SHOWN_MAX: usize = 10;
-
 pub fn run(args: &AppServerArgs, settings: &Settings) -> Outcome {
-    let entries = EntriesLog::open(&args.entries, settings).unwrap_or_else(|failure| {
-        warn(&format!("no entries are logged: {}", failure.message));
-        None
-    });
-    let prepared = prepare(settings, entries);
-    // The server is started even if nothing can be recorded.
-    if let Err(failure) = &prepared {
-        warn(&format!("NOTHING IS RECORDED: {}; the server is started anyway", failure.message));
-    }
-    let mut child = start(args)?;
-    let signals = SignalForwarder::to(&child)?;
-    let (tap, conversation) = tap();
-    let (end_sender, end) = channel();
-    let recording = prepared.and_then(|prepared| prepared.record(conversation, end));
-    if let Some(to) = child.stdin.take() {
-        let (pump, tap) = (Pump { from: io::stdin(), to, lane: Lane::ToAgent }, tap.clone());
-        // This thread is not joined: the client may stay silent after the server has ended.
-        std::thread::Builder::new().name("steno-to-agent".to_owned()).spawn(move || pump.run(&tap))?;
-    }
-    if let Some(from) = child.stdout.take() {
-        let end = Pump { from, to: io::stdout(), lane: Lane::FromAgent }.run(&tap);
-        if let PumpEnd::Failed(error) = end {
-            warn(&format!("the connection broke: {error}"));
-        }
-    }
-    drop(tap);
-    let status = child.wait()?;
-    drop(signals);
-    // The recorder waits for this message; without a recorder it is dropped.
-    server_end(status).and_then(|end| end_sender.send(end).ok());
-    drop(end_sender);
-    match recording {
-        Ok(recording) => recording.settle(settings),
-        Err(failure) => {
-            warn(&format!("NOTHING WAS RECORDED of this connection: {}", failure.message));
-            if let Some(hint) = failure.hint {
-                warn(&hint);
-            }
-        }
-    }
-    Ok(exit_of(status))
+    let entries = server_proxy::open_entries(&args.entries, settings);
+    let server = ProxiedServer {
+        command: &args.command,
+        usage: "steno app-server -- codex app-server",
+        archives_leftovers: true,
+    };
+    server_proxy::run(&server, prepare(settings, entries))
 }
 
-/// A recorder that has no messages yet.
-struct PreparedRecorder {
-    journal: Journal,
-    recorder: ConnectionRecorder,
-    entries: Option<EntriesLog>,
-}
-
-fn prepare(settings: &Settings, entries: Option<EntriesLog>) -> Result<PreparedRecorder, Failure> {
+fn prepare(settings: &Settings, entries: Option<EntriesLog>) -> Result<PreparedRecorder<'_>, Failure> {
     let journal = Journal::new(runs::make_store(settings)?, recording::journal_options(settings));
     recording::end_pause(&journal, settings)?;
     let exclusions = settings.capture.exclusions();
@@ -92,161 +36,5 @@ fn prepare(settings: &Settings, entries: Option<EntriesLog>) -> Result<PreparedR
     let homes = homes.into_iter().filter(|home| home.provider == Provider::Codex).map(|home| home.root);
     let rules = ConnectionRules::new(journal.store(), exclusions, here, homes.collect());
     let recorder = ConnectionRecorder::begin(&journal, rules).map_err(connections::failure)?;
-    let recorder = match &entries {
-        Some(log) => recorder.with_entries(&log.collector),
-        None => recorder,
-    };
-    Ok(PreparedRecorder { journal, recorder, entries })
-}
-
-impl PreparedRecorder {
-    /// Records in a worker thread; the pumps never wait for it. The last message is how the server ended.
-    fn record(
-        self,
-        conversation: ProxiedLines,
-        end: Receiver<ServerEnd>,
-    ) -> Result<RecordingThread, Failure> {
-        let Self { journal, mut recorder, entries } = self;
-        let spooled = recorder.spooled();
-        let record = move || {
-            for line in conversation {
-                recorder.record(line);
-            }
-            if let Ok(end) = end.recv() {
-                recorder.end(end);
-            }
-            let (unrecorded, became) = recorder.finish();
-            (unrecorded, became.map_err(connections::failure))
-        };
-        let record = move || match entries {
-            Some(log) => log.collecting(record),
-            None => record(),
-        };
-        let thread = std::thread::Builder::new().name("steno-record".to_owned()).spawn(record)?;
-        Ok(RecordingThread { journal, spooled, thread })
-    }
-}
-
-/// The end of a recording: the gaps, and the result.
-type RecordingResult = (UnrecordedMessages, Result<ConnectionReport, Failure>);
-
-/// A recording in a worker thread.
-struct RecordingThread {
-    journal: Journal,
-    spooled: RecordedConnection,
-    thread: JoinHandle<RecordingResult>,
-}
-
-impl RecordingThread {
-    /// Waits for the recording, reports gaps, and archives it together with connections that others left.
-    fn settle(self, settings: &Settings) {
-        // What is left is archived after the pause.
-        let is_paused = self.journal.store().is_paused(jiff::Timestamp::now());
-        match self.thread.join() {
-            Ok((unrecorded, became)) => {
-                warn_of_gaps(&unrecorded);
-                match became {
-                    Ok(recorded) if is_paused => report_recorded(&recorded),
-                    Ok(recorded) => {
-                        report_recorded(&recorded);
-                        let settled = connections::import_connection(
-                            &self.journal,
-                            settings,
-                            self.spooled,
-                            recorded.is_left,
-                        );
-                        settled.unwrap_or_else(|failure| warn(&failure.message));
-                    }
-                    // Earlier messages are kept, and tried again below.
-                    Err(failure) => warn(&failure.message),
-                }
-            }
-            Err(_) => warn("recording failed"),
-        }
-        if !is_paused {
-            connections::import_leftover_connections(&self.journal, settings);
-        }
-    }
-}
-
-fn start(args: &AppServerArgs) -> Result<Child, Failure> {
-    let (program, rest) =
-        args.command.split_first().ok_or_else(|| Failure::usage("give the command of the server"))?;
-    let mut command = Command::new(program);
-    command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.spawn().map_err(|error| {
-        let failure = Failure::could_not(format!("cannot start `{}`: {error}", program.to_string_lossy()));
-        failure.with_hint("give the server and its arguments: `steno app-server -- codex app-server`")
-    })
-}
-
-fn report_recorded(recorded: &ConnectionReport) {
-    tracing::debug!(
-        "{} over {}",
-        count(recorded.messages, "message"),
-        count(recorded.threads.len() as u64, "thread")
-    );
-    for problem in &recorded.problems {
-        warn(problem);
-    }
-}
-
-/// Warns of messages that were forwarded but not recorded.
-fn warn_of_gaps(unrecorded: &UnrecordedMessages) {
-    for gap in unrecorded.gaps.iter().take(GAPS_SHOWN_MAX) {
-        warn(&format!("forwarded but not recorded: {gap}"));
-    }
-    let gaps = unrecorded.gaps.len() as u64 + unrecorded.gaps_more;
-    if gaps > 1 {
-        let messages = count(unrecorded.messages, "message");
-        warn(&format!("{messages} forwarded but not recorded, in {}", count(gaps, "gap")));
-    }
-    if unrecorded.is_untold {
-        warn("the record ends before the last gap, and does not mention it");
-    }
-}
-
-fn server_end(status: ExitStatus) -> Option<ServerEnd> {
-    status.code().map(ServerEnd::Code).or_else(|| status.signal().map(ServerEnd::Signal))
-}
-
-fn exit_of(status: ExitStatus) -> Exit {
-    let signal = status.signal().and_then(|signal| u8::try_from(signal).ok()).map(Exit::Signal);
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).map(Exit::Child);
-    signal.or(code).unwrap_or(Exit::Failed)
-}
-
-/// Forwards signals to the server.
-struct SignalForwarder {
-    handle: Handle,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl SignalForwarder {
-    fn to(child: &Child) -> Result<Self, Failure> {
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-        let handle = signals.handle();
-        // A terminal sends SIGINT to the server itself.
-        let is_terminal = rustix::termios::isatty(io::stdin());
-        let thread = std::thread::Builder::new().name("steno-signals".to_owned()).spawn(move || {
-            for signal in &mut signals {
-                let signal =
-                    Signal::from_named_raw(signal).filter(|signal| *signal != Signal::INT || !is_terminal);
-                if let (Some(pid), Some(signal)) = (pid, signal) {
-                    kill_process(pid, signal).ok();
-                }
-            }
-        })?;
-        Ok(Self { handle, thread: Some(thread) })
-    }
-}
-
-impl Drop for SignalForwarder {
-    fn drop(&mut self) {
-        self.handle.close();
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
-    }
+    Ok(PreparedRecorder::new(settings, journal, recorder, entries))
 }

@@ -65,7 +65,7 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
 /// Returns the row of a source.
 fn name_of(source: &SourceUsage, by: DuGroup) -> String {
     let info = &source.info;
-    let provider = info.provider.clone().unwrap_or_else(|| "other".to_owned());
+    let provider = info.provider.as_ref().map_or_else(|| "other".to_owned(), ToString::to_string);
     match by {
         DuGroup::Agent => provider,
         DuGroup::Project => {

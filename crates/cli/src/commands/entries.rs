@@ -1,20 +1,16 @@
 //! `steno entries`: prints transcript entries of archived sessions and agents' files as lines of a structured log.
 
-use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steno_adapters::{AdapterEntry, Sink};
 use steno_journal::Error as JournalError;
 use steno_library::{
     AgentFile, Error as LibraryError, FileError, FileReport, Files, Library, SessionSource, Tally, Target,
     TargetKind, warn_about_unread,
 };
-use steno_model::{Draft, EventType, RunId, with_causes};
-use steno_recorder::entries::{
-    EntryCollector, EntryLog, EntryOptions, EntrySink, EntryTime, StoredSource, read_stored,
-};
+use steno_model::{RunId, with_causes};
+use steno_recorder::entries::{EntryCollector, EntryLog, EntryOptions, EntryTime, StoredSource, read_stored};
 
 use crate::args::EntriesArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -138,8 +134,7 @@ impl EntryWriter {
         let vault = library.vault()?;
         for SessionSource { manifest, runs } in sources {
             let path = manifest.info.path.0.display().to_string();
-            let entries = self.collector.source(Some(path.clone()), EntryTime::Record);
-            let mut sink = RunFilter { entries, runs };
+            let mut sink = self.collector.source(Some(path.clone()), EntryTime::Record).of_runs(runs);
             let source = StoredSource { vault, manifest: &manifest };
             let read = self.during(|| read_stored(source, &mut sink, &|| self.is_broken()));
             if let Err(error) = read {
@@ -160,31 +155,6 @@ fn no_sources(session: RunId, library: &Library) -> Result<Failure, Failure> {
     let message = format!("run {session} was not derived from an agent's file");
     Ok(Failure::nothing(message)
         .with_hint("only sessions recorded by `steno up`, `import`, `watch` or `app-server` have entries"))
-}
-
-/// Passes on the entries of some runs: a connection has entries of other runs too.
-struct RunFilter {
-    entries: EntrySink,
-    /// `None` means all runs.
-    runs: Option<BTreeSet<RunId>>,
-}
-
-impl Sink for RunFilter {
-    fn draft(&mut self, _run: RunId, _draft: Draft) {}
-
-    fn wants(&self, _event_type: EventType) -> bool {
-        false
-    }
-
-    fn wants_entries(&self) -> bool {
-        true
-    }
-
-    fn entry(&mut self, entry: AdapterEntry<'_>) {
-        if self.runs.as_ref().is_none_or(|runs| runs.contains(&entry.run)) {
-            self.entries.entry(entry);
-        }
-    }
 }
 
 /// Lines on stdout, with terminal controls escaped unless raw output is wanted. Keeps the first write error.

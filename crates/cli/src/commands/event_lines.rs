@@ -53,7 +53,7 @@ pub fn print_run(event: &ExchangeEvent, origin: &Origin, is_again: bool, output:
     output.line(&format!(
         "{dim}run {}  {} {}{parent}{again}{dim:#}",
         event.run_id,
-        surface.provider(),
+        surface.provider_name(),
         surface.name()
     ));
 }

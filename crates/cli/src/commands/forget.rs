@@ -23,6 +23,7 @@ use crate::output::{Output, notice, size};
 use crate::recording::{journal_options, warn};
 use crate::runs;
 use crate::settings::Settings;
+use crate::wraps::import_leftover_wraps;
 
 /// Warns of spines that are kept.
 fn warn_of_kept_spines(plan: &ForgetPlan) {
@@ -66,8 +67,8 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
     carry_out(&plan, &store, &vault)
 }
 
-/// Completes interrupted deletions, and archives connections that wait for it: otherwise their content would come
-/// back.
+/// Completes interrupted deletions, and archives connections and commands that wait for it: otherwise their content
+/// would come back.
 fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadId>, Failure> {
     let finished = finish(store, vault, Timestamp::now()).map_err(forget_failure)?;
     for thread in &finished {
@@ -75,10 +76,9 @@ fn tidy(store: &Store, vault: &Vault, settings: &Settings) -> Result<Vec<ThreadI
     }
     if !store.is_paused(Timestamp::now()) {
         // Archiving upgrades the store to the current format.
-        import_leftover_connections(
-            &Journal::new(runs::make_store(settings)?, journal_options(settings)),
-            settings,
-        );
+        let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
+        import_leftover_connections(&journal, settings);
+        import_leftover_wraps(&journal, settings);
     }
     Ok(finished)
 }

@@ -81,7 +81,7 @@ fn next(is_empty: bool) -> [(&'static str, &'static str); 3] {
         [
             ("steno up", "archive your agents' sessions, and follow them"),
             ("steno doctor", "show which agents were found"),
-            ("steno help", "list all commands"),
+            ("steno config", "show the settings, and where the store is"),
         ]
     } else {
         [

@@ -2,8 +2,9 @@
 
 use std::io;
 
-use steno_capture::discovery::{Home, Origin, Provider};
+use steno_capture::discovery::{Home, Origin};
 use steno_disk::{Disk as _, RealDisk, StorePath, replace_file};
+use steno_model::Provider;
 
 /// Each file's path below the directory of homes, and its content.
 const FILES: [(&str, &str); 4] = [

@@ -22,10 +22,9 @@ use steno_recorder::sources::{
 };
 use steno_views::{Lines, visible};
 
-use crate::connections;
 use crate::failure::{Exit, Failure};
-use crate::runs;
 use crate::settings::Settings;
+use crate::{connections, runs, wraps};
 
 pub use entries::{EntriesLog, collecting, leave_out_log};
 pub use follow::Follow;
@@ -79,6 +78,7 @@ pub fn open(
     let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
     if !journal.store().is_paused(Timestamp::now()) {
         connections::import_leftover_connections(&journal, settings);
+        wraps::import_leftover_wraps(&journal, settings);
     }
     let max_read_bytes = settings.capture.max_read_bytes.value;
     let options =

@@ -57,7 +57,7 @@ fn subagent_state_comes_from_its_parent_and_unread_is_not_missing() {
         let shown = steno.run(&[command, "p"]).out;
         assert_eq!(shown.matches(word).count(), 1, "{command}: {shown}");
     }
-    // A session's file brings the directory beside it.
+    // A session file is read with the directory next to it.
     assert_eq!(steno.run(&["tree", &main]).out, steno.run(&["tree", "p"]).out);
     let elsewhere = put(&steno, "alone.jsonl", std::fs::read(steno.dir.path().join(&main)).unwrap());
     let alone = steno.run(&["tree", &elsewhere]).out;

@@ -5,7 +5,7 @@ use steno_testkit::places;
 
 use crate::kit::{CommandOutput, RUN, Steno};
 
-/// A line of Claude Code's, with what every line has.
+/// Returns a line of Claude Code with the common fields.
 pub fn line(number: u32, fields: Value) -> Value {
     let mut line = json!({
         "uuid": format!("00000000-0000-4000-8000-{number:012}"),
@@ -346,9 +346,8 @@ fn transcript_commands_name_the_agent_of_another_file() {
     let steno = Steno::new();
     steno.record(&[r#"{"type":"run.started"}"#]);
     let file = put(&steno, "s.jsonl", text(&session()));
-    let gemini =
-        r#"{"sessionId":"x","projectHash":"y","startTime":"2026-06-08T08:14:42.123Z","kind":"main"}"#;
-    let other = put(&steno, "g.jsonl", format!("{gemini}\n"));
+    let copilot = r#"{"type":"session.start","data":{"copilotVersion":"1.0.0"},"id":"x","parentId":null}"#;
+    let other = put(&steno, "c.jsonl", format!("{copilot}\n"));
     for args in [&["verify", RUN][..], &["verify", "--json"], &["follow"], &["follow", "--wait"], &["seal"]] {
         let said = steno.run(&[args, &[&file]].concat());
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {said:?}");
@@ -356,8 +355,10 @@ fn transcript_commands_name_the_agent_of_another_file() {
             assert!(said.err.contains(part), "{args:?}: {}", said.err);
         }
         let said = steno.run(&[args, &[&other]].concat());
-        assert!(said.code == 2 && said.err.contains("a chat file of Gemini CLI"), "{args:?}: {said:?}");
-        assert!(!said.err.contains("hint"), "nothing shows it yet: {}", said.err);
+        assert_eq!(said.code, 2, "{args:?}: {said:?}");
+        for part in ["`c.jsonl` is a session file of Copilot CLI", "hint: `steno events c.jsonl` shows it"] {
+            assert!(said.err.contains(part), "{args:?}: {}", said.err);
+        }
         let said = steno.run(&[args, &["."]].concat());
         assert!(said.code == 2 && said.err.contains("is a directory"), "{args:?}: {said:?}");
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::kit::{Steno, wait_until};
 use crate::privacy::scan::places_of;
 
-/// A server that answers as `codex app-server` does, as far as it goes, and ends with 7.
+/// A server that answers the first requests like `codex app-server`, and exits with 7.
 pub const SERVER: &str = r#"
 while IFS= read -r line; do
   case "$line" in
@@ -39,7 +39,7 @@ impl AppServerClient {
         Self::of(steno.command(&args))
     }
 
-    /// Begins with a command that has what it needs.
+    /// Starts a command that is already configured.
     pub fn of(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -57,7 +57,7 @@ impl AppServerClient {
         line
     }
 
-    /// Closes the connection, and returns what came still and how it ended.
+    /// Closes the connection; returns the rest of the output, the exit code and stderr.
     pub fn end(mut self) -> (String, i32, String) {
         drop(self.child.stdin.take());
         let (mut rest, mut talk) = (String::new(), String::new());
@@ -67,7 +67,7 @@ impl AppServerClient {
     }
 }
 
-/// The records of a thread, in order.
+/// Returns the records of a thread, in order.
 pub fn spine(steno: &Steno, thread: &str) -> Vec<Value> {
     let dir = steno.store().join("spine").join(thread);
     let segments = (0..).map(|index| fs::read_to_string(dir.join(format!("segment-{index:03}.jsonl"))));
@@ -109,7 +109,7 @@ fn both_sides_get_every_byte_and_a_run_and_a_spine_are_recorded() {
     assert_eq!(steno.run(&["verify"]).code, 0);
 }
 
-/// The last events of all runs.
+/// Returns the `run.completed` events of all runs.
 fn completions(steno: &Steno) -> Vec<Value> {
     let mut ends = Vec::new();
     for entry in fs::read_dir(steno.store().join("transcripts")).unwrap() {
@@ -160,7 +160,7 @@ fn killed_recorder_loses_nothing_it_wrote() {
     connected.child.wait().unwrap();
     let said = steno.run(&["verify"]);
     assert!(said.code == 0 && said.out.contains("left by a crash, `steno import` archives it"), "{said:?}");
-    // A line that it was writing.
+    // The killed recorder was writing this line.
     let path = fs::read_dir(&dir).unwrap().next().unwrap().unwrap().path();
     fs::OpenOptions::new().append(true).open(path).unwrap().write_all(b"{\"dir\":\"c2s\",\"t\":1").unwrap();
     let said = steno.run(&["import"]);
@@ -170,7 +170,7 @@ fn killed_recorder_loses_nothing_it_wrote() {
     assert!(records.iter().zip(1..).all(|(record, seq)| record["seq"] == seq));
     assert!(steno.run(&["ls"]).out.contains("codex"));
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-    // No message is repeated, and the end of the server is not known.
+    // No message is repeated, and the end of the server is unknown.
     steno.run(&["import"]);
     assert_eq!(spine(&steno, "th1").len(), records.len());
     assert!(completions(&steno).is_empty());
@@ -198,7 +198,7 @@ fn server_that_cannot_start_is_an_error() {
     assert_eq!(said.code, 2, "{said:?}");
 }
 
-/// A server that talks without end, about two threads, each message with its number.
+/// A server that sends endless numbered messages about two threads.
 const TALKATIVE: &str = r#"
 IFS= read -r line; printf '%s\n' '{"id":2,"result":{"thread":{"id":"th1"}}}'
 n=0
@@ -250,7 +250,7 @@ fn kills_at_any_moment_lose_and_repeat_nothing() {
     assert!(messages as u64 > kills * 10, "{messages} messages, {torn} torn ends");
 }
 
-/// A full store costs only the record, which is reported.
+/// On a full disk only the record is lost, and this is reported.
 #[test]
 fn unrecorded_messages_are_forwarded_and_counted() {
     let steno = Steno::new();
@@ -276,7 +276,7 @@ fn unrecorded_messages_are_forwarded_and_counted() {
 #[test]
 fn read_only_store_does_not_stop_the_server() {
     let steno = Steno::new();
-    // Not even root makes a directory below a file.
+    // Not even root can create a directory below a file.
     fs::write(steno.dir.path().join("file"), "").unwrap();
     let mut command = steno.command(&["--store", "file/store", "app-server", "--", "sh", "-c", SERVER]);
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -317,7 +317,7 @@ fn repository_state_is_recorded_with_the_session() {
     git(&["add", "."]);
     git(&["commit", "--quiet", "-m", "first"]);
     fs::write(work.join("kept.txt"), "two\n").unwrap();
-    // However many branches and new files there are, git is called a few times.
+    // The number of git calls does not depend on the number of branches and new files.
     for number in 0..30 {
         git(&["update-ref", &format!("refs/remotes/origin/branch-{number}"), "HEAD"]);
         fs::write(work.join(format!("new {number}.txt")), "new\n").unwrap();

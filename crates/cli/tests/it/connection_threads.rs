@@ -85,7 +85,7 @@ fn forget_removes_one_thread_and_keeps_the_others() {
     check(&said, 0, &["forgot 0 files, 1 run and 1 spine"]);
     assert_eq!(runs(&steno), 1);
     assert_eq!(places_of(&steno.store(), &format!("The secret of {FIRST}")), [""; 0]);
-    // All that is left of the other is where it was.
+    // Everything of the other thread is unchanged.
     check(&steno.run(&["show", SECOND]), 0, &[&format!("The secret of {SECOND}.")]);
     check(&steno.run(&["verify"]), 0, &["ok"]);
     check(&steno.run(&["forget", FIRST, "--yes"]), 1, &["hint"]);

@@ -148,7 +148,7 @@ fn other_commands_in_documents_run_in_ci() {
 }
 
 #[test]
-fn the_page_of_commands_lists_those_of_help_in_the_same_groups() {
+fn commands_page_lists_the_groups_of_help() {
     let help = groups(
         &Steno::new().run(&["--help"]).out,
         |line| line.strip_suffix(':'),

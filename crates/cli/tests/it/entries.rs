@@ -77,7 +77,7 @@ fn check_collection(records: &[Value]) -> (usize, usize) {
     (starts.len(), entries.len())
 }
 
-/// Keeps of entries what does not depend on where they come from.
+/// Returns the entries, without start and stop.
 fn told(records: &[Value]) -> Vec<Value> {
     of_event(records, "transcript.entry").into_iter().cloned().collect()
 }
@@ -104,7 +104,7 @@ fn entries_of_an_archived_session_do_not_need_its_file() {
             archived.iter().filter(|record| record["event"] == "transcript.error").collect();
         assert!(errors.len() == 1 && errors[0]["level"] == "WARNING", "{errors:?}");
     }
-    // A subagent's run is of its session.
+    // The run of a subagent belongs to its session.
     let runs = steno.run(&["ls", "--runs", "--json"]).json();
     assert_eq!(runs.len(), 2);
     for run in runs.iter().filter_map(|run| run["run_id"].as_str()) {
@@ -163,7 +163,7 @@ fn connection_is_logged_by_flag_or_setting() {
         connected.hear();
         connected.say("garbage");
         connected.hear();
-        // All but the last answer can be there before the connection ends.
+        // All entries except the last can exist before the connection ends.
         wait_until("entries while it goes on", || {
             of_event(&log_in(&steno), "transcript.entry").len() >= before + 8
         });

@@ -34,8 +34,8 @@ fn check(steno: &Steno, args: &[&str], code: i32, named: &str) -> CommandOutput 
     said
 }
 
-/// Compares the store with what it was. A writer that is turned away has had to take the lock to find out: the lock
-/// file is the one that may be new or say another time.
+/// Checks that the store is unchanged, except for the lock file: a refused writer has opened it, so it may be new or
+/// have another time.
 #[track_caller]
 fn assert_locks_apart(
     steno: &Steno,
@@ -199,7 +199,7 @@ fn two_runs_can_be_written_at_once() {
     assert_eq!(first.finish().code, 0);
 }
 
-/// Puts something else in the transcript's place.
+/// Replaces the transcript with something else.
 fn replaced(how: &str) -> Steno {
     let steno = store();
     let (file, kept) = (steno.transcript(RUN), steno.dir.path().join("kept.jsonl"));
@@ -323,10 +323,10 @@ fn invalid_format_file_exits_with_3() {
     }
 }
 
-/// Runs a copy of the binary as a user who owns nothing here; root is allowed everything.
+/// Runs a copy of the binary as a user without permissions here; root may do everything.
 fn run_as_nobody(steno: &Steno, setpriv: &Path, store: &Path) -> CommandOutput {
     let copy = steno.dir.path().join("steno");
-    // By another process: a file that this one has open to write, if only in a fork of another test, cannot be run.
+    // Another process copies it: a file that is open for writing, even in a fork of another test, cannot be run.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_steno")).arg(&copy).status().unwrap();
     assert!(copied.success());
     fs::set_permissions(steno.dir.path(), fs::Permissions::from_mode(0o555)).unwrap();

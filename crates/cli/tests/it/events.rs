@@ -181,7 +181,7 @@ fn run_is_named_by_id_or_prefix() {
         (&RUN.replace('-', "").to_uppercase(), 0),
         ("cccccccce29b41d4", 0),
         ("cc-cc", 1),
-        // Two runs begin like this: it is the user who must say which.
+        // Two runs begin like this, so the user must choose.
         ("550e", 2),
         ("550e8400-e29b-41d4-a716-44665544000", 2),
         ("9999", 1),
@@ -214,7 +214,7 @@ fn run_shorter_than_its_seal_is_shown_with_a_warning() {
         assert!(said.err.contains(&sealed), "{args:?}: {}", said.err);
         assert!(said.err.contains(&format!("`steno verify {RUN}`")), "{args:?}: {}", said.err);
     }
-    // Cut inside a line: what is left of it was acknowledged, and nothing says otherwise.
+    // Cut inside a line: the seal shows that the whole line was acknowledged.
     std::fs::write(steno.transcript(RUN), &all[..all.len() - 5]).unwrap();
     let said = steno.run(&["events", RUN]);
     assert!(said.code == 0 && said.err.contains("shorter") && !said.err.contains("never"), "{said:?}");

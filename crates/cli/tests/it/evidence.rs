@@ -1,4 +1,4 @@
-//! Evidence from the outside: when a file was seen, and where a record is in it.
+//! Evidence: when a file was read, and where a record is in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn touch(path: &Path, days: u32) {
     file.set_modified(SystemTime::UNIX_EPOCH + days * DAY).unwrap();
 }
 
-/// The time of the disk, whose clock is never ahead, as manifests have it.
+/// Returns the time of the disk, in the form of manifests.
 fn now(steno: &Steno) -> String {
     let path = steno.dir.path().join("now");
     fs::write(&path, "").unwrap();
@@ -149,7 +149,7 @@ fn evidence_of_a_compressed_file_counts_unpacked_bytes() {
     assert!(steno.run(&["verify"]).out.contains(&format!("ok       positions: {all} of {all} found")));
 }
 
-/// Writes a transcript or segment by hand, and takes away what vouches for it.
+/// Rewrites a transcript or segment, and deletes its seals.
 fn rewrite(path: &Path, seals: &str, change: impl Fn(usize, &str) -> String) {
     let text = fs::read_to_string(path).unwrap();
     let lines: Vec<String> =
@@ -158,13 +158,13 @@ fn rewrite(path: &Path, seals: &str, change: impl Fn(usize, &str) -> String) {
     fs::remove_file(path.with_extension(seals)).unwrap();
 }
 
-/// Gives one record other evidence.
+/// Changes the evidence of a record.
 fn moved(line: &str, change: &[(&str, Value)]) -> String {
     let mut record: Value = serde_json::from_str(line).unwrap();
     for (name, value) in change {
         record["evidence"][*name] = value.clone();
     }
-    // The envelope has an order for people alone.
+    // The order of the envelope's fields does not matter.
     record.to_string()
 }
 
@@ -193,7 +193,7 @@ fn verify_finds_wrong_evidence() {
     let ((offset, length), (end, _)) = (place(&transcript, number), place(&transcript, last));
     assert_eq!(place(&spine, number).1.min(1), 1);
     let same = |other: &u64| *other != offset;
-    // The line of another record that is exactly as long, between the same neighbours in neither order nor time.
+    // A line of another record with the same length.
     let twin = plain
         .split_inclusive(|byte| *byte == b'\n')
         .scan(0, |at, line| Some((std::mem::replace(at, *at + line.len() as u64), line.len() as u64 - 1)))

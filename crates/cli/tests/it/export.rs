@@ -114,7 +114,7 @@ fn files_and_the_store_give_the_same_bytes() {
     std::fs::remove_dir_all(steno.dir.path().join("p")).unwrap();
     fine(&steno.run(&["export", "atif", &format!("p/{RUN}.jsonl"), "-o", "gone.json"]));
     assert_eq!(bytes("gone.json"), bytes("lines.jsonl"));
-    // Its transcript alone, which names its evidence.
+    // Only its transcript, which names its evidence.
     fine(&steno.run(&["export", "atif", &format!("store/transcripts/{RUN}.jsonl"), "-o", "again.json"]));
 }
 
@@ -153,7 +153,7 @@ fn existing_files_are_overwritten_only_with_force() {
     fine(&steno.run(&["export", "atif", &path, "-o", "one.json", "--force"]));
     fine(&steno.run(&["export", "atif", &path, "-o", "dir", "--force"]));
     fine(&steno.run(&["export", "check", "one.json"]));
-    // Nothing is left of what was not whole.
+    // No incomplete file is left.
     assert_eq!(names(&steno, "dir"), [format!("{RUN}.json")]);
     assert_eq!(names(&steno, ".").iter().filter(|name| name.contains("tmp")).count(), 0);
 }
@@ -198,7 +198,7 @@ fn session_without_steps_is_reported_and_others_are_exported() {
     let said = steno.run(&["export", "atif", "--all", "-o", "dir", "--force", "--json"]);
     let last = said.json().pop().unwrap();
     assert_eq!((&last["exported"], &last["failed"], &last["left_out"]), (&json!(1), &json!(0), &json!(1)));
-    // One that was named is one that was wanted.
+    // A named session without steps is an error.
     let said = steno.run(&["export", "atif", empty, RUN, "-o", "other"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains(&format!("run {empty} was not exported: it has no steps")), "{}", said.err);
@@ -223,7 +223,7 @@ fn check_takes_every_trajectory_of_a_directory() {
     assert!(said.code == 1 && said.err.contains("has no `.json` or `.jsonl` files"), "{said:?}");
 }
 
-/// A child that its parent alone names is inside of it, and nowhere else; so is one that two runs name.
+/// A child that only its parent names is embedded in it and nowhere else; the same holds for a child of two runs.
 #[test]
 fn all_exports_every_run_once() {
     let steno = Steno::new();
@@ -324,7 +324,7 @@ fn captured_sessions_match_counts_made_by_hand() {
         files += 1;
         let steno = Steno::new();
         let path = shared.join("captures").join(file);
-        // Alone: files next to it are counted by themselves.
+        // A copy without the files next to it, which are counted separately.
         let copy = put(&steno, path.file_name().unwrap().to_str().unwrap(), std::fs::read(&path).unwrap());
         fine(&steno.run(&["export", "atif", &copy, "-o", "out"]));
         let counts = counted(&trajectories(&steno.dir.path().join("out")));
@@ -340,7 +340,7 @@ fn captured_sessions_match_counts_made_by_hand() {
     assert!(files >= 16, "{files} files were counted by hand");
 }
 
-/// How many responses the model sent.
+/// Returns the number of responses that the model sent.
 fn emitted(expected: &Value) -> u64 {
     expected["oracle"]
         .as_object()

@@ -66,11 +66,11 @@ fn forget_shows_and_deletes_the_spine_of_a_session() {
     assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
     check(&steno.run(&["spine", "record", "--again", path]), 0, &["2 new records"]);
     check(&steno.run(&["spine", "record", path]), 0, &["0 new records, 2 known"]);
-    // And goes once more.
+    // It can be forgotten again.
     check(&steno.run(&["forget", THREAD, "--yes"]), 0, &["forgot 0 files, 0 runs and 1 spine"]);
     assert_eq!((files_with(&steno, SECRET), spines(&steno)), (Vec::new(), Vec::new()));
     check(&steno.run(&["spine", "record", path]), 1, &["was forgotten"]);
-    // What the store has again can be recorded from there.
+    // After an import it can be recorded from the store.
     check(&steno.run(&["import", "--again", path]), 0, &[]);
     check(&steno.run(&["spine", "record", THREAD]), 0, &["2 new records"]);
     check(&steno.run(&["verify"]), 0, &[]);
@@ -127,7 +127,7 @@ fn forget_deletes_nothing_while_a_spine_is_written() {
     assert_eq!(files_with(&steno, SECRET), [""; 0]);
 }
 
-/// Says everything over a connection.
+/// Runs a conversation over a connection.
 fn connect(steno: &Steno) {
     let mut connected = AppServerClient::begin(steno, &["sh", "-c", SERVER]);
     for line in SAID {
@@ -186,7 +186,7 @@ fn leftovers_of_a_killed_recorder_are_forgotten_too() {
     check(&steno.run(&["forget", "th1", "--yes"]), 4, &["the spine of thread th1 is being written"]);
     connected.child.kill().unwrap();
     connected.child.wait().unwrap();
-    // Whatever is to be forgotten, what waits to be archived is first.
+    // Forgetting first archives waiting connections.
     check(&steno.run(&["forget", RUN, "--yes"]), 1, &["hint"]);
     let run = runs(&steno).remove(0);
     check(&steno.run(&["forget", &run, "--yes"]), 0, &["1 spine"]);

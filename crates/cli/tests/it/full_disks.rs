@@ -13,10 +13,10 @@ use crate::kit::{RUN, RunningSteno, Steno, TIME, json as parsed, wait_until};
 use crate::serve::send;
 
 /// A small mounted file system for one test.
-struct MountedDisk(PathBuf);
+pub struct MountedDisk(PathBuf);
 
 impl MountedDisk {
-    fn at(point: PathBuf) -> Option<Self> {
+    pub fn at(point: PathBuf) -> Option<Self> {
         fs::create_dir_all(&point).unwrap();
         let mut mount = Command::new("mount");
         let done = mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&point).output().ok()?;
@@ -24,13 +24,13 @@ impl MountedDisk {
     }
 
     /// Takes up all of its room.
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut ballast = fs::File::create(self.0.join("demo")).unwrap();
         let full = std::io::copy(&mut std::io::repeat(0), &mut ballast).unwrap_err();
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
     }
 
-    fn empty(&self) {
+    pub fn empty(&self) {
         fs::remove_file(self.0.join("demo")).unwrap();
     }
 }
@@ -113,7 +113,7 @@ fn refused(steno: &Steno) -> Vec<(u64, u64)> {
     notes.map(|note| (note["count"].as_u64().unwrap(), note["seq_last"].as_u64().unwrap())).collect()
 }
 
-/// Opens the run twice, without an event, and checks that it was noted once what was refused after event `seq_last`.
+/// Opens the run twice without an event, and checks that refusals after event `seq_last` are noted once.
 #[track_caller]
 fn assert_noted_by_the_next(steno: &Steno, count: u64, seq_last: u64) {
     for _ in 0..2 {

@@ -41,7 +41,7 @@ fn prompts(steno: &Steno, run: &str) -> Vec<String> {
     events.map(|event| event["payload"]["blocks"][0]["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Ends what follows, as Ctrl-C does.
+/// Ends a follower like Ctrl-C.
 fn interrupt(live: RunningSteno) -> CommandOutput {
     live.signal("INT");
     live.ended()
@@ -202,7 +202,7 @@ fn up_reports_what_it_archived() {
     let said = steno.run(&["up", "--once", "--demo"]);
     done(&said);
     assert!(said.out.contains("2 sessions (1 claude, 1 codex)"), "{}", said.out);
-    // Samples have a store of their own beside the one that is used otherwise.
+    // Samples have a separate store next to the usual one.
     assert!(!steno.store().exists());
     let samples = steno.dir.path().join("store-demo");
     assert!(said.err.contains(samples.to_str().unwrap()), "{}", said.err);

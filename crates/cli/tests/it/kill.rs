@@ -65,7 +65,7 @@ fn live(steno: &Steno, first: usize, len: usize, dice: &mut Dice, counts: &mut K
         if len > 1_000_000 && turns.is_multiple_of(2) {
             wait_for_growth(steno, &mut child);
         } else {
-            // Some more turns of a loop and no clock: kills land anywhere in the work.
+            // A random number of loop turns instead of a clock: kills happen anywhere in the work.
             (0..turns).for_each(|turn| {
                 std::hint::black_box(turn);
             });
@@ -136,7 +136,7 @@ fn acknowledged_events_survive_kill_9() {
         survive(len, lives, &mut dice, &mut counts);
     }
     let mut lives: usize = LENGTHS.iter().map(|(_, lives)| lives).sum();
-    // Most kills that wait for a long line to be written tear it. On a machine where none did, go on until one does.
+    // Most kills during a long line tear it. If none did, continue until one does.
     while counts.torn_tails == 0 && lives < LIVES_MAX {
         survive(8_000_000, 3, &mut dice, &mut counts);
         lives += 3;

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub const RUN: &str = "550e8400-e29b-41d4-a716-446655440000";
 pub const TIME: &str = "2026-06-08T08:14:42.123Z";
 
-/// How long a test waits for what must come before it takes a process to be stuck. No result depends on it.
+/// The time after which a process counts as stuck. No result depends on it.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A temporary store for one test.
@@ -129,7 +129,7 @@ impl Steno {
         look_at(&self.store())
     }
 
-    /// Fails if anything in the store is not as it was.
+    /// Fails if anything in the store has changed.
     #[track_caller]
     pub fn assert_unchanged(&self, before: &BTreeMap<String, FileState>, context: &str) {
         let now = self.look();

@@ -189,7 +189,7 @@ fn torn_tail_is_not_damage() {
     }
 }
 
-/// A session of an agent, what a wrap has recorded of it, and its subagent.
+/// A session of an agent, the record of a wrapper, and its subagent.
 fn family() -> (Steno, [String; 3]) {
     let steno = Steno::new();
     let (session, wrap, child) = (id(1), id(2), id(3));
@@ -232,7 +232,7 @@ fn session_is_one_row_with_its_other_runs_and_subagents() {
     assert_eq!((&tree["events"], &tree["children"][0]["events"]), (&json!(2), &json!(2)), "{tree}");
     assert_eq!((&listed["started_at"], &listed["last_at"]), (&json!(TIME), &json!(ENDED)), "{listed}");
     assert!(steno.run(&["ls"]).out.contains("(2 runs, 1 child run)"));
-    // Its id is the agent's own, also where only the wrap is there.
+    // Its id is the agent's, even if only the wrapper's record exists.
     fs::remove_file(steno.transcript(&session)).unwrap();
     fs::remove_file(steno.beside(&session, "seals.jsonl")).unwrap();
     let listed = &steno.run(&["ls", "--json"]).json()[0];

@@ -86,7 +86,7 @@ fn last_names_recent_sessions() {
         assert_eq!(steno.run(&["show", name]).code, 2, "{name}");
     }
     assert_eq!(Steno::new().run(&["show", "last"]).code, 1);
-    // A file of that name is what is meant.
+    // A file with that name wins.
     fs::copy(steno.transcript(SHOP), steno.dir.path().join("last")).unwrap();
     check(&steno.run(&["show", "last"]), "Fix the build.");
 }
@@ -282,7 +282,7 @@ fn sessions_without_events_are_named_like_others() {
             );
         }
     }
-    // Several of them are listed, and those beside others too.
+    // All candidates are listed.
     let said = steno.run(&["restore", "4e5f", "--list"]);
     assert!(
         said.code == 2 && said.err.contains("shop/4e5f6a7b") && said.err.contains("shop/4e5f0000"),

@@ -355,7 +355,7 @@ fn export_writes_nothing_under_strace() {
     let found =
         changes(&strace(&["receipt", "export", "--thread", SESSION, "--turn", "turn-0001", "--integrity"]));
     assert_eq!(found, Vec::<String>::new());
-    // The same look does see what a command opens that writes.
+    // A control: strace does see the files that a writing command opens.
     assert!(!changes(&strace(&["seal", SESSION])).is_empty());
 }
 

@@ -11,7 +11,7 @@ use steno_testkit::skip;
 
 use crate::kit::{CommandOutput, RunningSteno, Steno, program, run, wait_until};
 
-/// A `systemctl` that writes down what it is asked for, and fails where a word says so.
+/// A `systemctl` that logs its arguments, and fails for a given word.
 const SYSTEMCTL: &str = "#!/bin/sh
 echo \"$*\" >>asked
 case \"$*\" in *$FAILING*) echo 'Failed to connect to bus: No medium found' >&2; exit 1;; esac
@@ -21,7 +21,7 @@ fn unit(steno: &Steno) -> PathBuf {
     steno.dir.path().join(".config/systemd/user/steno.service")
 }
 
-/// Runs `steno service` where every command of `systemctl` that has a word in it fails.
+/// Runs `steno service`; commands of `systemctl` that contain a given word fail.
 fn service(steno: &Steno, what: &str, failing: &str) -> CommandOutput {
     let dir = steno.dir.path().join("bin");
     fs::create_dir_all(&dir).unwrap();

@@ -408,7 +408,7 @@ fn warnings_are_not_coloured_by_default() {
     }
 }
 
-/// Puts the sample session where Claude Code would have it, in a project.
+/// Writes the sample session into a project of Claude Code.
 fn write_session(steno: &Steno, project: &str) {
     let dir = steno.dir.path().join(".claude/projects").join(project);
     fs::create_dir_all(&dir).unwrap();

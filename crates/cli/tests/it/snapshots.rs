@@ -10,8 +10,8 @@ const CLAUDE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const CODEX: &str = "0199c2a4-6f1e-7b20-9c3d-5e6f70819203";
 
 /// Every command. Those without a second part have no text that can be compared, for the reason that is given.
-const COMMANDS: [(&str, Result<&[&str], &str>); 44] = [
-    // The order is that of the calls: later ones find what earlier ones have written.
+const COMMANDS: [(&str, Result<&[&str], &str>); 47] = [
+    // The commands run in this order; later ones use the output of earlier ones.
     ("up", Ok(&["up --demo --once"])),
     ("", Ok(&["--demo"])),
     ("ls", Ok(&["ls --demo", "ls --demo --runs"])),
@@ -49,7 +49,10 @@ const COMMANDS: [(&str, Result<&[&str], &str>); 44] = [
     ("follow", Ok(&["follow RUN"])),
     ("watch", Err("it runs until it is stopped")),
     ("serve", Err("it runs until it is stopped")),
+    ("run", Err("it runs another program")),
     ("app-server", Err("it runs another program")),
+    ("mcp", Err("it runs another program")),
+    ("proxy", Err("it runs until it is stopped")),
     ("completions", Err("clap writes it")),
     ("service", Err("it has commands of its own")),
     ("service install", Err("it changes the system's services")),
@@ -58,7 +61,7 @@ const COMMANDS: [(&str, Result<&[&str], &str>); 44] = [
     ("service print", Err("it depends on the system")),
 ];
 
-/// What is recorded by `record`, and shown by `follow`.
+/// The events for `record` and `follow`.
 const EVENTS: &str = r#"{"type":"run.started","timestamp":"2026-06-08T08:14:42Z","payload":{"name":"review","kind":"workflow"}}
 {"type":"message.user","timestamp":"2026-06-08T08:14:43Z","payload":{"role":"user","blocks":[{"type":"text","text":"Fix it.","fidelity":"router"}]}}
 {"type":"run.completed","timestamp":"2026-06-08T08:14:44Z","payload":{"name":"review","kind":"workflow"}}

@@ -248,7 +248,7 @@ fn same_spine_gives_the_same_tar() {
         std::process::Command::new("tar").arg("xf").arg("one.tar").current_dir(steno.dir.path()).status();
     assert!(tar.unwrap().success());
     check(&steno.run(&["spine", "validate", "bundle"]), 0, &["valid", "2 segments, 3 records"]);
-    // And what tar makes of the directory is a bundle too, in the forms that have names of any length.
+    // An archive by tar is a bundle too, in the formats that allow long names.
     for form in ["gnu", "pax"] {
         let script = format!("tar --format={form} -cf {form}.tar bundle");
         assert!(

@@ -37,7 +37,7 @@ fn snapshots_are_masked_unless_whole_is_given() {
     assert_eq!(about(&at("masked"))["left_out"], Value::Null);
     let said = steno.run(&["spine", "validate", "masked"]);
     check(&said, 0, &["valid", "info     bundle.changed", "the values of exported variables are masked"]);
-    // With a value inserted, it differs from what the bundle says.
+    // With an inserted value it differs from the hash in the bundle.
     fs::write(at("masked").join(file), "declare -x KEY=\"sk-\"\n").unwrap();
     check(&steno.run(&["spine", "validate", "masked"]), 1, &["artifact.sha256", "`bundle.json` says"]);
     check(&bundle("whole", &["--with-snapshot=whole"]), 0, &["bundled"]);
@@ -48,11 +48,11 @@ fn snapshots_are_masked_unless_whole_is_given() {
     assert_eq!((&said[0]["masked_values"], &said[0]["left_out"]), (&json!(1), &json!(0)));
     check(&steno.run(&["spine", "validate", "masked.tar.zst"]), 0, &["bundle.changed"]);
     check(&bundle("bad", &["--with-snapshot=some"]), 2, &["masked", "whole"]);
-    // The store keeps what it had.
+    // The store is unchanged.
     assert_eq!(steno.run(&["verify"]).code, 0);
 }
 
-/// Values that shells find hard to write down are masked in what they write, to the last byte.
+/// Values that shells must escape are masked completely.
 #[test]
 fn masked_exports_have_no_values() {
     let values = [

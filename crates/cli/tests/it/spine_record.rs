@@ -1,11 +1,13 @@
 //! `steno spine record`: sessions of Codex become valid spines that grow with them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use steno_testkit::{needs, shared_dir};
+use steno_testkit::{needs, shared_dir, tool};
 
-use crate::kit::{RUN, Steno};
+use crate::kit::{RUN, Steno, program};
 
 const META: &str = r#"{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1","cwd":"/w","git":{"commit_hash":"c0"}}}"#;
 const STARTED: &str = r#"{"timestamp":"2026-05-01T10:00:01.000Z","type":"event_msg","payload":{"type":"task_started","turn_id":"u1"}}"#;
@@ -211,4 +213,48 @@ fn every_real_session_of_codex_becomes_a_valid_spine() {
         let said = steno.run(&["spine", "record", path]);
         assert!(said.out.contains("  0 new records, "), "{path}: {said:?}");
     }
+}
+
+/// Returns how often a command opens each manifest of the vault.
+fn manifest_reads(steno: &Steno, args: &[&str]) -> Vec<usize> {
+    let trace = steno.dir.path().join("trace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-e", "trace=openat,openat2", "-o"]).arg(&trace).arg(program());
+    command.arg("--store").arg(steno.store()).args(args).env("HOME", steno.dir.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut reads = BTreeMap::new();
+    for call in fs::read_to_string(&trace).unwrap().lines() {
+        if let Some((_, path)) = call.split_once("\"vault/sources/") {
+            *reads.entry(path.split('"').next().unwrap().to_owned()).or_default() += 1;
+        }
+    }
+    reads.into_values().collect()
+}
+
+#[test]
+fn each_manifest_is_read_once_for_all_threads() {
+    const THREADS: usize = 4;
+    needs!(tool("strace"), "strace shows which files are opened");
+    let steno = Steno::new();
+    let dir = steno.dir.path().join(".codex/sessions/2026/05/01");
+    fs::create_dir_all(&dir).unwrap();
+    for number in 0..THREADS {
+        let id = format!("0199aaaa-0000-7000-8000-00000000000{number}");
+        let text = format!("{}\n{STARTED}\n", META.replace(r#""t1""#, &format!("\"{id}\"")));
+        fs::write(dir.join(format!("rollout-2026-05-01T10-00-00-{id}.jsonl")), text).unwrap();
+    }
+    assert_eq!(steno.run(&["import"]).code, 0);
+    assert_eq!(manifest_reads(&steno, &["spine", "record", "--all"]), [1; THREADS]);
+    assert_eq!(manifest_reads(&steno, &["spine", "record", "--all"]), [1; THREADS]);
+    // Spines that were forgotten with their sessions come back with them.
+    for number in 0..THREADS {
+        let id = format!("0199aaaa-0000-7000-8000-00000000000{number}");
+        let said = steno.run(&["forget", &id, "--yes"]);
+        assert_eq!(said.code, 0, "{said:?}");
+    }
+    let said = steno.run(&["import", "--again", dir.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(manifest_reads(&steno, &["spine", "record", "--all"]), [1; THREADS]);
+    assert_eq!(steno.run(&["spine", "ls"]).out.lines().count(), THREADS);
 }

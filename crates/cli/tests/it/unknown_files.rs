@@ -8,13 +8,13 @@ use steno_testkit::places;
 use crate::agents_files::{line, put, session, text};
 use crate::kit::{RUN, Steno};
 
-/// Runs a command that fails, and returns what it says.
+/// Checks that a command fails with this code and message.
 #[track_caller]
 fn check(steno: &Steno, args: &[&str], code: i32, says: &str) {
     let said = steno.run(args);
     assert_eq!((said.code, said.out.as_str()), (code, ""), "{args:?}: {}", said.err);
     assert!(said.err.contains(says), "{args:?}: {}", said.err);
-    // Nobody is sent to the command that was just run.
+    // The hint does not name the command that was just run.
     assert!(!said.err.contains("`steno events` shows the undamaged part"), "{args:?}: {}", said.err);
 }
 
@@ -31,11 +31,7 @@ fn file_of_no_agent_is_not_a_damaged_transcript() {
         ("utf16", b"\xff\xfeh\x00i\x00", "it is UTF-16"),
         ("logs.gz", b"\x1f\x8b\x08\x00whatever", "is compressed with gzip"),
         ("own.json", b"{\"seq\":1,\"kind\":\"mine\"}\n", neither),
-        (
-            "chat.json",
-            b"{\n  \"sessionId\": \"s\",\n  \"projectHash\": \"p\",\n  \"messages\": []\n}\n",
-            "is a chat file of Gemini CLI, which is not supported yet",
-        ),
+        ("events.json", b"{\n  \"type\": \"session.start\",\n  \"data\": {},\n  \"id\": \"i\"\n}\n", neither),
     ];
     for (name, bytes, says) in cases {
         put(&steno, name, bytes);

@@ -179,7 +179,7 @@ fn damage_found_by_a_seal_is_between_two_seals() {
         let words = format!("the first byte that differs is one of {from} to {}", end - 1);
         assert!(verify(&steno, &[RUN]).out.contains(&words), "{changed}");
     }
-    // Of what was cut off, the first byte that is missing.
+    // The offset of the first missing byte.
     fs::write(steno.transcript(RUN), &text[..first]).unwrap();
     let said = verify(&steno, &["--json", RUN]).json().remove(0);
     assert_eq!((&said["offset"], &said["offset_last"]), (&json!(first), &json!(first)));

@@ -8,7 +8,7 @@ const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
 /// How many events the session has.
 const EVENTS: u64 = 8;
 
-/// Starts `watch`, and waits until it has recorded what is there, and follows or waits for another who does.
+/// Starts `watch`, and waits until all files are recorded and it follows or waits for another follower.
 fn watching(steno: &Steno, name: &str) -> RunningSteno {
     let talk = steno.dir.path().join(name);
     let live =

@@ -26,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_rfc_4648_are_decoded() {
+    fn examples_of_rfc_4648_are_decoded() {
         check("", Some(b""));
         check("Zg==", Some(b"f"));
         check("Zm8=", Some(b"fo"));
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base64_is_none() {
+    fn invalid_base64_is_none() {
         for text in ["Z", "Zm9vY", "Zm 9v", "Zm9v\n", "Zm9-", "=Zg=", "é==="] {
             check(text, None);
         }

@@ -6,7 +6,8 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{Evidence, RunId};
 use steno_session::usage::{TokenUsage, Tokens};
 use steno_session::{
-    Block, EventPosition, ItemKind, Message, PayloadFields, ResponseOrigin, Session, State, Turn, TurnStatus,
+    Block, EventPosition, ItemKind, Message, PayloadFields, ResponseOrigin, Session, SessionRun, State, Turn,
+    TurnStatus,
 };
 
 use super::blocks::{Marks, is_mark, part, told};
@@ -58,7 +59,7 @@ impl Run {
         let main = session.runs.first();
         let mut maker = Maker { session: &session, records, steps: Vec::new(), media_unread: 0 };
         maker.all();
-        if let Some(error) = main.and_then(|main| main.error.as_ref()) {
+        if let Some(error) = main.and_then(|main| main.summary.error.as_ref()) {
             maker.run_failed(error);
         }
         let Maker { steps, media_unread, .. } = maker;
@@ -70,9 +71,9 @@ impl Run {
         }
         Self {
             id: session.id,
-            parent: main.and_then(|main| main.parent),
-            session: main.and_then(|main| main.session),
-            runs: session.runs.iter().map(|run| run.id).collect(),
+            parent: main.and_then(|main| main.summary.parent_run_id),
+            session: main.and_then(|main| main.summary.session_run_id),
+            runs: session.runs.iter().map(SessionRun::id).collect(),
             head: main.and_then(|main| main.head.clone()),
             steps,
             links,
@@ -248,9 +249,9 @@ impl Maker<'_> {
 
     /// Makes a step of the failure of a run.
     fn run_failed(&mut self, error: &JsonString) {
-        let Some(main) = self.session.runs.first() else { return };
-        let Some((seq, time)) = main.seq_last.zip(main.ended_at.as_ref()) else { return };
-        let system = System { kind: Some("run".into()), name: main.name.clone(), ..System::default() };
+        let Some(SessionRun { summary, .. }) = self.session.runs.first() else { return };
+        let Some((seq, time)) = summary.seq_last.zip(summary.ended_at.as_ref()) else { return };
+        let system = System { kind: Some("run".into()), name: summary.name.clone(), ..System::default() };
         let path = JsonString::from("");
         let at = place(EventPosition { run: steno_session::RunNumber::MAIN, seq }, time, &path, None);
         let step = Step::of(at, Role::System(system));

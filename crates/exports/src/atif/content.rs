@@ -179,7 +179,7 @@ mod tests {
     const PICTURE: &str = r#"{"type":"text","text":"[image/png, 1 byte, sha256 252f10c83610ebca1a059c0bae8255eba2f95be4d1d7bcfa89d7248a82d9f111]"}"#;
 
     #[test]
-    fn texts_become_one_and_chunks_go_on() {
+    fn texts_are_joined_with_blank_lines_and_chunks_without() {
         let text = |text: &str| Part::Text(text.into());
         let chunk = |text: &str| Part::Chunk(text.into());
         check_message(&[], r#""""#);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_strings_or_parts() {
+    fn output_is_a_string_or_parts() {
         check_output("null", "null");
         check_output(r#""a\n\ud800""#, r#""a\n\ufffd""#);
         check_output(r#"[{"type":"text","text":"a"}]"#, r#""a""#);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_content_of_an_mcp_server_is_kept() {
+    fn fields_beside_mcp_content_are_kept() {
         let output = RawJson::parse(r#"{"content":[{"type":"text","text":"5"}],"isError":false}"#).unwrap();
         let output = Output::of(&output);
         assert_eq!(output.beside, [("isError".into(), RawJson::from(false))]);

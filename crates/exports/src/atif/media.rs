@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn media_are_known_in_every_form() {
+    fn media_are_recognized_in_every_form() {
         check(
             r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"Zm9v"}}"#,
             Some(("image/png", "Zm9v")),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn media_of_a_record_are_found_in_order_and_not_those_of_tools() {
+    fn media_of_a_record_are_found_in_order_except_in_tool_results() {
         let record = r#"{"message":{"content":[
             {"type":"tool_result","content":[{"type":"image","data":"AAAA","mimeType":"image/png"}]},
             {"type":"image","source":{"type":"base64","media_type":"image/png","data":"Zm9v"}},
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_not_searched_deeper_than_records_are() {
+    fn search_for_media_stops_at_the_depth_limit() {
         let nested = |levels: usize| {
             format!("{}\"data:image/png;base64,Zg==\"{}", "[".repeat(levels), "]".repeat(levels))
         };
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn media_become_files_where_they_can() {
+    fn media_become_files_or_descriptions() {
         let mut kept = Kept::default();
         check_written(
             "image/jpg",

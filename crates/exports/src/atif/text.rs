@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn only_halves_of_characters_are_replaced() {
+    fn only_lone_surrogates_are_replaced() {
         check(r#""a\n\u00e9""#, r#""a\n\u00e9""#);
         check(r#""\ud83d\ude00""#, r#""\ud83d\ude00""#);
         check(r#""\ud800""#, r#""\ufffd""#);
@@ -116,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_half_is_told() {
+    fn lone_surrogate_returns_its_offset() {
         assert_eq!(lone_surrogate(r#""ab\ud800""#), Some(3));
     }
 
     #[test]
-    fn strings_are_joined_as_they_are_written() {
+    fn joined_strings_are_escaped() {
         let mut out = String::new();
         push_joined(&mut out, ["a\"".into(), "é".into()].iter(), "\\n");
         assert_eq!(out, r#""a\"\né""#);

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_that_was_refused_has_changed_nothing() {
+    fn denied_change_changes_no_files() {
         for (outcome, changed, may) in
             [("ok", true, false), ("denied", false, false), ("failed", false, true), ("", false, true)]
         {

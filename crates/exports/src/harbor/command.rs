@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_code_says_what_the_last_of_a_script_says() {
+    fn exit_code_of_a_script_ranks_its_last_command() {
         for (script, want) in [
             ("cargo test", Ok(Rank::TestRunner)),
             ("cd x && cargo build && cargo test", Ok(Rank::TestRunner)),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_may_change_is_known_or_said_to_be_unknown() {
+    fn effect_of_a_script_is_none_writes_or_unknown() {
         for (script, want) in [
             ("ls && cargo test", Effect::None),
             ("./x", Effect::Unknown),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_files_of_a_task_is_known() {
+    fn scripts_that_change_files_are_recognized() {
         let changes =
             |script: &str| Command { script: script.to_owned(), shell: None, cwd: None }.changes_files();
         for script in ["cargo fmt", "ls && rm x", "echo a > b", "git checkout ."] {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_run_again_by_a_shell_that_we_know() {
+    fn script_runs_again_only_in_a_known_shell() {
         let again = |shell: Option<&str>| {
             let shell = shell.map(str::to_owned);
             Command { script: "a".to_owned(), shell, cwd: None }.shell_again().ok()
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_read_from_every_form_of_input() {
+    fn command_is_read_from_every_form_of_input() {
         let read = |input: &str| Command::of_input(input).unwrap();
         let want = Command { script: "cargo test".to_owned(), shell: None, cwd: Some("/w".to_owned()) };
         assert_eq!(read(r#"{"cmd":"cargo test","workdir":"/w"}"#), want);

@@ -16,6 +16,8 @@ mod session;
 mod shell;
 mod tables;
 mod test_files;
+mod trajectory;
+mod trial;
 mod turn;
 mod window;
 
@@ -27,6 +29,7 @@ pub use place::WorkingDirectory;
 pub use plan::{Check, Plan, Solution, Start, Wish};
 pub use session::{Diff, Repository, Session, SessionBuilder};
 pub use test_files::TestFiles;
+pub use trial::{PatchStep, TRIAL, TrialStep, start_files};
 pub use turn::{Approval, Call, CallResult, Turn, TurnEnd};
 pub use window::{Concern, Refusal, Span};
 

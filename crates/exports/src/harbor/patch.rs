@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_and_odd_names_are_written_as_git_does() {
+    fn moves_and_special_names_are_written_like_git() {
         let moved = patch(
             r#"{"/w/a b":{"type":"update","unified_diff":"@@ -1 +1 @@\n-a\n+b","move_path":"/w/c\"d"}}"#,
         );
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_elsewhere_or_is_not_known_is_no_patch() {
+    fn invalid_or_outside_changes_are_refused() {
         for changes in [
             r#"{"/etc/passwd":{"type":"add","content":"x"}}"#,
             r#"{"/w/../x":{"type":"add","content":"x"}}"#,

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_names_other_places_is_known() {
+    fn script_that_reaches_outside_is_recognized() {
         let place = place("/people/u/proj");
         for script in [
             "cargo test",
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_lies_where_it_lay_unless_others_have_that_place() {
+    fn repository_keeps_its_directory_unless_it_is_reserved() {
         for (root, want) in [
             ("/people/u/proj", "/people/u/proj"),
             ("/tmp/proj", "/tmp/proj"),

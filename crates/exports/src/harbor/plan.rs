@@ -351,15 +351,15 @@ mod tests {
     }
 
     #[test]
-    fn a_look_counts_if_the_next_call_had_not_begun_whichever_turn_that_is_in() {
-        let mut session = SessionBuilder::new(ThreadId::parse("th1").unwrap()).finish(0).0;
+    fn snapshot_must_be_taken_before_the_next_call() {
+        let mut session = SessionBuilder::new(ThreadId::parse("th1").unwrap()).finish();
         session.turns = vec![turn(1, 20, 400), turn(2, 30, 900)];
         let looked = |seq, looked_at| {
             let text = String::new;
             Diff { seq, base: text(), path: text(), sha256: text(), looked_at }
         };
         assert!(is_in_time(&looked(10, Some(400)), &session));
-        // What the first call did may be in it, and is told of it once more behind it.
+        // A snapshot after the first call began may contain its changes. It counts only behind that call.
         assert!(!is_in_time(&looked(10, Some(401)), &session));
         assert!(is_in_time(&looked(25, Some(401)), &session));
         assert!(!is_in_time(&looked(25, Some(901)), &session));

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_known_by_their_first_words() {
+    fn programs_are_recognized_by_their_first_words() {
         check(
             Does::Tests,
             &[
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_files_or_only_looks_checks_nothing() {
+    fn programs_that_write_or_read_are_not_checks() {
         check(
             Does::Writes,
             &[
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_or_git_does_follows_from_what_they_are_given() {
+    fn shell_and_git_are_judged_by_their_arguments() {
         let compares = ["grep -q x y", "test -f x", "[ -d y ]", "git diff --exit-code", "bash -c 'cmp a b'"];
         check(Does::Compares, &compares);
         let only_looking = [

@@ -40,6 +40,10 @@ pub struct Session {
     pub reverts: Vec<u64>,
     /// The records that say that others are missing, or could not be read.
     pub gaps: Vec<u64>,
+    /// The run that has the turns.
+    pub(super) run: Option<RunId>,
+    /// All events, each with the number of the record that it was made of.
+    pub(super) events: Vec<(u64, ExchangeEvent)>,
 }
 
 /// A repository, as records tell of it.
@@ -114,12 +118,15 @@ impl SessionBuilder {
             compactions: Vec::new(),
             reverts: Vec::new(),
             gaps: Vec::new(),
+            run: None,
+            events: Vec::new(),
         };
         Self { session, notes: Notes::default(), events: None, begun: 0, revert_to: None }
     }
 
     /// Takes the next record of the spine.
     pub fn record(&mut self, record: &SpineRecord) {
+        self.session.last_seq = record.seq.get();
         let Word::Known(record_type) = record.record_type else { return };
         let fields = PayloadFields::parse(record.payload.as_str());
         match record_type {
@@ -213,7 +220,12 @@ impl SessionBuilder {
     }
 
     /// Takes the next event that was made of the record with a number.
-    pub fn event(&mut self, event: &ExchangeEvent, seq: u64) {
+    pub fn event(&mut self, event: ExchangeEvent, seq: u64) {
+        self.take(&event, seq);
+        self.session.events.push((seq, event));
+    }
+
+    fn take(&mut self, event: &ExchangeEvent, seq: u64) {
         let Word::Known(event_type) = event.event_type else { return };
         let fields = PayloadFields::of(event);
         let is_turn =
@@ -231,16 +243,15 @@ impl SessionBuilder {
         }
     }
 
-    /// Returns the session, whose last record has a number.
+    /// Returns the session.
     #[must_use]
-    pub fn finish(self, last_seq: u64) -> (Session, Option<RunId>) {
+    pub fn finish(self) -> Session {
         let mut session = self.session;
-        session.last_seq = last_seq;
-        let run = self.events.map(|(run, builder)| {
-            session.turns = turns_of(&builder.finish(), &self.notes, last_seq);
-            run
-        });
-        (session, run)
+        if let Some((run, builder)) = self.events {
+            session.turns = turns_of(&builder.finish(), &self.notes, session.last_seq);
+            session.run = Some(run);
+        }
+        session
     }
 }
 

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn simple_commands_are_taken_apart() {
+    fn split_returns_simple_commands() {
         use Joint::{After, And, Or, Pipe};
         check("cargo test", &[(After, &["cargo", "test"])]);
         check("cd 'a b' && cargo test;", &[(After, &["cd", "a b"]), (And, &["cargo", "test"])]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn redirections_are_no_words_and_tell_where_to() {
+    fn redirections_are_not_words() {
         for (script, writes) in [
             ("a 2>&1", false),
             ("a >/dev/null 2>&1", false),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_than_simple_commands_is_left_alone() {
+    fn split_refuses_other_syntax() {
         for script in [
             "if a; then b; fi",
             "for i in 1; do a; done",
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_word_is_read_as_it_was() {
+    fn quoted_words_round_trip() {
         for word in ["a", "a b", "it's", "", "$x", "a\nb", "`b`", "\\"] {
             assert_eq!(split(&format!("x {}", quoted(word))).unwrap()[0].words[1], word);
         }

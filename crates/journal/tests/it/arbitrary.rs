@@ -72,12 +72,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_file_of_any_pieces_is_recovered_or_left_alone(pieces in proptest::collection::vec(piece(), 0..8)) {
+    fn file_of_random_pieces_is_recovered_or_unchanged(pieces in proptest::collection::vec(piece(), 0..8)) {
         check(&pieces.concat());
     }
 
     #[test]
-    fn a_file_of_any_bytes_is_recovered_or_left_alone(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn file_of_random_bytes_is_recovered_or_unchanged(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         check(&bytes);
     }
 }

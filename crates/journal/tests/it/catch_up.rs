@@ -34,7 +34,7 @@ fn catch_up_returns_every_event_once() {
 }
 
 #[test]
-fn a_slow_reader_beside_a_busy_writer_gets_everything() {
+fn slow_reader_gets_every_event_of_a_busy_writer() {
     const EVENTS: u64 = 5_000;
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(RealDisk::create(&dir.path().join("store")).unwrap());

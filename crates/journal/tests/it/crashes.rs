@@ -16,7 +16,7 @@ const SEEDS: u64 = 4_000;
 const LIVES: u64 = 3;
 const EIO: i32 = 5;
 
-/// What the client knows, kept outside of the faulty disk.
+/// The client's knowledge, kept outside the faulty disk.
 #[derive(Default)]
 struct Ledger {
     /// Lines by position, as written in the current life of the process.
@@ -26,7 +26,7 @@ struct Ledger {
     synced: usize,
 }
 
-/// How often things happened, over all seeds.
+/// Counts over all seeds.
 #[derive(Debug, Default)]
 struct Counts {
     fired: u64,
@@ -235,9 +235,9 @@ fn println_counts(counts: &Counts) {
     eprintln!("crashes: {SEEDS} seeds, {counts:?}");
 }
 
-/// Fails each sync in turn, then cuts the power: what a later sync acknowledged must be there.
+/// Fails each sync in turn, then cuts the power: records acknowledged by a later sync must exist.
 #[test]
-fn after_a_failed_sync_nothing_is_acknowledged_and_reopening_is_safe() {
+fn failed_sync_stops_acknowledgements_until_reopening() {
     let mut counts = Counts::default();
     for nth in 1..60 {
         let disk = SimDisk::new(nth);
@@ -317,7 +317,7 @@ fn scenario(disk: &SimDisk, ledger: &mut Ledger) -> Option<Recorder> {
 }
 
 #[test]
-fn the_simulated_disk_loses_what_is_not_synced_and_keeps_what_is() {
+fn simulated_disk_keeps_synced_bytes_and_may_lose_others() {
     let path = RunFile::Notes(run()).path();
     let (mut lost, mut kept) = (0, 0);
     for seed in 0..100 {

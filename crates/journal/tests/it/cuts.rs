@@ -74,7 +74,7 @@ fn file_cut_at_any_byte_keeps_whole_lines_and_continues() {
 }
 
 #[test]
-fn a_cut_inside_a_sealed_prefix_is_found_and_nothing_is_appended() {
+fn cut_inside_a_sealed_prefix_prevents_writing() {
     let files = sealed_run();
     for cut in 0..files.transcript.len() {
         let disk = disk_with(&files.transcript[..cut], Some(&files.seals));
@@ -88,7 +88,7 @@ fn a_cut_inside_a_sealed_prefix_is_found_and_nothing_is_appended() {
 }
 
 #[test]
-fn any_flipped_byte_of_a_sealed_file_is_found() {
+fn every_flipped_byte_of_a_sealed_file_is_found() {
     let files = sealed_run();
     for at in 0..files.transcript.len() {
         let mut flipped = files.transcript.clone();

@@ -10,7 +10,7 @@ use steno_testkit::sample::message;
 use crate::kit::{Bench, bench, lines, run};
 
 #[test]
-fn subscribers_see_the_files_order_and_share_events() {
+fn subscribers_share_events_in_file_order() {
     let bench = bench();
     let (mut one, mut two) = (bench.recorder.subscribe(), bench.recorder.subscribe());
     for number in 1..=100 {
@@ -25,7 +25,7 @@ fn subscribers_see_the_files_order_and_share_events() {
 }
 
 #[test]
-fn an_event_is_on_disk_before_a_subscriber_has_it() {
+fn event_is_on_disk_before_a_subscriber_gets_it() {
     let bench = bench();
     let mut live = bench.recorder.subscribe();
     bench.recorder.record(message("m", 300), Level::Written).unwrap();
@@ -34,7 +34,7 @@ fn an_event_is_on_disk_before_a_subscriber_has_it() {
 }
 
 #[test]
-fn a_full_queue_drops_the_newest_and_counts() {
+fn full_queue_drops_and_counts_the_newest_events() {
     let bench = bench();
     let mut live = bench.recorder.subscribe();
     let total = SUBSCRIBER_QUEUE_LEN_MAX as u64 + 50;
@@ -89,7 +89,7 @@ fn closed_subscriptions_share_one_note() {
     assert_eq!(stays.missed().count, 10);
 }
 
-/// Takes warnings, and records from another thread while it does.
+/// Takes log messages, and meanwhile records from another thread.
 struct SlowSink {
     recorder: std::sync::Weak<steno_journal::Recorder>,
     warned: Arc<Mutex<Vec<bool>>>,
@@ -141,7 +141,7 @@ fn slow_log_consumer_does_not_block_writers() {
 }
 
 #[test]
-fn closing_ends_subscribers_after_what_they_have_queued() {
+fn close_ends_subscriptions_after_their_queued_events() {
     let bench = bench();
     let mut live = bench.recorder.subscribe();
     bench.recorder.record(message("m", 300), Level::Written).unwrap();
@@ -152,7 +152,7 @@ fn closing_ends_subscribers_after_what_they_have_queued() {
 }
 
 #[test]
-fn a_closed_subscription_gets_nothing_more_and_closing_again_is_harmless() {
+fn closed_subscription_gets_no_events() {
     let bench = bench();
     let mut live = bench.recorder.subscribe();
     live.close();
@@ -162,7 +162,7 @@ fn a_closed_subscription_gets_nothing_more_and_closing_again_is_harmless() {
 }
 
 #[test]
-fn a_blocked_subscriber_is_woken_by_an_event_and_by_the_end() {
+fn waiting_subscriber_is_woken_by_an_event_and_by_close() {
     let bench = bench();
     let mut live = bench.recorder.subscribe();
     let (send, received) = channel();

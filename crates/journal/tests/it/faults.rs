@@ -39,7 +39,7 @@ fn full_disk_refuses_records_and_later_ones_succeed() {
 }
 
 #[test]
-fn a_disk_that_fills_inside_a_line_leaves_no_part_of_it() {
+fn line_that_does_not_fit_on_the_disk_leaves_no_bytes() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     let used: usize = bench.disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
@@ -72,7 +72,7 @@ fn refusals_are_noted_on_close_when_no_record_followed() {
 }
 
 #[test]
-fn short_and_interrupted_writes_go_on() {
+fn short_and_interrupted_writes_are_continued() {
     let bench = bench();
     bench.disk.make_writes_short(2);
     for number in 0..200 {
@@ -83,7 +83,7 @@ fn short_and_interrupted_writes_go_on() {
 }
 
 #[test]
-fn any_other_failed_write_stops_the_writer_for_good() {
+fn failed_write_stops_the_writer_until_reopening() {
     for error in [EIO, EROFS] {
         let bench = bench();
         bench.recorder.record(message("one", 300), Level::Synced).unwrap();
@@ -287,7 +287,7 @@ fn failed_copy_is_reported() {
 }
 
 #[test]
-fn drops_upstream_are_noted() {
+fn events_dropped_by_the_caller_are_noted() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     bench.recorder.note_dropped(7, "the queue was full").unwrap();
@@ -297,7 +297,7 @@ fn drops_upstream_are_noted() {
 }
 
 #[test]
-fn a_run_that_cannot_be_made_is_an_error_and_leaves_its_lock_free() {
+fn failed_creation_of_a_run_releases_its_lock() {
     let bench = bench();
     bench.recorder.close().unwrap();
     bench.disk.plan(Fault::Fail { kind: Call::SyncDir, nth: 2, error: EIO });

@@ -25,7 +25,7 @@ fn take(follower: &mut Follower, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_follower_in_another_process_sees_the_same_stream() {
+fn follower_with_its_own_store_sees_every_event() {
     const EVENTS: usize = 2_000;
     let dir = tempfile::tempdir().unwrap();
     let open = || Arc::new(RealDisk::create(&dir.path().join("store")).unwrap());
@@ -44,7 +44,7 @@ fn a_follower_in_another_process_sees_the_same_stream() {
 }
 
 #[test]
-fn an_unterminated_line_is_not_passed_on_until_it_is_whole() {
+fn follower_waits_for_the_end_of_a_line() {
     let bench = bench();
     for name in ["one", "two"] {
         bench.recorder.record(message(name, 300), Level::Synced).unwrap();
@@ -86,7 +86,7 @@ fn follower_starts_at_the_given_number() {
 }
 
 #[test]
-fn a_file_that_shrinks_or_vanishes_is_an_error_and_not_silence() {
+fn shrunk_or_deleted_file_is_an_error_for_followers() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     let path = RunFile::Transcript(run()).path();
@@ -99,7 +99,7 @@ fn a_file_that_shrinks_or_vanishes_is_an_error_and_not_silence() {
 }
 
 #[test]
-fn a_run_that_is_not_there_cannot_be_followed() {
+fn missing_run_cannot_be_followed() {
     let bench = bench();
     let other = steno_testkit::sample::run_id(99);
     let opened = Follower::open(bench.journal.store(), other, Seq::FIRST);

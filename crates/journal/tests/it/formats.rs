@@ -1,6 +1,6 @@
 //! Files of every format version that was ever written: readable in the tree, and continued in a copy.
 //!
-//! `fixtures/store-v1` was written by hand after `docs/format` and is not changed, whatever the code comes to write.
+//! `fixtures/store-v1` was written by hand after `docs/format` and is never changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn copy() -> (tempfile::TempDir, Journal) {
 }
 
 #[test]
-fn a_store_of_version_1_is_read_with_its_seals() {
+fn store_of_version_1_is_readable() {
     let before = files(&fixtures());
     let store = store();
     assert_eq!(store.runs().unwrap(), [run()]);
@@ -97,7 +97,7 @@ fn a_store_of_version_1_is_read_with_its_seals() {
 }
 
 #[test]
-fn notes_of_version_1_are_read_whatever_their_kind() {
+fn notes_of_version_1_are_readable() {
     let noted = |time: &str, what| Note { time: format!("2026-06-08T08:14:42.{time}Z"), what };
     let kept = |ending: &str| format!("{}.jsonl.{ending}", run());
     let cause = || "No space left on device (os error 28)".to_owned();
@@ -124,7 +124,7 @@ fn notes_of_version_1_are_read_whatever_their_kind() {
 }
 
 #[test]
-fn a_meta_file_of_version_1_is_read() {
+fn meta_file_of_version_1_is_readable() {
     let want = SegmentMeta {
         schema_version: "codex_trace_spine_v1".into(),
         thread_id: "thread_123".into(),
@@ -159,7 +159,7 @@ fn run_of_version_1_can_be_continued() {
 }
 
 #[test]
-fn a_spine_of_version_1_is_gone_on_with_in_a_new_segment() {
+fn spine_of_version_1_continues_in_a_new_segment() {
     let (dir, journal) = copy();
     let spine = journal.spine(&thread(), Rotation::default()).unwrap();
     let draft = SpineDraft::new(SpineType::Event, time(), RawJson::null()).unwrap();

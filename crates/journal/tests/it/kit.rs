@@ -1,4 +1,4 @@
-//! What these tests share: a store on the simulated disk, and reading it back.
+//! Shared by these tests: a store on the simulated disk, and reading it back.
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_store_is_its_owners_alone() {
+fn store_is_readable_only_by_its_owner() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("deep/er/store");
     let journal = journal(&root);
@@ -68,7 +68,7 @@ fn check_refused(make: impl Fn(&Path), want: &str) {
 }
 
 #[test]
-fn links_pipes_and_directories_are_not_taken_for_files() {
+fn links_pipes_and_directories_are_refused() {
     check_refused(|path| symlink("/etc/passwd", path).unwrap(), "a symbolic link");
     check_refused(|path| symlink("dangling", path).unwrap(), "a symbolic link");
     check_refused(|path| fs::create_dir(path).unwrap(), "a directory");
@@ -82,7 +82,7 @@ fn links_pipes_and_directories_are_not_taken_for_files() {
 }
 
 #[test]
-fn a_link_in_place_of_a_directory_is_not_followed() {
+fn link_in_place_of_a_directory_is_not_followed() {
     let dir = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
@@ -106,7 +106,7 @@ fn second_writer_in_the_same_process_is_refused() {
 }
 
 #[test]
-fn a_deleted_file_is_noticed_on_the_real_disk() {
+fn deleted_file_is_noticed_on_the_real_disk() {
     for level in [Level::Synced, Level::Written] {
         let dir = tempfile::tempdir().unwrap();
         let journal = journal(dir.path());
@@ -131,7 +131,7 @@ fn missing_directory_is_not_a_store() {
 }
 
 #[test]
-fn create_refuses_existing_files_and_discard_takes_only_temporary_ones() {
+fn create_refuses_existing_files_and_discard_removes_only_temporary_ones() {
     let dir = tempfile::tempdir().unwrap();
     let disk = RealDisk::create(dir.path()).unwrap();
     let path = RunFile::Notes(run()).path();
@@ -183,7 +183,7 @@ fn maximum_epoch_is_an_error() {
 }
 
 #[test]
-fn renaming_and_identities_work_below_the_root() {
+fn rename_keeps_the_identity_of_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let disk = RealDisk::create(dir.path()).unwrap();
     let (from, to) = (RunFile::Notes(run()).path(), RunFile::Seals(run()).path());

@@ -36,7 +36,7 @@ fn reopened_run_continues_its_numbers() {
 }
 
 #[test]
-fn each_opening_has_an_epoch_of_its_own() {
+fn each_opening_has_a_higher_epoch() {
     let bench = bench();
     let first = bench.recorder.epoch();
     bench.recorder.close().unwrap();
@@ -57,7 +57,7 @@ fn second_writer_gets_a_locked_error() {
 }
 
 #[test]
-fn close_is_idempotent_and_nothing_is_recorded_after_it() {
+fn close_is_idempotent_and_later_records_are_refused() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Written).unwrap();
     for _ in 0..3 {
@@ -69,7 +69,7 @@ fn close_is_idempotent_and_nothing_is_recorded_after_it() {
 }
 
 #[test]
-fn runs_are_files_of_their_own() {
+fn each_run_has_its_own_file() {
     let bench = bench();
     let other = bench.journal.record(run_id(2)).unwrap();
     bench.recorder.record(message("a", 300), Level::Synced).unwrap();
@@ -79,7 +79,7 @@ fn runs_are_files_of_their_own() {
 }
 
 #[test]
-fn a_thousand_open_runs_are_not_a_thousand_threads() {
+fn a_thousand_open_runs_share_a_few_threads() {
     let bench = bench();
     let recorders: Vec<_> = (2..1_002).map(|number| bench.journal.record(run_id(number)).unwrap()).collect();
     let pending: Vec<_> =
@@ -91,7 +91,7 @@ fn a_thousand_open_runs_are_not_a_thousand_threads() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_refused_and_nothing_is_written() {
+fn too_long_line_is_refused_and_not_written() {
     let bench = bench();
     let long = message("long", steno_model::limits::LINE_BYTES_MAX + 1);
     assert!(matches!(bench.recorder.record(long, Level::Synced), Err(Error::TooLong { .. })));
@@ -100,7 +100,7 @@ fn a_line_that_is_too_long_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn a_missing_time_is_filled_in_by_the_clock() {
+fn missing_time_comes_from_the_clock() {
     let bench = bench();
     let draft = steno_model::Draft::parse(br#"{"type":"run.started"}"#, run()).unwrap();
     bench.recorder.record(draft, Level::Synced).unwrap();
@@ -109,7 +109,7 @@ fn a_missing_time_is_filled_in_by_the_clock() {
 }
 
 #[test]
-fn the_store_outlives_the_process_that_made_it() {
+fn run_of_a_killed_process_continues() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     let disk = bench.disk.die(steno_testkit::sim_disk::Death::Kill);
@@ -119,7 +119,7 @@ fn the_store_outlives_the_process_that_made_it() {
 }
 
 #[test]
-fn a_reader_of_some_types_passes_over_the_others_and_checks_their_numbers() {
+fn reader_of_some_types_skips_others_but_checks_their_numbers() {
     let bench = bench();
     for number in 1..=4 {
         bench.recorder.record(message(&format!("m{number}"), 300), Level::Synced).unwrap();

@@ -22,7 +22,7 @@ fn torn_run() -> SimDisk {
 }
 
 #[test]
-fn readers_never_repair() {
+fn readers_do_not_change_a_torn_file() {
     let disk = torn_run();
     let before = disk.snapshot();
     let store = Store::open(Arc::new(disk.clone())).unwrap();
@@ -35,7 +35,7 @@ fn readers_never_repair() {
 }
 
 #[test]
-fn a_recovery_is_noted_once() {
+fn recovery_is_noted_once() {
     let disk = torn_run();
     for _ in 0..2 {
         journal_on(&disk).unwrap().record(run()).unwrap().close().unwrap();
@@ -48,7 +48,7 @@ fn a_recovery_is_noted_once() {
 }
 
 #[test]
-fn a_complete_object_without_its_newline_was_never_acknowledged() {
+fn complete_line_without_a_newline_is_moved_aside() {
     let Bench { disk, recorder, .. } = bench();
     recorder.record(message("one", 300), Level::Synced).unwrap();
     recorder.close().unwrap();
@@ -61,7 +61,7 @@ fn a_complete_object_without_its_newline_was_never_acknowledged() {
 }
 
 #[test]
-fn any_number_of_zeros_at_the_end_is_moved_aside() {
+fn zeros_of_any_length_at_the_end_are_moved_aside() {
     const MIB: u64 = 1024 * 1024;
     for (zeros, end) in [(63 * MIB, &b""[..]), (65 * MIB, b""), (150 * MIB, b""), (65 * MIB, b"\"}}\n")] {
         let dir = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn torn_seal_is_moved_aside_and_the_run_continues() {
 }
 
 #[test]
-fn a_damaged_seals_file_is_named() {
+fn error_for_a_damaged_seals_file_names_it() {
     let Bench { disk, recorder, .. } = bench();
     recorder.record(message("one", 300), Level::Synced).unwrap();
     recorder.close().unwrap();

@@ -19,7 +19,7 @@ fn draft() -> SpineDraft {
     SpineDraft::new(SpineType::Event, time(), RawJson::null()).unwrap()
 }
 
-/// Leaves no room beyond what is there.
+/// Leaves no free space.
 fn fill(disk: &SimDisk) {
     let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
     disk.set_room(Some(used as u64));
@@ -137,7 +137,7 @@ fn refusals_are_counted_while_the_disk_stays_full() {
     disk.set_room(None);
     let recorder = journal_on(&disk).unwrap().record(run()).unwrap();
     assert_eq!(refused(&disk), [(5, 1)]);
-    // The next ones are distinguished from them, although nothing was written in between.
+    // Later refusals are counted separately, although nothing was written in between.
     fill(&disk);
     recorder.record(message("refused", 300), Level::Synced).unwrap_err();
     let disk = disk.die(Death::Kill);

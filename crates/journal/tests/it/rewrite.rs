@@ -60,7 +60,7 @@ fn paths() -> [StorePath; 3] {
     [RunFile::Transcript(run()), RunFile::Seals(run()), RunFile::Notes(run())].map(RunFile::path)
 }
 
-/// Fails unless all of the old files are kept under a number, as they were.
+/// Fails unless all old files are kept unchanged under a number.
 #[track_caller]
 fn check_kept(disk: &SimDisk, number: u32, about: &str) {
     let old = with_old(1);
@@ -111,7 +111,7 @@ fn rewrite_replaces_the_transcript_and_keeps_the_old_one() {
 }
 
 #[test]
-fn a_second_rewrite_keeps_the_first_under_the_next_number() {
+fn each_rewrite_keeps_the_old_transcript_under_a_new_number() {
     let disk = with_old(1);
     rewrite(&disk).unwrap();
     let first = transcript(&disk);

@@ -13,7 +13,7 @@ fn seals(bench: &crate::kit::Bench) -> Vec<Seal> {
 }
 
 #[test]
-fn closing_seals_everything_and_closing_again_adds_no_seal() {
+fn close_seals_everything_once() {
     let bench = bench();
     for number in 0..3 {
         bench.recorder.record(message(&number.to_string(), 300), Level::Written).unwrap();
@@ -28,14 +28,14 @@ fn closing_seals_everything_and_closing_again_adds_no_seal() {
 }
 
 #[test]
-fn a_run_without_events_has_no_seal() {
+fn run_without_events_has_no_seal() {
     let bench = bench();
     bench.recorder.close().unwrap();
     assert_eq!(seals(&bench), []);
 }
 
 #[test]
-fn a_seal_on_demand_covers_what_is_there_and_the_run_grows_past_it() {
+fn requested_seal_covers_all_events_and_the_run_continues() {
     let bench = bench();
     assert_eq!(bench.recorder.seal().unwrap(), None);
     bench.recorder.record(message("one", 300), Level::Written).unwrap();
@@ -48,7 +48,7 @@ fn a_seal_on_demand_covers_what_is_there_and_the_run_grows_past_it() {
 }
 
 #[test]
-fn an_idle_run_is_sealed_and_a_busy_one_is_not() {
+fn only_idle_runs_are_sealed() {
     let bench = bench();
     let start = Instant::now();
     bench.recorder.record(message("one", 300), Level::Written).unwrap();

@@ -72,7 +72,7 @@ fn check_meta(disk: &SimDisk, index: u32, seqs: (u64, u64)) {
 }
 
 #[test]
-fn segments_rotate_by_records_and_numbers_go_on() {
+fn segments_rotate_by_records_and_numbers_continue() {
     let disk = SimDisk::new(1);
     let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     for number in 1..=7 {
@@ -100,7 +100,7 @@ fn segments_rotate_by_bytes() {
 }
 
 #[test]
-fn an_unsealed_segment_is_repaired_and_sealed_on_reopen() {
+fn unsealed_segment_is_repaired_and_sealed_on_reopening() {
     let disk = SimDisk::new(1);
     let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     for number in 1..=5 {
@@ -119,7 +119,7 @@ fn an_unsealed_segment_is_repaired_and_sealed_on_reopen() {
 }
 
 #[test]
-fn a_kill_inside_every_call_loses_no_record_and_leaves_a_spine_that_goes_on() {
+fn kill_in_any_call_loses_no_record_and_the_spine_continues() {
     let calls = {
         let disk = SimDisk::new(1);
         write(&disk);
@@ -186,7 +186,7 @@ fn second_spine_writer_is_refused() {
 }
 
 #[test]
-fn a_record_longer_than_a_line_may_be_is_refused() {
+fn too_long_record_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(steno_disk::RealDisk::create(dir.path()).unwrap());
     let journal = Journal::new(Store::create(disk).unwrap(), options());
@@ -239,7 +239,7 @@ fn noted(disk: &SimDisk) -> Vec<NoteKind> {
 }
 
 #[test]
-fn refusals_in_a_spine_are_noted_when_there_is_room_again() {
+fn refusals_of_a_spine_are_noted_when_the_disk_has_space() {
     let disk = SimDisk::new(1);
     let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     spine.record(&draft(1), Level::Written).unwrap();
@@ -266,7 +266,7 @@ fn refusals_in_a_spine_are_noted_when_there_is_room_again() {
 }
 
 #[test]
-fn a_recovery_of_a_spine_is_noted_once_also_when_it_is_killed() {
+fn killed_recovery_of_a_spine_is_noted_once() {
     let mut killed = 0;
     for call in 1..40 {
         let disk = SimDisk::new(1);

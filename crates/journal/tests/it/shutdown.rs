@@ -29,7 +29,7 @@ fn wait_within_patience(pending: PendingRecord) -> Option<Result<steno_model::Se
 }
 
 #[test]
-fn no_acknowledged_record_is_lost_when_the_file_is_deleted_under_many_writers() {
+fn deleting_the_file_under_many_writers_loses_no_acknowledged_record() {
     let mut noticed = 0;
     for _ in 0..10 {
         let dir = tempfile::tempdir().unwrap();
@@ -65,7 +65,7 @@ fn no_acknowledged_record_is_lost_when_the_file_is_deleted_under_many_writers() 
 }
 
 #[test]
-fn a_renamed_file_is_noticed_by_written_records_too() {
+fn renamed_file_is_noticed_by_written_records() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Written).unwrap();
     let path = RunFile::Transcript(run()).path();
@@ -81,7 +81,7 @@ fn a_renamed_file_is_noticed_by_written_records_too() {
 }
 
 #[test]
-fn a_file_deleted_after_the_last_record_is_noticed_while_nothing_happens() {
+fn file_deleted_while_idle_is_noticed() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Written).unwrap();
     bench.disk.delete(&RunFile::Transcript(run()).path());
@@ -95,7 +95,7 @@ fn a_file_deleted_after_the_last_record_is_noticed_while_nothing_happens() {
 }
 
 #[test]
-fn a_file_whose_place_cannot_be_looked_at_is_not_taken_for_deleted() {
+fn failed_file_lookup_is_not_a_deletion() {
     let failing = Arc::new(AtomicBool::new(false));
     let disk = WatchedDisk::new(&SimDisk::new(7));
     let (asked, fails) = (Arc::new(AtomicU64::new(0)), Arc::clone(&failing));
@@ -119,7 +119,7 @@ fn a_file_whose_place_cannot_be_looked_at_is_not_taken_for_deleted() {
 }
 
 #[test]
-fn closing_says_what_stopped_the_recorder() {
+fn close_returns_the_error_that_stopped_the_recorder() {
     let failing = Arc::new(AtomicBool::new(false));
     let disk = WatchedDisk::new(&SimDisk::new(7));
     let fails = Arc::clone(&failing);
@@ -139,7 +139,7 @@ fn closing_says_what_stopped_the_recorder() {
 }
 
 #[test]
-fn a_vanished_file_that_only_closing_notices_is_noted() {
+fn file_deleted_before_close_is_noted() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     bench.disk.delete(&RunFile::Transcript(run()).path());
@@ -150,7 +150,7 @@ fn a_vanished_file_that_only_closing_notices_is_noted() {
 }
 
 #[test]
-fn a_closed_recorder_writes_nothing_beside_the_next_one() {
+fn closed_recorder_writes_no_notes_or_seals() {
     let bench = bench();
     bench.recorder.record(message("one", 300), Level::Synced).unwrap();
     bench.recorder.close().unwrap();
@@ -186,7 +186,7 @@ fn hold_sync(disk: &WatchedDisk, is_held: fn(&str) -> bool) -> Held {
 }
 
 #[test]
-fn sealing_an_idle_run_holds_up_no_acknowledgement() {
+fn sealing_an_idle_run_does_not_delay_other_runs() {
     let disk = WatchedDisk::new(&SimDisk::new(7));
     let held = hold_sync(&disk, |path| path.ends_with(".seals.jsonl"));
     let journal = journal_on(disk, Options { seal_idle: Duration::from_millis(1), ..options() });
@@ -201,7 +201,7 @@ fn sealing_an_idle_run_holds_up_no_acknowledgement() {
 }
 
 #[test]
-fn a_slow_sync_of_one_run_holds_up_no_other() {
+fn slow_sync_of_one_run_does_not_delay_others() {
     let disk = WatchedDisk::new(&SimDisk::new(7));
     let slow = RunFile::Transcript(run_id(2)).path();
     let (reach, reached) = mpsc::channel();

@@ -17,9 +17,9 @@ fn explore(test: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_pct(test, ITERATIONS, 3);
 }
 
-/// File order is seq order, without gap or duplicate, and what is acknowledged as synced is synced.
+/// File order is seq order without gaps or duplicates, and records acknowledged as synced are synced.
 #[test]
-fn shuttle_order_and_acknowledgement() {
+fn shuttle_acknowledged_records_are_in_order_and_durable() {
     explore(|| {
         let bench = bench();
         let disk = bench.disk.clone();
@@ -57,7 +57,7 @@ fn shuttle_order_and_acknowledgement() {
 
 /// Subscribers see all of the file in its order; closing while others record ends everything.
 #[test]
-fn shuttle_fan_out_and_close() {
+fn shuttle_subscriber_gets_every_event_before_close_ends() {
     explore(|| {
         let bench = bench();
         let store = bench.journal.store().clone();

@@ -15,7 +15,7 @@ use crate::kit::{Bench, bench, journal_on, newlines, options, run};
 use crate::watched_disk::WatchedDisk;
 
 #[test]
-fn notes_of_many_threads_are_all_there() {
+fn notes_of_many_threads_are_all_kept() {
     const THREADS: usize = 4;
     const NOTES_EACH: usize = 40;
     let dir = tempfile::tempdir().unwrap();
@@ -27,7 +27,7 @@ fn notes_of_many_threads_are_all_there() {
             let recorder = &recorder;
             scope.spawn(move || {
                 for note in 0..NOTES_EACH {
-                    // Long ones too, so that a write takes its time.
+                    // Some notes are long, so that a write takes time.
                     let cause = "x".repeat(100 + 10_000 * ((thread + note) % 3));
                     recorder.note_dropped(1, &cause).unwrap();
                 }
@@ -112,14 +112,14 @@ fn torn_note_is_moved_aside_by_the_next_note() {
 }
 
 #[test]
-fn zeros_between_seals_and_lines_that_no_crash_leaves_are_damage() {
+fn zeros_between_seals_and_invalid_seal_lines_are_damage() {
     let Bench { disk, recorder, journal } = bench();
     recorder.record(message("one", 300), Level::Synced).unwrap();
     recorder.close().unwrap();
     let path = RunFile::Seals(run()).path();
     let whole = disk.content(&path).unwrap();
     let at = whole.len() as u64;
-    // Zeros with a seal after them, and a line that was never one of ours.
+    // Zeros with a seal after them, and a line that we did not write.
     let bad = [[&whole[..], b"\0\0\0\n", &whole].concat(), [&whole[..], b"abc\0\n"].concat()];
     for content in bad {
         disk.tamper(&path, &content);
@@ -130,7 +130,7 @@ fn zeros_between_seals_and_lines_that_no_crash_leaves_are_damage() {
 }
 
 #[test]
-fn a_power_cut_inside_a_seal_leaves_a_run_that_can_be_opened() {
+fn run_opens_after_a_power_cut_inside_a_seal() {
     const SEEDS: u64 = 1_500;
     let (mut fired, mut torn) = (0, 0);
     for seed in 0..SEEDS {

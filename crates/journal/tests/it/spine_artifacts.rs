@@ -1,4 +1,4 @@
-//! Artifacts beside a spine: whole or not there, named by what they hold, never written over; and reading a spine back.
+//! Artifacts of a spine are complete or absent, named by their hash, and never overwritten. Also tests reading a spine.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ fn kept(disk: &SimDisk) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn an_artifact_is_named_by_what_it_holds_and_keeping_it_again_writes_nothing() {
+fn artifact_is_named_by_its_hash_and_written_once() {
     let disk = SimDisk::new(1);
     let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     let first = spine.keep_artifact(ArtifactFile::GitDiff, PATCH).unwrap();
@@ -48,7 +48,7 @@ fn an_artifact_is_named_by_what_it_holds_and_keeping_it_again_writes_nothing() {
 }
 
 #[test]
-fn what_stands_under_its_name_is_never_written_over() {
+fn artifact_with_other_content_is_not_overwritten() {
     let disk = SimDisk::new(1);
     let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     let path = dir().below(spine.keep_artifact(ArtifactFile::GitDiff, PATCH).unwrap().artifact_path);
@@ -62,7 +62,8 @@ fn what_stands_under_its_name_is_never_written_over() {
     assert!(matches!(spine.keep_artifact(ArtifactFile::GitDiff, &long), Err(Error::TooLong { .. })));
 }
 
-/// Keeps two artifacts and a record that names each; returns those that were acknowledged, and the writer.
+/// Keeps two artifacts with a record for each; returns the acknowledged artifacts, the number of acknowledged records,
+/// and the writer if it is still open.
 fn write(disk: &SimDisk) -> (Vec<KeptArtifact>, u64, Option<SpineWriter>) {
     let Ok(spine) = journal_on(disk).and_then(|journal| journal.spine(&thread(), SMALL)) else {
         return (Vec::new(), 0, None);
@@ -87,7 +88,7 @@ fn write(disk: &SimDisk) -> (Vec<KeptArtifact>, u64, Option<SpineWriter>) {
 }
 
 #[test]
-fn a_kill_inside_every_call_leaves_whole_artifacts_and_no_record_without_its_own() {
+fn kill_in_any_call_leaves_whole_artifacts_for_every_record() {
     let calls = {
         let disk = SimDisk::new(1);
         write(&disk);
@@ -116,7 +117,7 @@ fn a_kill_inside_every_call_leaves_whole_artifacts_and_no_record_without_its_own
             assert!(!is_absent, "call {call}, {death:?}: {:?}", report.findings);
             match journal_on(&disk).and_then(|journal| repair_spine(journal.store(), &thread(), clock())) {
                 Ok((report, _)) if report.is_valid() => assert!(report.records >= records, "call {call}"),
-                // Unsynced sectors may leave a hole before a good line; and at first there is no store.
+                // Unsynced sectors may leave a hole before a good line, and a kill at the start may leave no store.
                 Ok(_) if death == Death::PowerCut => refused += 1,
                 Err(_) if acknowledged.is_empty() => refused += 1,
                 Ok((report, _)) => panic!("call {call}: {:?}", report.findings),
@@ -132,7 +133,7 @@ fn a_kill_inside_every_call_leaves_whole_artifacts_and_no_record_without_its_own
 }
 
 #[test]
-fn an_artifact_that_could_not_be_synced_is_not_acknowledged() {
+fn failed_write_of_an_artifact_is_not_acknowledged() {
     const EIO: i32 = 5;
     for (kind, nth) in [(Call::Sync, 1), (Call::SyncDir, 1), (Call::Rename, 1), (Call::Write, 1)] {
         let disk = SimDisk::new(1);
@@ -144,7 +145,7 @@ fn an_artifact_that_could_not_be_synced_is_not_acknowledged() {
 }
 
 #[test]
-fn a_spine_is_read_over_all_its_segments_up_to_a_torn_end() {
+fn spine_reader_reads_all_segments_up_to_a_torn_end() {
     let disk = spine_on_disk();
     let read = || {
         let mut reader = SpineReader::new(Arc::new(disk.clone()), dir());
@@ -168,7 +169,7 @@ fn a_spine_is_read_over_all_its_segments_up_to_a_torn_end() {
 }
 
 #[test]
-fn a_quick_look_says_how_a_spine_stands() {
+fn look_at_spine_returns_its_state() {
     let disk = spine_on_disk();
     let look = || look_at_spine(&Store::open(Arc::new(disk.clone())).unwrap(), &thread()).unwrap();
     let good = look();
@@ -190,9 +191,9 @@ fn a_quick_look_says_how_a_spine_stands() {
     assert_eq!(look().state, SpineState::Damaged);
 }
 
-/// What is kept while a spine is checked is there by the time its record is read.
+/// An artifact is written before its record, so a check that reads the record finds the artifact.
 #[test]
-fn an_artifact_that_comes_while_a_spine_is_checked_is_not_missed() {
+fn artifact_added_during_a_check_is_not_reported_missing() {
     let disk = SimDisk::new(1);
     let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     for _ in 0..=SMALL.records_max {

@@ -1,4 +1,4 @@
-//! The store's format file: made, read, refused.
+//! Creating, reading and refusing the store's format file.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn a_new_store_has_its_format_version() {
 }
 
 #[test]
-fn a_newer_store_is_refused_by_writers_and_readers() {
+fn store_of_a_newer_format_is_refused() {
     let disk = SimDisk::new(1);
     disk.tamper(&StorePath::format(), b"{\"format\":\"steno.store\",\"version\":3,\"x\":1}");
     for opened in [create(&disk), Store::open(Arc::new(disk.clone()))] {
@@ -30,7 +30,7 @@ fn a_newer_store_is_refused_by_writers_and_readers() {
 }
 
 #[test]
-fn an_older_store_is_read_as_it_is_and_raised_by_a_writer() {
+fn writer_upgrades_an_older_store_and_reader_does_not() {
     let disk = SimDisk::new(1);
     let old = b"{\"format\":\"steno.store\",\"version\":1}\n";
     disk.tamper(&StorePath::format(), old);
@@ -43,7 +43,7 @@ fn an_older_store_is_read_as_it_is_and_raised_by_a_writer() {
 }
 
 #[test]
-fn a_format_file_of_something_else_is_refused() {
+fn invalid_format_file_is_refused() {
     for text in [
         &b"{}"[..],
         b"",
@@ -57,7 +57,7 @@ fn a_format_file_of_something_else_is_refused() {
 }
 
 #[test]
-fn a_directory_of_other_things_does_not_become_a_store() {
+fn directory_with_other_files_does_not_become_a_store() {
     let disk = SimDisk::new(1);
     disk.tamper(&steno_journal::RunFile::Notes(steno_testkit::sample::run_id(1)).path(), b"");
     create(&disk).unwrap();
@@ -71,7 +71,7 @@ fn a_directory_of_other_things_does_not_become_a_store() {
 }
 
 #[test]
-fn a_crash_while_the_store_is_made_leaves_a_store_that_can_be_made() {
+fn creation_of_a_store_can_be_repeated_after_a_crash() {
     for call in 1..12 {
         let disk = SimDisk::new(call);
         disk.plan(Fault::DieAt { call });
@@ -87,7 +87,7 @@ fn a_crash_while_the_store_is_made_leaves_a_store_that_can_be_made() {
 }
 
 #[test]
-fn threads_that_make_the_same_store_make_one_store() {
+fn several_threads_can_create_the_same_store() {
     const THREADS: usize = 4;
     for _ in 0..60 {
         let dir = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn threads_that_make_the_same_store_make_one_store() {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_is_an_error() {
+fn failed_creation_of_a_store_is_an_error() {
     let disk = SimDisk::new(1);
     disk.plan(Fault::Fail { kind: Call::Create, nth: 1, error: 30 });
     assert!(matches!(create(&disk).err(), Some(Error::Io { doing: "write", .. })));

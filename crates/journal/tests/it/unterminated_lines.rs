@@ -218,7 +218,7 @@ fn run_that_begins_during_a_listing_has_one_event_or_none() {
 }
 
 #[test]
-fn the_ends_of_a_run_are_found_before_any_number_of_zeros() {
+fn run_ends_skips_zeros_at_the_end() {
     const ZEROS: usize = 3_000_000;
     let lines = [line(1, "one", 300), line(2, "two", 40_000), line(3, "three", 300)].concat();
     for zeros in [0, 1, ZEROS] {

@@ -20,7 +20,7 @@ fn recorded() -> Bench {
 }
 
 #[test]
-fn a_good_run_is_counted_and_its_unsealed_tail_is_named() {
+fn check_run_counts_events_seals_and_sealed_bytes() {
     let bench = recorded();
     let checked = check_run(bench.journal.store(), run(), Vec::new()).unwrap();
     assert_eq!((checked.run, checked.events, checked.seals), (Some(run()), 2, 1));
@@ -45,7 +45,7 @@ fn unknown_types_are_counted_and_are_not_damage() {
 }
 
 #[test]
-fn cutting_at_a_line_shows_only_against_seals_kept_elsewhere() {
+fn cut_at_a_line_end_is_found_only_with_external_seals() {
     let bench = recorded();
     bench.recorder.close().unwrap();
     let expected = read_seals(&bench.disk, run()).unwrap();
@@ -70,7 +70,7 @@ fn missing_run_differs_from_one_with_seals() {
 }
 
 #[test]
-fn the_ends_of_a_run_are_its_first_and_last_whole_line() {
+fn run_ends_returns_the_first_and_last_whole_line() {
     let bench = recorded();
     let store = bench.journal.store();
     let empty = bench.journal.record(run_id(5)).unwrap();
@@ -91,7 +91,7 @@ fn the_ends_of_a_run_are_its_first_and_last_whole_line() {
 }
 
 #[test]
-fn the_beginning_of_a_run_is_its_first_events_as_far_as_they_are_near() {
+fn run_beginning_returns_first_events_within_a_byte_limit() {
     let bench = recorded();
     let store = bench.journal.store();
     let seqs = |run, max| -> Vec<u64> {
@@ -111,7 +111,7 @@ fn the_beginning_of_a_run_is_its_first_events_as_far_as_they_are_near() {
 }
 
 #[test]
-fn a_file_alone_says_which_run_it_is() {
+fn check_file_reads_the_run_id_from_the_file() {
     let bench = recorded();
     let path = RunFile::Transcript(run()).path();
     let open = || Arc::clone(&bench.disk.open_read(&path).unwrap().unwrap());
@@ -155,7 +155,7 @@ impl steno_disk::DiskFile for Growing {
 }
 
 #[test]
-fn checking_a_file_that_grows_faster_than_it_is_read_ends() {
+fn check_of_a_growing_file_ends() {
     let bench = recorded();
     let line = transcript(&bench.disk);
     let growing = || Arc::new(Growing { disk: bench.disk.clone(), line: line.clone() });

@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use steno_capture::discovery::may_have_records;
 use steno_views::{Lines, visible};
 
 use super::unrecognized::check_transcript;
@@ -244,5 +245,5 @@ fn warn_about_cut(path: &Path) {
 
 fn is_candidate(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    [".jsonl", ".ndjson", ".jsonl.zst"].iter().any(|ending| name.ends_with(ending))
+    may_have_records(&name)
 }

@@ -19,7 +19,7 @@ use steno_disk::{Links, open_regular};
 use steno_model::{Frame, Lane, Timestamp};
 
 use bytes::PlainBytes;
-use unrecognized::{is_transcript, sniff_document};
+use unrecognized::is_transcript;
 
 pub use error::FileError;
 pub use events::{Numbering, Origin, read_events, warn_about_unread};
@@ -87,7 +87,7 @@ impl AgentFile {
             return Err(FileError::NoSession { path: path.to_owned(), what: NoSession::Archive });
         }
         let is_ours = is_transcript(&head);
-        let sniffed = if is_ours { None } else { sniff(&head).or_else(|| sniff_document(&head)) };
+        let sniffed = if is_ours { None } else { sniff(&head) };
         if sniffed.is_none()
             && let Some(error) = bytes.end()
         {
@@ -182,13 +182,11 @@ pub fn read_range(path: &Path, offset: u64, length: u64) -> Option<Vec<u8>> {
 }
 
 fn source_of(path: &Path, archived_as: Option<&str>) -> Source {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(source) = archived_as {
-        return Source { id: source.into(), file_name: Some(name) };
-    }
     // The whole path: streams of one session often have equal names, and run ids are derived from this.
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    Source { id: whole.to_string_lossy().as_ref().into(), file_name: Some(name) }
+    let named = Source::of_file(archived_as.unwrap_or(&whole.to_string_lossy()), path);
+    // A path in the working directory does not name its directory.
+    Source { directory: Source::of_file("", &whole).directory, ..named }
 }
 
 /// Returns the name of a kind of agent's file.
@@ -200,9 +198,15 @@ pub fn surface_name(surface: Surface) -> &'static str {
         Surface::CodexRollout => "a rollout of Codex",
         Surface::CodexExec => "a stream of `codex exec`",
         Surface::CodexAppServer => "a stream of Codex's app-server",
+        Surface::Acp => "a connection of an agent to its client (ACP)",
+        Surface::Mcp => "a connection to an MCP server",
         Surface::GeminiChat => "a chat file of Gemini CLI",
         Surface::GeminiStream => "a stream of Gemini CLI",
-        Surface::CopilotEvents => "a file of Copilot CLI",
+        Surface::GeminiOutput => "the JSON output of Gemini CLI",
+        Surface::CopilotEvents => "a session file of Copilot CLI",
+        Surface::CopilotStream => "a stream of Copilot CLI",
+        Surface::Http => "a recording of model calls over HTTP",
+        Surface::Wrap => "the output of a command that `steno run` started",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use steno_adapters::{SniffResult, Surface, no_session, sniff};
+use steno_adapters::no_session;
 use steno_model::Envelope;
 
 use super::{FileError, open_file};
@@ -18,25 +18,6 @@ const UTF16_MARKS: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 pub fn is_transcript(head: &[u8]) -> bool {
     let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     Envelope::parse(first).is_ok()
-}
-
-/// Recognizes a file that is one document over many lines instead of one record per line.
-///
-/// No adapter reads such files; the result is only used in messages.
-pub fn sniff_document(head: &[u8]) -> Option<SniffResult> {
-    if !head.trim_ascii_start().starts_with(b"{") {
-        return None;
-    }
-    // JSON strings have no raw line feeds, so this changes only white space.
-    let line: Vec<u8> = head.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte }).collect();
-    sniff(&line).filter(|sniffed| match sniffed.surface {
-        Surface::GeminiChat | Surface::GeminiStream | Surface::CopilotEvents => true,
-        Surface::ClaudeDisk
-        | Surface::ClaudeStream
-        | Surface::CodexRollout
-        | Surface::CodexExec
-        | Surface::CodexAppServer => false,
-    })
 }
 
 /// Fails unless a line of the file is a transcript line, or begins like one: then it is a transcript that may be damaged. An

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_of_a_line_says_what_the_whole_line_says() {
+    fn line_head_matches_the_whole_line() {
         let other = r#""550e8400-e29b-41d4-a716-446655440001""#;
         let call = Some((7, EventType::ToolCall));
         check(&format!(r#"{{"seq":7,{RUN},"type":"tool.call",{REST}"#), call);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_written_in_another_way_has_to_be_read_as_a_whole() {
+    fn line_head_is_none_for_other_spellings() {
         for line in [
             format!(r#"{{{RUN},"seq":7,"type":"tool.call",{REST}"#),
             format!(r#"{{ "seq":7,{RUN},"type":"tool.call",{REST}"#),

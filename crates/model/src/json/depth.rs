@@ -74,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_counted_without_recursion() {
+    fn deep_nesting_is_counted_without_recursion() {
         check(&"[".repeat(100_000), 100_000);
     }
 
     #[test]
-    fn an_unterminated_string_ends_the_count() {
+    fn unterminated_string_ends_the_count() {
         check(r#"["abc[["#, 1);
         check(r#"["abc\"#, 1);
     }

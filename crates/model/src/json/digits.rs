@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_are_those_that_formatting_gives() {
+    fn digits_match_formatting() {
         for number in [0, 1, 9, 10, 99, 1_234_567_890, u64::MAX] {
             assert_eq!(Digits::of(number).as_str(), number.to_string());
         }

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_surrogates_are_names_of_their_own() {
+    fn names_with_lone_surrogates_are_distinct() {
         check_duplicate(r#"{"\ud800":1,"\ud801":2,"\udc00":3}"#, None);
         check_duplicate("{\"\\ud800\":1,\"\u{fffd}\":2}", None);
         check_duplicate(r#"{"a\ud800":1,"\ud800a":2,"a\ud800\n":3}"#, None);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_has_a_limit_that_is_reached() {
+    fn depth_is_refused_one_level_past_the_limit() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(RawJson::parse(&nested(DEPTH_MAX)).is_ok());
         assert_eq!(RawJson::parse(&nested(DEPTH_MAX + 1)), Err(Error::TooDeep { depth: DEPTH_MAX + 1 }));
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn serde_writes_it_verbatim() {
+    fn raw_json_is_serialized_verbatim() {
         let raw = RawJson::parse(r#"{"n":10000000000000000000000,"n":1}"#).unwrap();
         assert_eq!(serde_json::to_string(&raw).unwrap(), raw.as_str());
     }
 
     #[test]
-    fn objects_and_arrays_are_put_together() {
+    fn objects_and_arrays_are_built() {
         let inner = RawJson::object(|object| object.number("seq", 1));
         let array = RawJson::array([inner, RawJson::null()]);
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_shape_is_an_error_and_a_right_one_is_read() {
+    fn read_refuses_a_wrong_type() {
         assert_eq!(RawJson::from(7_u64).read::<u64>().unwrap(), 7);
         assert!(RawJson::null().read::<u64>().is_err());
     }

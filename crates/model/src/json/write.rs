@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_written_in_order() {
+    fn object_fields_are_written_in_order() {
         let mut out = String::new();
         let mut object = ObjectWriter::begin(&mut out);
         object.number("seq", 7);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_object_has_both_braces() {
+    fn empty_object_is_written() {
         let mut out = String::new();
         ObjectWriter::begin(&mut out).finish(&Extra::default());
         assert_eq!(out, "{}");

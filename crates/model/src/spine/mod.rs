@@ -199,7 +199,7 @@ mod tests {
     const LINE: &str = r#"{"schema_version":"codex_trace_spine_v1","thread_id":"thread_123","seq":42,"timestamp":"2026-01-31T08:15:24.123Z","type":"event","payload":{"id":"turn_abc","n":1e400}}"#;
 
     #[test]
-    fn a_record_round_trips() {
+    fn record_round_trips() {
         let record = SpineRecord::parse(LINE.as_bytes()).unwrap();
         assert_eq!(record.record_type, Word::Known(SpineType::Event));
         assert_eq!(record.to_line(), LINE);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_writes_the_line_that_a_record_reads() {
+    fn draft_writes_the_line_that_a_record_reads() {
         let time = Timestamp::parse("2026-01-31T08:15:24.123Z").unwrap();
         let payload = RawJson::parse(r#"{"id":"turn_abc","n":1e400}"#).unwrap();
         let draft = SpineDraft::new(SpineType::Event, time, payload).unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_carries_fields_of_its_own_behind_those_of_the_envelope() {
+    fn extra_fields_of_a_draft_follow_the_envelope() {
         let evidence = || RawJson::parse(r#"{"source":"s1"}"#).unwrap();
         let time = Timestamp::parse("2026-01-31T08:15:24.123Z").unwrap();
         let draft = SpineDraft::new(SpineType::Event, time, RawJson::null()).unwrap();

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_has_a_kind_and_both_histories() {
+    fn compaction_needs_a_kind_and_both_histories() {
         let good = r#"{"turn_id":"u","kind":"local","summary_message":null,"pre_compaction_history":[],"post_compaction_history":[1]}"#;
         let needed = ["turn_id", "kind", "pre_compaction_history", "post_compaction_history"];
         check_fields(SpineType::CompactionBoundary, good, &needed);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_names_both_sides_and_the_answer() {
+    fn bridge_needs_both_sides_and_the_answer() {
         let good = r#"{"bridge_kind":"exec_approval","parent_thread_id":"t1","parent_turn_id":"u1","sub_agent_thread_id":"t2","sub_agent_turn_id":"u2","sub_agent_call_id":"c2","decision":"accept"}"#;
         let ids = ["parent_thread_id", "parent_turn_id", "sub_agent_thread_id", "sub_agent_turn_id"];
         check_fields(SpineType::Bridge, good, &ids);

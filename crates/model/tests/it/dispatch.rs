@@ -43,7 +43,7 @@ const TOOL: &str = r#""name":"n","call_id":"c""#;
 const STEP: &str = r#""name":"n","kind":"k""#;
 
 #[test]
-fn one_mark_makes_the_shape() {
+fn each_marker_field_gives_its_shape() {
     check("null", Shape::Null);
     check("[]", Shape::Blocks);
     check(r#"[{"type":"text","fidelity":"router","text":"t"}]"#, Shape::Blocks);
@@ -63,21 +63,21 @@ fn role_comes_before_call_id_and_call_id_before_kind() {
 }
 
 #[test]
-fn marks_are_compared_decoded() {
+fn marker_names_are_compared_decoded() {
     check(r#"{"r\u006fle":"user","blocks":[]}"#, Shape::Message);
     check(r#"{"name":"n","call\u005fid":"c"}"#, Shape::Tool);
     check(r#"{"name":"n","\u006bind":"k"}"#, Shape::Step);
 }
 
 #[test]
-fn a_mark_inside_a_value_does_not_count() {
+fn nested_marker_field_does_not_count() {
     check(r#"{"x":{"role":"user","blocks":[]}}"#, Shape::Other);
     check(&format!(r#"{{{STEP},"result":{{"role":"user","call_id":"c"}}}}"#), Shape::Step);
     check(r#"{"Role":"user","blocks":[]}"#, Shape::Other);
 }
 
 #[test]
-fn payloads_with_a_mark_but_not_its_fields_are_kept() {
+fn payload_with_a_marker_but_without_its_fields_is_kept() {
     for payload in [
         r#"{"role":"user"}"#,
         r#"{"role":7,"blocks":[]}"#,
@@ -97,14 +97,14 @@ fn payloads_with_a_mark_but_not_its_fields_are_kept() {
 }
 
 #[test]
-fn scalars_are_anything() {
+fn scalar_payloads_are_other() {
     for payload in ["7", "true", "\"role\"", "1e400", r#""\ud800""#] {
         check(payload, Shape::Other);
     }
 }
 
 #[test]
-fn a_missing_payload_is_null() {
+fn missing_payload_is_null() {
     let without = line("run.completed", "null").replace(r#","payload":null"#, "");
     let event = ExchangeEvent::parse(without.as_bytes()).unwrap();
     assert_eq!((event.payload(), event.payload.is_null()), (Payload::Null, true));
@@ -112,7 +112,7 @@ fn a_missing_payload_is_null() {
 }
 
 #[test]
-fn a_stream_is_read_from_both_fields_and_written_as_chunk() {
+fn stream_block_is_read_from_chunk_or_text_and_written_as_chunk() {
     let stream = |chunk: &str, extra: &str| {
         let content = BlockContent::Stream(Some(chunk.into()));
         ContentBlock { extra: crate::kit::extra(extra), ..ContentBlock::new(Fidelity::Router, content) }
@@ -129,7 +129,7 @@ fn a_stream_is_read_from_both_fields_and_written_as_chunk() {
 }
 
 #[test]
-fn other_blocks_leave_fields_of_theirs_in_extra() {
+fn unknown_fields_of_a_block_are_extra() {
     let text = r#"[{"type":"text","fidelity":"router","text":"t","chunk":"c","tool_id":1}]"#;
     let block = Payload::read(&json(text)).blocks()[0].clone();
     assert_eq!(block.block_type(), Word::Known(BlockType::Text));
@@ -137,7 +137,7 @@ fn other_blocks_leave_fields_of_theirs_in_extra() {
 }
 
 #[test]
-fn blocks_that_leave_fields_out_are_read_and_written_so() {
+fn block_without_fields_round_trips() {
     for block in ["text", "thinking", "tool_use", "tool_result", "command", "stream", "hologram"] {
         check(&format!(r#"[{{"type":"{block}"}}]"#), Shape::Blocks);
         check(&format!(r#"{{"role":"assistant","blocks":[{{"type":"{block}"}}]}}"#), Shape::Message);
@@ -149,7 +149,7 @@ fn blocks_that_leave_fields_out_are_read_and_written_so() {
 }
 
 #[test]
-fn a_tool_payload_tells_absent_from_null() {
+fn tool_payload_distinguishes_absent_and_null() {
     let read = |text: &str| {
         let Payload::Tool(tool) = Payload::read(&json(text)) else { panic!("no tool payload: {text}") };
         tool

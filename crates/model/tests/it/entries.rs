@@ -45,7 +45,7 @@ fn check_refused(context: &str, want: Error) {
 }
 
 #[test]
-fn every_key_comes_out_as_it_went_in() {
+fn entry_with_every_key_round_trips() {
     let entry = check(ENTRY);
     assert_eq!((entry.prompt_name(), entry.adapter()), (&"review".into(), &"claude_agent_sdk".into()));
     assert_eq!((entry.entry_type(), entry.sequence_number()), (EntryType::ToolUse, 3));
@@ -96,7 +96,7 @@ fn unknown_keys_survive() {
 }
 
 #[test]
-fn there_are_nine_types_and_any_other_counts_as_unknown() {
+fn entry_type_outside_the_nine_counts_as_unknown() {
     assert_eq!(
         EntryType::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>(),
         [
@@ -124,7 +124,7 @@ fn there_are_nine_types_and_any_other_counts_as_unknown() {
 }
 
 #[test]
-fn a_source_is_main_or_a_subagent_or_kept() {
+fn other_sources_than_main_and_subagent_are_kept() {
     let source = |text: &str| check(&ENTRY.replace("subagent:a1", text)).source().clone();
     assert_eq!(source("main"), EntrySource::Main);
     assert_eq!(source("subagent:b:c"), EntrySource::subagent("b:c"));
@@ -135,7 +135,7 @@ fn a_source_is_main_or_a_subagent_or_kept() {
 }
 
 #[test]
-fn a_summary_counts_types_sources_and_times() {
+fn summary_counts_types_sources_and_times() {
     let mut summary = TranscriptSummary::default();
     assert_eq!(summary, TranscriptSummary { total_entries: 0, ..TranscriptSummary::default() });
     let (main, child) = (EntrySource::Main, EntrySource::subagent("z"));
@@ -157,7 +157,7 @@ fn a_summary_counts_types_sources_and_times() {
 }
 
 #[test]
-fn a_summary_is_written_with_its_names() {
+fn summary_is_written_with_the_specified_names() {
     let empty = serde_json::to_string(&TranscriptSummary::default()).unwrap();
     assert_eq!(
         empty,
@@ -181,7 +181,7 @@ fn a_summary_is_written_with_its_names() {
 }
 
 #[test]
-fn a_written_summary_adds_up_when_sources_decode_alike() {
+fn sources_that_decode_alike_are_summed_when_written() {
     let mut summary = TranscriptSummary::default();
     for spelling in [r#""subagent:\ud800""#, r#""subagent:\ud801""#] {
         summary.push(&entry(EntryType::Error, EntrySource::Subagent(token(spelling)), TIME));
@@ -191,7 +191,7 @@ fn a_written_summary_adds_up_when_sources_decode_alike() {
 }
 
 #[test]
-fn a_log_record_carries_an_entry() {
+fn log_record_has_an_entry() {
     let entry = TranscriptEntry::parse(&json(ENTRY)).unwrap();
     let record = LogRecord::of_entry(&entry);
     let line = format!(r#"{{"event":"transcript.entry","context":{ENTRY}}}"#);
@@ -201,7 +201,7 @@ fn a_log_record_carries_an_entry() {
 }
 
 #[test]
-fn a_log_record_keeps_what_the_logger_adds() {
+fn log_record_keeps_fields_of_the_logger() {
     let line =
         r#"{"level":"DEBUG","event":"transcript.\u0073top","context":{"total_entries":1},"level":1.50}"#;
     let record = LogRecord::parse(line).unwrap();

@@ -151,7 +151,7 @@ fn tools() -> Vec<Draft> {
 }
 
 #[test]
-fn typed_events_are_written_as_the_golden_file_has_them() {
+fn typed_events_match_the_golden_file() {
     let drafts = [runs(), steps(), child_runs(), messages(), tools()].concat();
     let mut text = Vec::new();
     for (seq, draft) in (1..).zip(drafts) {
@@ -161,7 +161,7 @@ fn typed_events_are_written_as_the_golden_file_has_them() {
 }
 
 #[test]
-fn golden_lines_are_read_and_written_back_as_they_are() {
+fn golden_lines_round_trip() {
     for line in lines() {
         let event = ExchangeEvent::parse_strict(line.as_bytes()).unwrap();
         assert_eq!(event.to_line(), line);
@@ -170,7 +170,7 @@ fn golden_lines_are_read_and_written_back_as_they_are() {
 }
 
 #[test]
-fn golden_lines_are_taken_when_they_are_sent() {
+fn golden_lines_are_accepted_as_drafts() {
     for line in lines() {
         let (head, tail) = line.split_once(',').unwrap();
         let seq = Seq::new(head.strip_prefix("{\"seq\":").unwrap().parse().unwrap()).unwrap();
@@ -182,7 +182,7 @@ fn golden_lines_are_taken_when_they_are_sent() {
 }
 
 #[test]
-fn golden_lines_have_every_word_of_the_vocabularies() {
+fn golden_lines_use_every_word_of_the_vocabularies() {
     let events: Vec<_> =
         lines().iter().map(|line| ExchangeEvent::parse_strict(line.as_bytes()).unwrap()).collect();
     let event_types: BTreeSet<_> = events.iter().filter_map(|event| event.event_type.known()).collect();

@@ -95,19 +95,19 @@ fn feed(bytes: &[u8]) {
 
 proptest! {
     #[test]
-    fn any_value_is_kept(text in value_text()) {
+    fn any_value_round_trips(text in value_text()) {
         let raw = RawJson::parse(&text).unwrap();
         prop_assert_eq!(raw.as_str(), text.as_str());
         prop_assert_eq!(serde_json::to_string(&raw).unwrap(), text);
     }
 
     #[test]
-    fn any_payload_is_read_as_it_was_written(payload in payload()) {
+    fn any_payload_round_trips(payload in payload()) {
         prop_assert_eq!(Payload::read(&payload.to_json()), payload);
     }
 
     #[test]
-    fn any_event_is_read_as_it_was_written(event in event()) {
+    fn any_event_round_trips(event in event()) {
         let line = event.to_line();
         prop_assert!(!line.contains(['\n', '\r']));
         let read = ExchangeEvent::parse(line.as_bytes()).unwrap();
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn a_strict_reader_refuses_just_what_is_marked(event in event()) {
+    fn strict_reader_refuses_exactly_events_with_unknowns(event in event()) {
         let marked = event.unknowns() != steno_model::Unknowns::default();
         let strict = ExchangeEvent::parse_strict(event.to_line().as_bytes());
         prop_assert_eq!(strict.as_ref().is_err_and(steno_model::Error::is_unknown_type), marked);
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn unknown_blocks_are_counted_without_reading_them_as_they_are_with(event in event()) {
+    fn envelope_and_event_count_the_same_unknown_blocks(event in event()) {
         let line = event.to_line();
         let envelope = steno_model::Envelope::parse(line.as_bytes()).unwrap();
         prop_assert_eq!(envelope.unknown_block_types(), event.unknown_block_types());
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sent_line_keeps_its_extra_fields(fields in vec(value_text(), 0..4)) {
+    fn draft_keeps_its_extra_fields(fields in vec(value_text(), 0..4)) {
         let fields: Vec<_> =
             fields.iter().enumerate().map(|(index, value)| format!(r#","\ud800{index}":{value}"#)).collect();
         let sent = format!(r#"{{"type":"run.started"{}}}"#, fields.concat());
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn any_entry_is_read_as_it_was_written(parts in entry_parts()) {
+    fn any_entry_round_trips(parts in entry_parts()) {
         let entry = TranscriptEntry::from_parts(parts);
         prop_assert_eq!(TranscriptEntry::parse(&entry.to_json()).unwrap(), entry.clone());
         let record = LogRecord::of_entry(&entry);
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn a_summary_adds_up(entries in vec(entry_parts(), 0..12)) {
+    fn summary_counts_add_up(entries in vec(entry_parts(), 0..12)) {
         let mut summary = TranscriptSummary::default();
         let entries: Vec<_> = entries.into_iter().map(TranscriptEntry::from_parts).collect();
         for entry in &entries {
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn any_spine_record_is_read_as_it_was_written(
+    fn any_spine_record_round_trips(
         (thread_id, seq, timestamp) in (thread_id(), seq(), timestamp()),
         (record_type, payload, extra) in (word::<SpineType>(), raw_json(), any_extra()),
     ) {
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn a_token_and_its_text_agree(token in string_text()) {
+    fn token_decodes_like_serde_json(token in string_text()) {
         let string = crate::kit::token(&token);
         prop_assert_eq!(string.as_raw(), token.as_str());
         // Other programs refuse lone surrogates or replace them, so that only texts without one can be compared.
@@ -237,18 +237,18 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_parser_panic(bytes in vec(any::<u8>(), 0..64)) {
+    fn arbitrary_bytes_cause_no_panic(bytes in vec(any::<u8>(), 0..64)) {
         feed(&bytes);
     }
 
     #[test]
-    fn no_text_makes_a_parser_panic(text in "[\\[\\]{}\":,\\\\u0-9a-fnltr.eE+ -]{0,48}") {
+    fn arbitrary_text_causes_no_panic(text in "[\\[\\]{}\":,\\\\u0-9a-fnltr.eE+ -]{0,48}") {
         feed(text.as_bytes());
         let _ = Fields::parse(&text).map(|fields| fields.duplicate().is_some());
     }
 
     #[test]
-    fn no_damaged_line_makes_a_parser_panic(bytes in nearly_a_line()) {
+    fn damaged_lines_cause_no_panic(bytes in nearly_a_line()) {
         feed(&bytes);
     }
 }

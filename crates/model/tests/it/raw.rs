@@ -102,7 +102,7 @@ fn nesting_is_kept_up_to_the_limit() {
 }
 
 #[test]
-fn line_breaks_between_tokens_are_all_that_changes() {
+fn only_line_breaks_between_tokens_are_changed() {
     let sent =
         "{\"type\":\"step.started\",\r\n\"payload\":\r{\n\"name\": \"n\",\n\t\"kind\":\"k\\n\"\r\n}}\r";
     let event = ExchangeEvent::parse(written(sent.as_bytes()).unwrap().as_bytes()).unwrap();
@@ -121,7 +121,7 @@ fn extra_envelope_fields_keep_names_values_and_order() {
 }
 
 #[test]
-fn a_path_keeps_its_token() {
+fn path_keeps_its_token() {
     let sent = r#"{"type":"run.started","path":"a\u002eb\\.c.\ud800"}"#;
     let recorded = written(sent.as_bytes()).unwrap();
     assert!(recorded.contains(r#""path":"a\u002eb\\.c.\ud800","#), "{recorded}");
@@ -129,7 +129,7 @@ fn a_path_keeps_its_token() {
 }
 
 #[test]
-fn a_typed_payload_carries_raw_values_through() {
+fn typed_payload_keeps_raw_values() {
     let mut step = StepPayload::new(token(r#""n\u0000""#), "k");
     step.error = Some(token(r#""\ud800""#));
     step.result = Some(json(r#"{"n":1e400,"n":-0}"#));
@@ -143,7 +143,7 @@ fn a_typed_payload_carries_raw_values_through() {
 }
 
 #[test]
-fn a_block_is_read_with_its_escapes_and_shown_decoded() {
+fn text_of_a_block_is_shown_decoded() {
     let payload = json(
         r#"[{"type":"text","fidelity":"agent_emitted","text":"\u0041\ud83d\ude00\ud800\u0000"},{"type":"command","fidelity":"router","command":"ls\t\/"}]"#,
     );

@@ -70,13 +70,13 @@ fn check_words<V: Vocabulary>(definition: &str) {
 }
 
 #[test]
-fn schema_is_of_the_draft_that_it_names() {
+fn schema_is_valid_for_its_draft() {
     assert_eq!(schema()["$schema"], "https://json-schema.org/draft/2020-12/schema");
     Checker::new();
 }
 
 #[test]
-fn schema_has_the_words_of_the_vocabularies() {
+fn schema_lists_the_words_of_the_vocabularies() {
     check_words::<EventType>("event_type");
     check_words::<BlockType>("block_type");
     check_words::<Fidelity>("fidelity");
@@ -103,7 +103,7 @@ fn accepted_drafts_satisfy_the_schema() {
 }
 
 #[test]
-fn refused_drafts_violate_the_schema_where_it_can_tell() {
+fn refused_drafts_violate_the_schema_if_it_can_see_the_fault() {
     let checker = Checker::new();
     let refused = cases::refused();
     let seen: Vec<_> = refused.iter().filter(|refusal| refusal.schema == Schema::RefusesToo).collect();
@@ -114,7 +114,7 @@ fn refused_drafts_violate_the_schema_where_it_can_tell() {
 }
 
 #[test]
-fn cases_are_wrong_by_their_own_fault_only() {
+fn cases_have_only_their_own_fault() {
     let checker = Checker::new();
     for sent in cases::accepted() {
         let value = completed(&sent);

@@ -112,13 +112,13 @@ fn check(line: &str) {
 }
 
 #[test]
-fn the_envelope_of_002_round_trips() {
+fn envelope_example_of_002_round_trips() {
     check(ENVELOPE);
     assert_eq!(ExchangeEvent::parse(ENVELOPE.as_bytes()).unwrap().to_line(), line("run.started", "null"));
 }
 
 #[test]
-fn the_payloads_of_002_are_taken_and_round_trip() {
+fn payload_examples_of_002_round_trip() {
     for example in EVENTS {
         let recorded = written(example.as_bytes()).unwrap();
         check(&recorded);
@@ -128,7 +128,7 @@ fn the_payloads_of_002_are_taken_and_round_trip() {
 }
 
 #[test]
-fn the_blocks_of_002_are_taken_and_round_trip() {
+fn block_examples_of_002_round_trip() {
     for block in BLOCKS {
         let sent =
             format!(r#"{{"type":"message.assistant","payload":{{"role":"assistant","blocks":[{block}]}}}}"#);
@@ -141,7 +141,7 @@ fn the_blocks_of_002_are_taken_and_round_trip() {
 }
 
 #[test]
-fn the_mapping_examples_are_taken_and_round_trip() {
+fn mapping_examples_round_trip() {
     for example in MAPPED {
         let recorded = written(example.as_bytes()).unwrap();
         check(&recorded);
@@ -152,7 +152,7 @@ fn the_mapping_examples_are_taken_and_round_trip() {
 }
 
 #[test]
-fn the_entry_of_000_round_trips() {
+fn entry_example_of_000_round_trips() {
     let record = LogRecord::parse(ENTRY).unwrap();
     assert_eq!(meaning(&record.to_line()), meaning(ENTRY));
     let entry = record.entry().unwrap().unwrap();
@@ -163,7 +163,7 @@ fn the_entry_of_000_round_trips() {
 }
 
 #[test]
-fn the_record_of_004_round_trips() {
+fn record_example_of_004_round_trips() {
     let record = SpineRecord::parse(SPINE.as_bytes()).unwrap();
     let canonical = record.to_line();
     assert_eq!(meaning(&canonical), meaning(SPINE));

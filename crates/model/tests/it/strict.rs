@@ -37,7 +37,7 @@ fn message(blocks: &str) -> String {
 }
 
 #[test]
-fn an_unknown_event_type_is_kept_and_marked() {
+fn unknown_event_type_is_kept_and_marked() {
     let marks = Unknowns { event_type: true, ..Unknowns::default() };
     for word in [r#""run.paused""#, r#""""#, r#""RUN.STARTED""#, r#""\ud800""#, r#""run\u002epaused""#] {
         let text = line("run.started", r#"{"name":"n","kind":"k"}"#).replace(r#""run.started""#, word);
@@ -48,7 +48,7 @@ fn an_unknown_event_type_is_kept_and_marked() {
 }
 
 #[test]
-fn an_unknown_event_type_may_carry_anything() {
+fn unknown_event_type_may_have_any_payload() {
     let marks = Unknowns { event_type: true, ..Unknowns::default() };
     let error = Error::UnknownEventType { found: "future".into() };
     for payload in ["null", "7", "[7]", r#"{"kind":1}"#, r#"{"role":"user","blocks":[]}"#] {
@@ -86,7 +86,7 @@ fn unknown_fidelities_and_roles_are_kept_and_counted() {
 }
 
 #[test]
-fn several_unknowns_are_marked_apart() {
+fn several_unknowns_are_counted_separately() {
     let payload = r#"{"role":"robot","blocks":[{"type":"hologram","fidelity":"hearsay"}]}"#;
     let marks = Unknowns { event_type: true, block_types: 1, words: 2 };
     check(&line("message.robot", payload), marks, &Error::UnknownEventType { found: "message.robot".into() });
@@ -106,7 +106,7 @@ fn unknown_fields_survive_everywhere() {
 }
 
 #[test]
-fn a_strange_time_does_not_hide_an_event() {
+fn event_with_an_invalid_time_is_read() {
     let text = line("run.started", "null").replace(TIME, "the day before");
     let event = ExchangeEvent::parse_strict(text.as_bytes()).unwrap();
     assert_eq!((event.timestamp.instant(), event.timestamp.to_string()), (None, "the day before".into()));
@@ -158,7 +158,7 @@ fn broken_lines_are_not_unknown_word_errors() {
 }
 
 #[test]
-fn every_envelope_field_is_needed_once() {
+fn every_envelope_field_is_required_once() {
     let good = line("run.started", "null");
     for field in ["seq", "run_id", "type", "path", "iteration", "timestamp"] {
         let without = good.replace(&format!(r#""{field}":"#), r#""other":"#);
@@ -173,7 +173,7 @@ fn every_envelope_field_is_needed_once() {
 }
 
 #[test]
-fn every_envelope_field_has_its_kind() {
+fn envelope_field_of_the_wrong_kind_is_refused() {
     let good = line("run.started", "null");
     let (whole_1, whole_0) = ("a whole number from 1", "a whole number from 0");
     let bad_id = steno_model::RunId::parse("../x").unwrap_err();

@@ -24,7 +24,7 @@ fn check<V: Vocabulary + std::fmt::Debug + std::fmt::Display>(want: &[&str]) {
 }
 
 #[test]
-fn vocabularies_are_these_words_and_no_others() {
+fn vocabularies_have_exactly_these_words() {
     check::<EventType>(&[
         "run.started",
         "run.completed",
@@ -52,7 +52,7 @@ fn vocabularies_are_these_words_and_no_others() {
 }
 
 #[test]
-fn an_unknown_word_is_shown_decoded_and_kept_as_it_was() {
+fn unknown_word_is_shown_decoded_and_kept_raw() {
     let word = Word::<Role>::read(token(r#""r\u006fbot\ud800""#));
     assert_eq!(
         (word.to_string().as_str(), word.to_json()),

@@ -72,7 +72,7 @@ fn missing_fields_are_filled_in() {
 }
 
 #[test]
-fn white_space_and_spelling_of_our_own_fields_do_not_matter() {
+fn white_space_and_escapes_in_known_fields_are_ignored() {
     let want = line("run.started", "null");
     check_written("{\"type\":\"run.started\"}\r", &want);
     check_written("  {\t\"type\" : \"run.started\" }\n", &want);
@@ -132,7 +132,7 @@ fn depth_is_refused_one_level_past_the_limit() {
 }
 
 #[test]
-fn typed_parts_that_are_too_deep_together_are_refused() {
+fn typed_draft_that_is_too_deep_is_refused() {
     let nested = |levels: usize| json(&format!("{}{}", "[".repeat(levels), "]".repeat(levels)));
     let step = |levels| {
         let step = StepPayload { result: Some(nested(levels)), ..StepPayload::new("n", "k") };
@@ -157,7 +157,7 @@ fn length_is_refused_at_the_limit() {
 }
 
 #[test]
-fn the_announced_length_is_never_exceeded() {
+fn line_is_never_longer_than_line_bytes_max() {
     for seq in [1, 10, u64::MAX] {
         let encoded = Draft::new(EventType::RunStarted, &Payload::Null).unwrap().encode(run(), time);
         let mut out = Vec::new();
@@ -177,7 +177,7 @@ fn lines_with_many_fields_are_fast() {
 }
 
 #[test]
-fn a_draft_is_built_like_the_line_that_is_sent() {
+fn built_draft_equals_the_parsed_line() {
     let payload = Payload::Step(StepPayload::new("n", "k"));
     let built = Draft::calling(EventType::CallWorkflowStarted, other_run(), &payload)
         .unwrap()
@@ -195,7 +195,7 @@ fn a_draft_is_built_like_the_line_that_is_sent() {
 }
 
 #[test]
-fn calls_of_a_run_name_it() {
+fn call_workflow_events_need_a_child_run() {
     let payload = Payload::Step(StepPayload::new("n", "call_workflow"));
     let missing = Error::MissingField { field: "child_run_id" };
     for event_type in [EventType::CallWorkflowStarted, EventType::CallWorkflowCompleted] {
@@ -215,7 +215,7 @@ fn calls_of_a_run_name_it() {
 }
 
 #[test]
-fn a_field_cannot_be_set_twice_or_shadow_the_envelope() {
+fn extra_field_must_be_new() {
     let draft = || Draft::new(EventType::RunStarted, &Payload::Null).unwrap();
     for name in [
         "seq",
@@ -237,7 +237,7 @@ fn a_field_cannot_be_set_twice_or_shadow_the_envelope() {
 }
 
 #[test]
-fn the_typed_way_is_as_strict_as_the_line() {
+fn typed_drafts_are_checked_like_parsed_lines() {
     let check = |event_type, payload: &Payload, want: Error| {
         assert_eq!(Draft::new(event_type, payload), Err(want), "{payload:?}");
     };
@@ -267,7 +267,7 @@ fn the_typed_way_is_as_strict_as_the_line() {
 }
 
 #[test]
-fn a_missing_time_is_asked_for_once_and_a_given_one_not_at_all() {
+fn clock_is_used_only_for_a_missing_time() {
     let draft = Draft::new(EventType::RunStarted, &Payload::Null).unwrap();
     let later = || Timestamp::parse("2030-01-01T00:00:00Z").unwrap();
     let filled = draft.clone().encode(run(), later).into_event(Seq::FIRST);
@@ -277,7 +277,7 @@ fn a_missing_time_is_asked_for_once_and_a_given_one_not_at_all() {
 }
 
 #[test]
-fn a_time_from_a_record_is_written_in_utc_or_not_at_all() {
+fn time_of_a_record_is_converted_to_utc_or_dropped() {
     let draft = Draft::new(EventType::RunStarted, &Payload::Null).unwrap();
     let from_record = |text: &str| draft.clone().at_time(Timestamp::from_record(text.into()));
     assert_eq!(from_record("yesterday").timestamp(), None);
@@ -291,7 +291,7 @@ fn a_time_from_a_record_is_written_in_utc_or_not_at_all() {
 }
 
 #[test]
-fn a_spine_record_that_is_too_deep_is_refused() {
+fn too_deep_spine_record_is_refused() {
     let spine = |levels: usize| {
         let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
         let payload = crate::kit::extra(&deep).get("a").unwrap().clone();

@@ -1,11 +1,12 @@
 //! Removes the messages of threads from a connection's file. Blanks of the same length replace them, so that all other
 //! messages keep their offsets, which events refer to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use steno_model::Lane;
+use steno_adapters::{Source, http};
+use steno_model::{Lane, RunId};
 
 use super::direction;
 use super::rules::ConnectionRules;
@@ -52,6 +53,34 @@ pub(crate) fn blank(bytes: &[u8], rules: &mut ConnectionRules) -> Vec<u8> {
         }
     }
     out
+}
+
+/// Replaces all records of the exchanges that belong to some runs by blanks.
+pub(crate) fn blank_exchanges(bytes: &[u8], source: &str, runs: &[RunId]) -> Vec<u8> {
+    let goes: HashSet<u64> = http::exchanges(Source::named(source), bytes)
+        .into_iter()
+        .filter(|(_, run)| runs.contains(run))
+        .map(|(exchange, _)| exchange)
+        .collect();
+    let mut out = Vec::with_capacity(bytes.len());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let message = message_of(line).filter(|(_, message)| {
+            let head = serde_json::from_str::<RecordHead>(message).unwrap_or_default();
+            head.exchange.is_some_and(|exchange| goes.contains(&exchange))
+        });
+        match message {
+            Some((_, message)) => out.extend(blanked(line, message)),
+            None => out.extend_from_slice(line),
+        }
+    }
+    out
+}
+
+/// The field of a record that names its exchange.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RecordHead {
+    exchange: Option<u64>,
 }
 
 fn other(lane: Lane) -> Lane {

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_is_read_again() {
+    fn shortened_file_is_read_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rollout-x-t1.jsonl");
         let mut beside = Beside::default();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn boundaries_that_nobody_asks_for_do_not_pile_up() {
+    fn number_of_unclaimed_boundaries_is_limited() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rollout-x-t1.jsonl");
         let turns: Vec<String> = (0..40).map(|turn| compacted(&format!("u{turn}"), "m")).collect();

@@ -44,7 +44,10 @@ impl RecordedConnection {
             match &line.content {
                 SpoolContent::Message { .. } => check.messages += 1,
                 SpoolContent::Missing(missing) => ticket_last = missing.ticket_last,
-                SpoolContent::Ended(_) => {}
+                SpoolContent::Began(_)
+                | SpoolContent::Ended(_)
+                | SpoolContent::Http(_)
+                | SpoolContent::HttpEnded => {}
             }
             check.bytes = offset + length + 1;
         })?;

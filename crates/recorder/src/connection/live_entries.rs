@@ -1,9 +1,9 @@
 //! The entries of a connection, made as its messages pass (R24).
 
-use steno_adapters::{Adapter, Source, codex};
+use steno_adapters::Adapter;
 use steno_model::Frame;
 
-use super::spool::{RecordedConnection, SpoolLine};
+use super::spool::SpoolLine;
 use crate::entries::{EntryCollector, EntrySink, EntryTime};
 
 /// Makes entries from the lines of a connection's file, once they are written.
@@ -14,10 +14,10 @@ pub(super) struct LiveEntries {
 }
 
 impl LiveEntries {
-    pub(super) fn new(collector: &EntryCollector, spooled: RecordedConnection) -> Self {
-        let source = Source::named(&spooled.id.to_string());
+    /// Takes the adapter of the connection.
+    pub(super) fn new(collector: &EntryCollector, adapter: Adapter) -> Self {
         Self {
-            adapter: codex::app_server(source).of_conversation().read_once(),
+            adapter: adapter.of_conversation().read_once(),
             sink: collector.source(None, EntryTime::Message),
             offset: 0,
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use steno_adapters::codex::spine::WhyMissing;
 use steno_journal::{Error as JournalError, RecordingGuard, Store};
-use steno_model::Lane;
+use steno_model::{Lane, Provider};
 use steno_vault::{NameHash, Vault};
 use uuid::Uuid;
 
@@ -28,6 +28,8 @@ pub struct ConnectionRules {
     exclusions: Exclusions,
     /// The directory that the server was started in: used for threads that name none.
     started_in: Option<String>,
+    /// The sessions that the whole connection belongs to.
+    sessions: Vec<String>,
     /// Codex homes, where threads have their files.
     homes: Vec<PathBuf>,
     membership: ProjectLookup,
@@ -72,12 +74,25 @@ impl ConnectionRules {
             vault: Vault::open(Arc::clone(store.disk())),
             exclusions,
             started_in,
+            sessions: Vec::new(),
             homes,
             membership: ProjectLookup::default(),
             left_out: HashSet::new(),
             kept: HashSet::new(),
             asked: HashSet::new(),
         }
+    }
+
+    /// Names the sessions that the whole connection belongs to. If one of them is forgotten, no message is recorded.
+    #[must_use]
+    pub fn of_sessions(self, sessions: impl IntoIterator<Item = String>) -> Self {
+        Self { sessions: sessions.into_iter().collect(), ..self }
+    }
+
+    /// Tells whether the whole connection belongs to a session that was forgotten.
+    #[must_use]
+    pub fn is_forgotten(&self) -> bool {
+        self.names_left_out_thread(&[], &self.sessions)
     }
 
     /// Leaves out the given threads.
@@ -102,6 +117,9 @@ impl ConnectionRules {
         let has_threads = !self.left_out.is_empty() || self.vault.leaves_out_anything().unwrap_or(true);
         if !has_projects && !has_threads {
             return false;
+        }
+        if self.is_forgotten() {
+            return true;
         }
         // A line that is not a protocol message names no thread, and may contain anything.
         let Ok(fields) = serde_json::from_slice::<MessageFields<'_>>(message) else {
@@ -178,7 +196,7 @@ impl ConnectionRules {
     fn is_kept(&self, thread: &str) -> bool {
         self.kept.contains(thread)
             || self.homes.iter().any(|home| {
-                let project = self.membership.of_session("codex", home, thread);
+                let project = self.membership.of_session(Provider::Codex, home, thread);
                 self.exclusions.judge_project(&project) == Verdict::Included
             })
     }
@@ -203,7 +221,7 @@ fn paths_in(message: &[u8]) -> Vec<String> {
 }
 
 /// Finds all UUIDs in a text.
-fn uuids_in(text: &[u8]) -> impl Iterator<Item = Uuid> {
+pub(super) fn uuids_in(text: &[u8]) -> impl Iterator<Item = Uuid> {
     const LEN: usize = uuid::fmt::Hyphenated::LENGTH;
     const FIRST_HYPHEN: usize = 8;
     memchr_iter(b'-', text).filter_map(|hyphen| {

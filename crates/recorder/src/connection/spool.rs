@@ -2,7 +2,7 @@
 //! that could not be written are noted by a line of their own.
 
 use std::borrow::Cow;
-use std::io::{BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::sync::Arc;
 
 use steno_adapters::codex::spine::{LinePlace, Missing};
@@ -27,10 +27,51 @@ pub(super) struct SpoolLine<'a> {
 pub(super) enum SpoolContent<'a> {
     /// A message of one side.
     Message { lane: Lane, bytes: Cow<'a, [u8]> },
+    /// A note about the beginning of a connection to an MCP server. It is the first line.
+    Began(McpBeginning),
     /// A note about messages that could not be written.
     Missing(Missing),
     /// A note about the end of the server's process. It is the last line.
     Ended(ServerEnd),
+    /// A note that the messages are HTTP exchanges, with their server. It is the first line.
+    Http(JsonString),
+    /// A note that nothing more comes of the exchanges. It is the last line.
+    HttpEnded,
+}
+
+/// What is known of a connection to an MCP server before its first message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct McpBeginning {
+    /// The name of the server in the configuration of its client.
+    pub server: Option<String>,
+    /// The session that the client names in the environment.
+    pub session: Option<String>,
+    /// The run of `steno run` that the client was started by.
+    pub run: Option<String>,
+}
+
+impl McpBeginning {
+    const PROTOCOL: &str = "mcp";
+
+    fn to_json(&self) -> RawJson {
+        RawJson::object(|object| {
+            object.word("protocol", Self::PROTOCOL);
+            for (name, value) in [("server", &self.server), ("session", &self.session), ("run", &self.run)] {
+                let value = value.as_deref().map(JsonString::from_text);
+                object.optional(name, value.as_ref(), ObjectWriter::string);
+            }
+        })
+    }
+
+    fn read(params: &str) -> Option<Self> {
+        let mut params = Fields::parse(params).ok()?;
+        let mut text = |name: &'static str| Some(params.take_string(name).ok()??.to_text().into_owned());
+        (text("protocol")? == Self::PROTOCOL).then(|| Self {
+            server: text("server"),
+            session: text("session"),
+            run: text("run"),
+        })
+    }
 }
 
 /// How the process of a server ended.
@@ -59,16 +100,32 @@ impl ServerEnd {
 
 /// The direction of the recorder's notes, and their methods.
 const RECORDER: &str = "recorder";
+const BEGAN: &str = "steno/began";
 const MISSING: &str = "steno/missing";
 const ENDED: &str = "steno/ended";
+const HTTP: &str = "steno/http";
+/// The version of the records of HTTP exchanges.
+const HTTP_VERSION: u64 = 1;
 
 impl SpoolLine<'_> {
+    pub(super) fn began(time: Timestamp, began: McpBeginning) -> SpoolLine<'static> {
+        SpoolLine { time, ticket: 1, content: SpoolContent::Began(began) }
+    }
+
     pub(super) fn missing(time: Timestamp, missing: Missing) -> SpoolLine<'static> {
         SpoolLine { time, ticket: missing.ticket_first, content: SpoolContent::Missing(missing) }
     }
 
     pub(super) fn ended(time: Timestamp, ticket: u64, end: ServerEnd) -> SpoolLine<'static> {
         SpoolLine { time, ticket, content: SpoolContent::Ended(end) }
+    }
+
+    pub(super) fn http_ended(time: Timestamp, ticket: u64) -> SpoolLine<'static> {
+        SpoolLine { time, ticket, content: SpoolContent::HttpEnded }
+    }
+
+    pub(super) fn http(time: Timestamp, upstream: &str) -> SpoolLine<'static> {
+        SpoolLine { time, ticket: 1, content: SpoolContent::Http(JsonString::from_text(upstream)) }
     }
 
     /// Returns the bytes of the line.
@@ -82,7 +139,11 @@ impl SpoolLine<'_> {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             let dir = match &self.content {
                 SpoolContent::Message { lane, .. } => direction(*lane),
-                SpoolContent::Missing(_) | SpoolContent::Ended(_) => RECORDER,
+                SpoolContent::Began(_)
+                | SpoolContent::Missing(_)
+                | SpoolContent::Ended(_)
+                | SpoolContent::Http(_)
+                | SpoolContent::HttpEnded => RECORDER,
             };
             object.word("dir", dir);
             let unix_ms = self.time.instant().map_or(0, jiff::Timestamp::as_millisecond);
@@ -94,10 +155,19 @@ impl SpoolLine<'_> {
                     Some(message) => object.json("msg", &message),
                     None => object.string("text", &JsonString::from_text(&String::from_utf8_lossy(bytes))),
                 },
+                SpoolContent::Began(began) => object.json("msg", &notice(BEGAN, &began.to_json())),
                 SpoolContent::Missing(missing) => {
                     object.json("msg", &notice(MISSING, &RawJson::object(|params| missing.write(params))));
                 }
                 SpoolContent::Ended(end) => object.json("msg", &notice(ENDED, &end.to_json())),
+                SpoolContent::HttpEnded => object.json("msg", &notice(ENDED, &RawJson::object(|_| {}))),
+                SpoolContent::Http(upstream) => {
+                    let params = RawJson::object(|params| {
+                        params.number("version", HTTP_VERSION);
+                        params.string("upstream", upstream);
+                    });
+                    object.json("msg", &notice(HTTP, &params));
+                }
             }
         })
     }
@@ -123,8 +193,10 @@ fn read_notice(text: &str) -> Option<SpoolContent<'static>> {
     let method = fields.take_string("method").ok()??.to_text().into_owned();
     let params = fields.take("params").ok()??.get();
     match method.as_str() {
+        BEGAN => McpBeginning::read(params).map(SpoolContent::Began),
         MISSING => Missing::read(params).map(SpoolContent::Missing),
-        ENDED => ServerEnd::read(params).map(SpoolContent::Ended),
+        ENDED => Some(ServerEnd::read(params).map_or(SpoolContent::HttpEnded, SpoolContent::Ended)),
+        HTTP => Fields::parse(params).ok()?.take_string("upstream").ok()?.map(SpoolContent::Http),
         _ => None,
     }
 }
@@ -140,6 +212,9 @@ pub(super) struct Spool {
     has_rest: bool,
     _guard: Box<dyn LockGuard>,
 }
+
+/// The most bytes of a first line that are looked at; a note is shorter.
+const FIRST_LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The directory of connections.
 fn dir() -> StorePath {
@@ -185,8 +260,11 @@ impl Spool {
     ///
     /// # Errors
     /// An I/O error. A retry may succeed.
-    pub(super) fn append(&mut self, lines: &[SpoolLine<'_>]) -> std::io::Result<u64> {
-        let bytes: Vec<u8> = lines.iter().flat_map(SpoolLine::to_bytes).collect();
+    pub(super) fn append<'a>(
+        &mut self,
+        lines: impl Iterator<Item = &'a SpoolLine<'a>>,
+    ) -> std::io::Result<u64> {
+        let bytes: Vec<u8> = lines.flat_map(SpoolLine::to_bytes).collect();
         // Half a line would damage the next one.
         if self.has_rest {
             self.file.truncate(self.len)?;
@@ -233,6 +311,45 @@ impl RecordedConnection {
         store.disk().is_locked(&path).map_err(failed(&path))
     }
 
+    /// Tells whether it has HTTP exchanges, by its first line.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn is_http(self, store: &Store) -> Result<bool, Error> {
+        let is_http = |line: &SpoolLine<'_>| matches!(line.content, SpoolContent::Http(_));
+        Ok(self.read(store)?.first(is_http)?.unwrap_or(false))
+    }
+
+    /// Completes a recording of HTTP exchanges that a crash left: cuts off half a line, and notes that nothing more comes.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn end_http(self, store: &Store) -> Result<(), Error> {
+        let path = self.path();
+        let (mut is_ended, mut ticket, mut len) = (false, 1, 0);
+        let mut reader = self.read(store)?;
+        let end = reader.len()?;
+        reader.each(end, &mut |line, place| {
+            is_ended = matches!(line.content, SpoolContent::HttpEnded);
+            ticket = match &line.content {
+                SpoolContent::Missing(missing) => missing.ticket_last,
+                SpoolContent::Message { .. }
+                | SpoolContent::Began(_)
+                | SpoolContent::Ended(_)
+                | SpoolContent::Http(_)
+                | SpoolContent::HttpEnded => line.ticket,
+            };
+            len = place.offset + place.length + 1;
+        })?;
+        if is_ended || len > end {
+            return Ok(());
+        }
+        let file = store.disk().open_append(&path).map_err(unwritten(&path))?;
+        file.truncate(len).map_err(unwritten(&path))?;
+        let now = Timestamp::from_instant(jiff::Timestamp::now());
+        append_all(&*file, &SpoolLine::http_ended(now, ticket + 1).to_bytes()).map_err(unwritten(&path))
+    }
+
     /// Returns the length of its file.
     pub(super) fn size_bytes(self, store: &Store) -> Result<u64, Error> {
         let path = self.path();
@@ -273,6 +390,17 @@ impl SpoolReader {
     /// Returns how long the file is now.
     pub(super) fn len(&self) -> Result<u64, Error> {
         Ok(self.file.identity().map_err(failed(&self.path))?.size_bytes)
+    }
+
+    /// Looks at the first line, if there is one.
+    pub(super) fn first<T>(&self, look: impl Fn(&SpoolLine<'_>) -> T) -> Result<Option<T>, Error> {
+        let host = std::path::PathBuf::from(self.path.as_str());
+        let reading = OffsetReader::from(Arc::clone(&self.file), 0);
+        let mut line = Vec::new();
+        BufReader::new(reading.take(FIRST_LINE_BYTES_MAX))
+            .read_until(b'\n', &mut line)
+            .map_err(|source| Error::Source { path: host, source })?;
+        Ok(read(line.trim_ascii_end()).map(|line| look(&line)))
     }
 
     /// Passes on the lines up to a byte that were not passed on before, each with its offset and length.

@@ -7,6 +7,7 @@ mod log;
 mod numbers;
 mod stored;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steno_adapters::{AdapterEntry, Sink};
@@ -73,7 +74,7 @@ impl EntryCollector {
     /// Begins a source; `path` is its path if it is a file.
     #[must_use]
     pub fn source(&self, path: Option<String>, time: EntryTime) -> EntrySink {
-        EntrySink { collector: self.clone(), time, path, is_quiet: false }
+        EntrySink { collector: self.clone(), time, path, runs: None, is_quiet: false }
     }
 
     /// Logs an error, without failing the caller (R8).
@@ -99,11 +100,19 @@ pub struct EntrySink {
     time: EntryTime,
     /// The path of the source, until its first entry.
     path: Option<String>,
+    /// The runs whose entries are taken; `None` means all.
+    runs: Option<BTreeSet<RunId>>,
     /// Whether entries are only read for the names of prompts.
     is_quiet: bool,
 }
 
 impl EntrySink {
+    /// Takes only the entries of some runs, or of all: a connection has entries of several sessions.
+    #[must_use]
+    pub fn of_runs(self, runs: Option<BTreeSet<RunId>>) -> Self {
+        Self { runs, ..self }
+    }
+
     /// Switches logging off or on: the entries of a source that is read again were logged before.
     pub fn set_quiet(&mut self, is_quiet: bool) {
         self.is_quiet = is_quiet;
@@ -132,6 +141,9 @@ impl Sink for EntrySink {
     }
 
     fn entry(&mut self, entry: AdapterEntry<'_>) {
+        if self.runs.as_ref().is_some_and(|runs| !runs.contains(&entry.run)) {
+            return;
+        }
         // Without a session, the run counts as the session.
         let session = entry.session_id.map_or_else(|| entry.run.to_string(), str::to_owned);
         if self.is_quiet {

@@ -24,8 +24,7 @@ pub fn read_stored(
     is_enough: &dyn Fn() -> bool,
 ) -> Result<(), steno_vault::Error> {
     let StoredSource { vault, manifest } = source;
-    let name = manifest.info.path.0.file_name().map(|name| name.to_string_lossy().into_owned());
-    let mut feed = Feed::new(Source { id: manifest.id.to_string().as_str().into(), file_name: name }, true);
+    let mut feed = Feed::new(Source::of_file(&manifest.id.to_string(), &manifest.info.path.0), true);
     let mut captured = None;
     for (number, generation) in (0..).zip(&manifest.generations) {
         captured = inferred_time(&generation.since);

@@ -2,8 +2,8 @@
 
 mod check;
 mod find;
+mod reader;
 mod record_time;
-mod unpacked;
 
 pub use check::{EvidenceCheck, EvidenceHolder, EvidenceReport, WrongEvidence};
-pub use unpacked::{EvidenceError, EvidenceReader, read_unpacked};
+pub use reader::EvidenceReader;

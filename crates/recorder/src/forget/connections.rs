@@ -65,7 +65,7 @@ pub fn connections_of(
         if runs.len() == own.len() && !has_other_spines(store, manifest, &shown)? {
             said.going.push(manifest.clone());
         } else {
-            let named = own.iter().filter_map(|heard| heard.session).map(|session| session.to_string());
+            let named = own.iter().map(|heard| heard.session.unwrap_or(heard.run).to_string());
             let threads = threads.iter().map(ToString::to_string).chain(named).collect();
             let own = own.iter().map(|heard| heard.run).collect();
             said.shared.push(SharedConnection { manifest: manifest.clone(), runs: own, threads });
@@ -81,7 +81,7 @@ fn with_subagents<'a>(heard: &[&'a RunHead], sessions: &BTreeSet<RunId>) -> Vec<
     loop {
         let is_own = |heard: &&&RunHead| {
             !known.contains(&heard.run)
-                && (heard.session.is_some_and(|session| sessions.contains(&session))
+                && (sessions.contains(&heard.session.unwrap_or(heard.run))
                     || heard.parent.is_some_and(|parent| known.contains(&parent)))
         };
         let Some(next) = heard.iter().find(is_own) else { return own };

@@ -13,17 +13,18 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use steno_adapters::{Surface, sniff};
 use steno_disk::{LockGuard, StorePath};
 use steno_journal::{Error as JournalError, Reader, RunFile, SpineLock, SpineReader, Store};
-use steno_library::{Error as LibraryError, connection_of as connection_id};
+use steno_library::{Error as LibraryError, connection_of as connection_id, is_thread_file};
 use steno_model::{Evidence, RunId, SpineSource, ThreadId};
 use steno_vault::{
-    Error as VaultError, ForgetReport, ForgetRequest, Manifest, NameHash, Reason, Role, SourceId, SourceInfo,
+    Error as VaultError, ForgetReport, ForgetRequest, Manifest, NameHash, Reason, SourceId, SourceInfo,
     SpineTombstone, Vault,
 };
 use uuid::Uuid;
 
-use crate::connection::{ConnectionRules, RecordedConnection, blank};
+use crate::connection::{ConnectionRules, RecordedConnection, blank, blank_exchanges};
 use crate::sources;
 use crate::spines::{self, SourceName};
 
@@ -222,7 +223,7 @@ fn thread_of(manifest: &Manifest) -> Option<ThreadId> {
 /// a session file has the id of its thread; other recordings have an id that is not a thread.
 fn session_in(manifest: &Manifest) -> Option<&str> {
     let info = &manifest.info;
-    if info.provider.as_deref() != Some("codex") || info.role != Role::Transcript {
+    if !is_thread_file(info) {
         return None;
     }
     match &info.session {
@@ -321,11 +322,17 @@ fn blank_connections(
     connections: &[SharedConnection],
     now: &str,
 ) -> Result<(), ForgetError> {
-    for SharedConnection { manifest, threads, .. } in connections {
+    for SharedConnection { manifest, threads, runs } in connections {
         vault.sweep_later(now)?;
         let info = SourceInfo { is_filtered: true, ..manifest.info.clone() };
         let mut rules = ConnectionRules::of_threads(store, threads.iter().cloned().collect());
-        vault.write(manifest.id, &info, now)?.rewrite(|_, bytes| blank(&bytes, &mut rules))?;
+        let source = manifest.id.to_string();
+        let blanked =
+            |bytes: &[u8], rules: &mut ConnectionRules| match sniff(bytes).map(|found| found.surface) {
+                Some(Surface::Http) => blank_exchanges(bytes, &source, runs),
+                Some(_) | None => blank(bytes, rules),
+            };
+        vault.write(manifest.id, &info, now)?.rewrite(|_, bytes| blanked(&bytes, &mut rules))?;
     }
     Ok(())
 }
@@ -447,8 +454,12 @@ fn unswept(vault: &Vault) -> Result<Vec<SpineTombstone>, ForgetError> {
 /// Tells whether a thread was forgotten: its session, or its spine unless its session file was recorded again.
 pub(crate) fn is_forgotten(vault: &Vault, thread: &ThreadId) -> Result<bool, ForgetError> {
     let is_spine = vault.spine_tombstones()?.iter().any(|tombstone| tombstone.is_of(thread));
-    let is_session = vault.leaves_out(NameHash::of_session(thread.as_str()))?;
-    Ok(is_session || is_spine && !is_archived(vault, thread)?)
+    Ok(is_session_forgotten(vault, thread)? || is_spine && !is_archived(vault, thread)?)
+}
+
+/// Tells whether the session of a thread was forgotten.
+pub(crate) fn is_session_forgotten(vault: &Vault, thread: &ThreadId) -> Result<bool, ForgetError> {
+    Ok(vault.leaves_out(NameHash::of_session(thread.as_str()))?)
 }
 
 fn is_archived(vault: &Vault, thread: &ThreadId) -> Result<bool, ForgetError> {
@@ -475,6 +486,13 @@ pub fn is_connection_forgotten(
     store_dir: &Path,
     spooled: RecordedConnection,
 ) -> Result<bool, ForgetError> {
-    let path = store_dir.join(spooled.path().as_str());
-    Ok(vault.is_forgotten(sources::first_id_at(&path))?)
+    is_file_forgotten(vault, &store_dir.join(spooled.path().as_str()))
+}
+
+/// Tells whether the file that was first seen at a path was forgotten.
+///
+/// # Errors
+/// An error of the vault.
+pub fn is_file_forgotten(vault: &Vault, path: &Path) -> Result<bool, ForgetError> {
+    Ok(vault.is_forgotten(sources::first_id_at(path))?)
 }

@@ -108,6 +108,7 @@ impl ForgetPlan {
         let mut threads: BTreeSet<ThreadId> =
             spines.going.iter().cloned().chain(named_threads.clone()).collect();
         threads.extend(manifests.iter().filter_map(thread_of));
+        threads.extend(sessions_of(library, &manifests, run)?);
         let ConnectionSelection { going: connections, shared: mut on_shared } =
             connections_of(library, all, &threads)?;
         let is_new = |manifest: &Manifest| manifests.iter().all(|known| known.id != manifest.id);
@@ -153,6 +154,21 @@ impl ForgetPlan {
             pieces: self.pieces.clone(),
         }
     }
+}
+
+/// Returns the sessions of files that are deleted, and of a run, by the names that they have on connections.
+fn sessions_of(
+    library: &Library,
+    manifests: &[Manifest],
+    run: Option<RunId>,
+) -> Result<Vec<ThreadId>, ForgetError> {
+    // A connection that is forgotten by itself leaves what others recorded of its threads.
+    let files = manifests.iter().filter(|manifest| connection_of(manifest).is_none());
+    let going: BTreeSet<SourceId> = files.map(|manifest| manifest.id).collect();
+    let is_going = |source: Option<SourceId>| source.is_some_and(|source| going.contains(&source));
+    let made = library.heads()?.iter().filter(|head| is_going(head.source));
+    let sessions = made.map(|head| head.session.unwrap_or(head.run)).chain(run);
+    Ok(sessions.filter_map(|session| ThreadId::parse(&session.to_string()).ok()).collect())
 }
 
 /// Returns the runs of files that are deleted, and of forgotten threads on connections that stay.

@@ -2,9 +2,10 @@
 //! and pieces of shared files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use steno_capture::packing::Unpacker;
+use steno_model::{Provider, Word};
 use steno_vault::{Manifest, NameHash, Reason, Role, SourceId, Vault};
 
 use super::{ForgetError, connection_of};
@@ -34,17 +35,15 @@ pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result
     let mut slugs = BTreeSet::new();
     for seed in seeds.iter().filter(|seed| SharedFileFormat::of(&seed.info).is_none()) {
         names.extend(session_hashes(&seed.info, &head_of_transcript(vault, seed)?));
-        if seed.info.provider.as_deref() == Some("claude") && seed.info.role == Role::Transcript {
-            slugs.extend(claude_slugs(&head_in_vault(vault, seed)?));
-        }
+        slugs.extend(slugs_in_vault(vault, seed)?);
     }
-    let has_copilot = seeds.iter().any(|seed| seed.info.provider.as_deref() == Some("copilot"));
+    let has_history = seeds.iter().any(|seed| seed.info.known_provider().is_some_and(has_command_history));
     let chosen: BTreeSet<SourceId> = seeds.iter().map(|seed| seed.id).collect();
     let mut found = SessionFiles::default();
     for manifest in all {
         let is_its = chosen.contains(&manifest.id)
             || plan_slug(&manifest.info).is_some_and(|slug| slugs.contains(&slug))
-            || has_copilot && is_typed_in_copilot(manifest)
+            || has_history && is_command_history(manifest)
             || names_in_vault(vault, manifest)?.iter().any(|name| names.contains(name));
         if is_its {
             found.manifests.push(manifest.clone());
@@ -55,11 +54,25 @@ pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result
     Ok(found)
 }
 
-/// Tells whether a file is Copilot's command history, which earlier versions recorded: a single session cannot be
-/// removed from it.
-fn is_typed_in_copilot(manifest: &Manifest) -> bool {
+/// Returns the slugs of a session's plans, which the agent keeps outside of the session's directory.
+fn slugs_in_vault(vault: &Vault, manifest: &Manifest) -> Result<BTreeSet<String>, ForgetError> {
+    match manifest.info.known_provider() {
+        Some(Provider::Claude) => Ok(claude_slugs(&head_of_transcript(vault, manifest)?)),
+        Some(Provider::Codex | Provider::Gemini | Provider::Copilot) | None => Ok(BTreeSet::new()),
+    }
+}
+
+/// Tells whether earlier versions recorded an agent's command history. A single session cannot be removed from it.
+fn has_command_history(provider: Provider) -> bool {
+    match provider {
+        Provider::Copilot => true,
+        Provider::Claude | Provider::Codex | Provider::Gemini => false,
+    }
+}
+
+fn is_command_history(manifest: &Manifest) -> bool {
     let names = manifest.info.path.0.iter().map(|name| name.to_string_lossy().into_owned());
-    manifest.info.provider.as_deref() == Some("copilot")
+    manifest.info.known_provider().is_some_and(has_command_history)
         && names.into_iter().any(|name| name.starts_with("command-history-state"))
 }
 
@@ -105,12 +118,17 @@ pub fn files_of_project(
     // Connections are found by their threads.
     for manifest in all.iter().filter(|manifest| connection_of(manifest).is_none()) {
         let info = &manifest.info;
-        let dir = match (info.provider.as_deref(), project_key(manifest)) {
-            (Some("gemini"), Some(key)) => gemini.get(&key).cloned(),
-            (Some("claude") | None, _) if info.role == Role::Transcript => {
-                SessionIdentity::of_head(&head_in_vault(vault, manifest)?).dir
+        let dir = match &info.provider {
+            // A command belongs to the directory in which it was started, whichever agent it is.
+            _ if is_wrap(manifest) => SessionIdentity::of_head(&head_in_vault(vault, manifest)?).dir,
+            Some(Word::Known(Provider::Gemini)) => {
+                project_key(manifest).and_then(|key| gemini.get(&key).cloned())
             }
-            _ => None,
+            Some(Word::Known(Provider::Claude)) | None => {
+                SessionIdentity::of_head(&head_of_transcript(vault, manifest)?).dir
+            }
+            // Their manifests have the directory.
+            Some(Word::Known(Provider::Codex | Provider::Copilot) | Word::Unknown(_)) => None,
         };
         if is_project(project, info, dir.as_deref()) {
             named.insert(manifest.id);
@@ -129,8 +147,15 @@ pub fn files_of_project(
     Ok(all.iter().filter(is_its).cloned().collect())
 }
 
+/// Tells whether a file is what `steno run` recorded.
+fn is_wrap(manifest: &Manifest) -> bool {
+    let path = &manifest.info.path.0;
+    path.extension().is_some_and(|ending| ending == "wrap")
+        && path.parent().and_then(Path::file_name).is_some_and(|dir| dir == "wraps")
+}
+
 /// The provider, home and name of a project.
-type ProjectKey = (Option<String>, Option<PathBuf>, String);
+type ProjectKey = (Option<Word<Provider>>, Option<PathBuf>, String);
 
 fn project_key(manifest: &Manifest) -> Option<ProjectKey> {
     let info = &manifest.info;
@@ -145,7 +170,8 @@ fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<ProjectKey, S
         projects: BTreeMap<String, String>,
     }
     let mut dirs = BTreeMap::new();
-    for manifest in all.iter().filter(|manifest| manifest.info.provider.as_deref() == Some("gemini")) {
+    let gemini = Word::Known(Provider::Gemini);
+    for manifest in all.iter().filter(|manifest| manifest.info.provider.as_ref() == Some(&gemini)) {
         let name = manifest.info.path.0.file_name().unwrap_or_default().to_string_lossy();
         match (&*name, project_key(manifest)) {
             (".project_root", Some(key)) => {
@@ -157,7 +183,7 @@ fn gemini_dirs(vault: &Vault, all: &[Manifest]) -> Result<BTreeMap<ProjectKey, S
                 let text = head_in_vault(vault, manifest)?;
                 let listed = serde_json::from_slice(&text).unwrap_or(Projects { projects: BTreeMap::new() });
                 for (dir, name) in listed.projects {
-                    dirs.entry((Some("gemini".to_owned()), home.clone(), name)).or_insert(dir);
+                    dirs.entry((Some(gemini.clone()), home.clone(), name)).or_insert(dir);
                 }
             }
             _ => {}

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use steno_adapters::{AdapterAge, adapter_age};
 use steno_capture::tail::{Cursor, FileId};
 use steno_journal::Store;
-use steno_model::RunId;
+use steno_model::{Provider, RunId, Word};
 use steno_vault::{Manifest, SourceId, Vault};
 
 use super::cursors;
@@ -24,8 +24,8 @@ pub(crate) struct KnownSource {
     pub(crate) id: SourceId,
     /// Where it was last.
     pub(crate) path: PathBuf,
-    /// Its provider, if known.
-    pub(crate) provider: Option<String>,
+    /// Its provider, if it was recognised.
+    pub(crate) provider: Option<Word<Provider>>,
     /// How far it was read, if its last owner reached the end.
     pub(crate) cursor: Option<Cursor>,
     /// Whether everything that was read has become events, where events are wanted.

@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 use steno_adapters::{Adapter, HEAD_BYTES_MAX, Sink, Source, Surface, open, sniff};
 use steno_capture::packing::Unpacker;
-use steno_model::{Frame, Lane, Packing, Timestamp};
+use steno_model::{Frame, Lane, Packing, Provider, Timestamp};
 
 /// The bytes of one source on their way to its adapter.
 pub(crate) struct Feed {
@@ -63,9 +63,9 @@ impl Feed {
     }
 
     /// Returns the source's provider, once it is known.
-    pub(crate) fn provider(&self) -> Option<&'static str> {
+    pub(crate) fn provider(&self) -> Option<Provider> {
         match &self.stage {
-            Stage::Reading { surface, .. } => Some(surface.provider()),
+            Stage::Reading { adapter, .. } => adapter.provider(),
             Stage::Waiting { .. } | Stage::Unread => None,
         }
     }
@@ -182,9 +182,16 @@ impl Feed {
         self.pause(captured, sink);
         let Stage::Reading { adapter, surface } = &mut self.stage else { return };
         match surface {
-            Surface::ClaudeStream | Surface::CodexExec | Surface::CodexAppServer | Surface::GeminiStream => {
-                adapter.finish(sink);
-            }
+            Surface::ClaudeStream
+            | Surface::CodexExec
+            | Surface::CodexAppServer
+            | Surface::Acp
+            | Surface::Mcp
+            | Surface::GeminiStream
+            | Surface::GeminiOutput
+            | Surface::CopilotStream
+            | Surface::Http
+            | Surface::Wrap => adapter.finish(sink),
             Surface::ClaudeDisk | Surface::CodexRollout | Surface::GeminiChat | Surface::CopilotEvents => {}
         }
     }

@@ -1,5 +1,6 @@
 //! Sessions that were forgotten or skipped, which are not recorded again from any of their files.
 
+use steno_capture::discovery::has_short_ids;
 use steno_vault::{NameHash, SourceInfo, Vault};
 
 use super::catalog::first_id_at;
@@ -8,11 +9,10 @@ use super::shared_file::SharedFileFormat;
 use super::{SourceError, SourceFile, SourceRecorder};
 
 /// Returns the hashes of a session's names from one of its files: the id in the file's path, else the id in its
-/// records. `head` is the beginning of the records. Gemini's file names have the beginning of the id, and the records
-/// all of it.
+/// records. `head` is the beginning of the records. Where file names have only the beginning of the id, it is both.
 #[must_use]
 pub fn session_hashes(info: &SourceInfo, head: &[u8]) -> Vec<NameHash> {
-    let is_told_by_records = info.session.is_none() || info.provider.as_deref() == Some("gemini");
+    let is_told_by_records = info.session.is_none() || info.known_provider().is_some_and(has_short_ids);
     let by_records = SessionIdentity::of_head(head).session.filter(|_| is_told_by_records);
     info.session.iter().chain(&by_records).map(|session| NameHash::of_session(session)).collect()
 }

@@ -9,6 +9,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use steno_capture::packing::UnpackReader;
 use steno_disk::{Links, open_regular};
+use steno_model::Provider;
 use steno_vault::{Role, SourceInfo};
 
 /// The most bytes that are read of a file.
@@ -75,20 +76,28 @@ pub(crate) fn session_file(info: &SourceInfo) -> Option<PathBuf> {
     }
     let id = info.session.as_deref()?.rsplit('/').next()?;
     let dir = path.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == id))?;
-    match info.provider.as_deref()? {
-        "claude" => Some(dir.with_extension("jsonl")),
-        "copilot" => Some(dir.join("events.jsonl")),
-        _ => None,
+    match info.known_provider()? {
+        Provider::Claude => Some(dir.with_extension("jsonl")),
+        Provider::Copilot => Some(dir.join("events.jsonl")),
+        Provider::Codex | Provider::Gemini => None,
     }
 }
 
-/// Returns the slug in the name of a Claude Code plan, which its session records too.
+/// Returns the slug in the name of a plan outside of its session's directory; the session records the slug too.
 pub(crate) fn plan_slug(info: &SourceInfo) -> Option<String> {
     let path = &info.path.0;
     let is_plan = path.parent().and_then(Path::file_name).is_some_and(|dir| dir == "plans");
-    let stem = path.file_stem()?.to_string_lossy().into_owned();
-    let is_claudes = is_plan && info.provider.as_deref() == Some("claude") && info.session.is_none();
-    is_claudes.then(|| stem.split("-agent-").next().unwrap_or_default().to_owned())
+    let has_slug = match info.known_provider()? {
+        Provider::Claude => is_plan && info.session.is_none(),
+        Provider::Codex | Provider::Gemini | Provider::Copilot => false,
+    };
+    has_slug.then(|| slug_of(path))
+}
+
+/// Returns the slug in the name of a Claude Code plan, which may be one of a subagent.
+pub(crate) fn slug_of(plan: &Path) -> String {
+    let stem = plan.file_stem().unwrap_or_default().to_string_lossy();
+    stem.split("-agent-").next().unwrap_or_default().to_owned()
 }
 
 /// The first record of a Codex session.

@@ -6,11 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use steno_capture::discovery::{Home, Origin, Provider, Role as PlaceRole, files};
+use steno_capture::discovery::{Home, Origin, Role as PlaceRole, files};
+use steno_model::Provider;
 use steno_vault::{Role, SourceInfo};
 
 use super::exclusions::claude_name;
-use super::identity::{SessionIdentity, copilot_dir, head_of, session_file, string_at};
+use super::identity::{SessionIdentity, copilot_dir, head_of, session_file, slug_of, string_at};
 use super::shared_file::SharedFileFormat;
 
 /// How many sessions of a project are read to find its directory.
@@ -61,46 +62,48 @@ impl ProjectLookup {
         if SharedFileFormat::of(info).is_some_and(SharedFileFormat::is_of_several_projects) {
             return Project::Several;
         }
-        let dir = match (info.provider.as_deref(), home) {
-            (Some("claude"), Some(home)) => match (&name, id) {
+        let dir = match (info.known_provider(), home) {
+            (Some(Provider::Claude), Some(home)) => match (&name, id) {
                 (Some(name), _) => {
                     let own = session_file(info).and_then(|session| SessionIdentity::of_file(&session).dir);
                     own.or_else(|| self.claude_dir(home, name))
                 }
-                (None, Some(id)) => return self.of_session("claude", home, id),
+                (None, Some(id)) => return self.of_session(Provider::Claude, home, id),
                 (None, None) => return self.of_plan(home, path),
             },
-            (Some("gemini"), Some(home)) => {
+            (Some(Provider::Gemini), Some(home)) => {
                 let name = name.clone().unwrap_or_default();
                 self.project_dir(home, &name, || gemini_dir(home, &name))
             }
-            (Some("copilot"), Some(home)) => copilot_dir(home, path),
-            (Some("codex"), _) if info.role == Role::Transcript => SessionIdentity::of_file(path).dir,
-            (Some("codex"), Some(home)) => {
-                return id.map_or(Project::Unknown, |id| self.of_session("codex", home, id));
+            (Some(Provider::Copilot), Some(home)) => copilot_dir(home, path),
+            (Some(Provider::Codex), _) if info.role == Role::Transcript => SessionIdentity::of_file(path).dir,
+            (Some(Provider::Codex), Some(home)) => {
+                return id.map_or(Project::Unknown, |id| self.of_session(Provider::Codex, home, id));
             }
-            (Some(_) | None, _) => return of_loose(path),
+            (Some(Provider::Claude | Provider::Codex | Provider::Gemini | Provider::Copilot), None)
+            | (None, _) => return of_loose(path),
         };
         Project::new(name, dir)
     }
 
     /// Finds the project of a session, by the session's id.
-    pub(crate) fn of_session(&self, provider: &str, home: &Path, id: &str) -> Project {
+    pub(crate) fn of_session(&self, provider: Provider, home: &Path, id: &str) -> Project {
         let key = (home.to_owned(), id.to_owned());
         if let Some(project) = self.known().sessions.get(&key) {
             return project.clone();
         }
         let project = match provider {
-            "claude" => claude_project_of(home, id).map_or(Project::Unknown, |project| {
+            Provider::Claude => claude_project_of(home, id).map_or(Project::Unknown, |project| {
                 let dir = self.claude_dir(home, &project);
                 Project::new(Some(project), dir)
             }),
-            "codex" => return self.learn_codex(home, &key),
-            "copilot" => {
+            Provider::Codex => return self.learn_codex(home, &key),
+            Provider::Copilot => {
                 let events = home.join("session-state").join(id).join("events.jsonl");
                 Project::new(None, copilot_dir(home, &events))
             }
-            _ => Project::Unknown,
+            // Its files are in directories of projects.
+            Provider::Gemini => Project::Unknown,
         };
         if project != Project::Unknown {
             self.known().sessions.insert(key, project.clone());
@@ -152,10 +155,9 @@ impl ProjectLookup {
 
     /// Finds the project of a plan's session, by the slug that both have.
     fn of_plan(&self, home: &Path, path: &Path) -> Project {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let plan = stem.split("-agent-").next().unwrap_or_default();
+        let slug = slug_of(path);
         let is_its = |session: &Path| {
-            head_of(session).and_then(|head| string_at(&head, "slug")).as_deref() == Some(plan)
+            head_of(session).and_then(|head| string_at(&head, "slug")).as_ref() == Some(&slug)
         };
         let found = claude_sessions(home).into_iter().find(|(_, session)| is_its(session));
         found.map_or(Project::Unknown, |(project, _)| {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use steno_adapters::{AdapterAge, Sink, Source};
 use steno_journal::{Error as JournalError, Flaw, Store};
+use steno_library::source_of;
 use steno_model::{Draft, ExchangeEvent, RunId};
 use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
 
@@ -13,7 +14,7 @@ use super::catalog::{is_older, plain_name, runs_expected};
 use super::cursors::CursorBuilder;
 use super::derivation_state::DerivationState;
 use super::feed::Feed;
-use super::run_head::RunHead;
+use super::run_head::{age_of, read_head};
 use super::source::runs_named;
 
 /// A source that has to be derived again.
@@ -123,7 +124,7 @@ fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<
         return Ok(Some(manifest.clone()));
     }
     let mut source = None;
-    let mut take = |event: ExchangeEvent| source = source.or(RunHead::of(&event).source);
+    let mut take = |event: ExchangeEvent| source = source.or(source_of(&event));
     store.salvage(run, &mut take).map_err(SourceError::Runs)?;
     Ok(manifests.into_iter().find(|manifest| Some(manifest.id) == source))
 }
@@ -153,13 +154,15 @@ pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, SourceError>
 pub fn plan_rederive(store: &Store, vault: &Vault) -> Result<RederivePlan, SourceError> {
     let mut heads: BTreeMap<SourceId, Vec<(RunId, AdapterAge)>> = BTreeMap::new();
     for run in store.runs().map_err(SourceError::Runs)? {
-        let head = match RunHead::read(store, run) {
+        let head = match read_head(store, run) {
             // It is being forgotten.
             Err(JournalError::NoSuchRun { .. }) => None,
             head => head.map_err(SourceError::Runs)?,
         };
-        if let Some(RunHead { source: Some(source), .. }) = head {
-            heads.entry(source).or_default().push((run, head.map_or(AdapterAge::Unknown, |head| head.age())));
+        if let Some(head) = head
+            && let Some(source) = head.source
+        {
+            heads.entry(source).or_default().push((run, age_of(&head)));
         }
     }
     let derived = DerivationState::read(&**store.disk());
@@ -239,8 +242,7 @@ impl Sink for Nowhere {
 
 /// Tells whether an adapter recognises a source by the beginning of one of its generations.
 fn has_adapter(vault: &Vault, manifest: &Manifest) -> Result<bool, SourceError> {
-    let name = manifest.info.path.0.file_name().map(|name| name.to_string_lossy().into_owned());
-    let mut feed = Feed::new(Source { id: manifest.id.to_string().as_str().into(), file_name: name }, true);
+    let mut feed = Feed::new(Source::of_file(&manifest.id.to_string(), &manifest.info.path.0), true);
     for generation in 0..u32::try_from(manifest.generations.len()).unwrap_or(u32::MAX) {
         let read = vault.read(manifest, generation, 0, |_, bytes| {
             feed.take(generation, bytes, None, &mut Nowhere);

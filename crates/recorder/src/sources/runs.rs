@@ -8,13 +8,14 @@ use std::collections::HashMap;
 
 use steno_adapters::{AdapterAge, AdapterEntry, Sink};
 use steno_journal::{Error as JournalError, Flaw, Journal, Level, Reader, Recorder, Store, run_ends};
+use steno_library::RunHead;
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{Draft, EventType, Evidence, Position, RunId};
 use steno_vault::SourceId;
 use uuid::Uuid;
 
 use super::rewrite::{RewriteError, RunRewrite, position_in};
-use super::run_head::RunHead;
+use super::run_head::{age_of, read_head};
 use crate::entries::EntrySink;
 
 /// How many runs of one source are open at a time: more than there are parallel subagents, and few enough for a low
@@ -269,7 +270,7 @@ impl SourceRuns {
             Some(head) if head.source != Some(self.source) => (other, Some(name), self.head_of(other)?),
             head => (name, None, head),
         };
-        let age = head.as_ref().map_or(AdapterAge::Unknown, RunHead::age);
+        let age = head.as_ref().map_or(AdapterAge::Unknown, age_of);
         if self.known.flawed.contains(&run)
             && age != AdapterAge::Newer
             && let Some(opened) = self.open_flawed(run, session, head.as_ref())?
@@ -423,8 +424,8 @@ impl SourceRuns {
         if store.size(run)?.unwrap_or(0) == 0 {
             return Ok(None);
         }
-        let ours = || RunHead { source: Some(self.source), adapter: None };
-        Ok(Some(RunHead::read(store, run)?.unwrap_or_else(ours)))
+        let ours = || RunHead { source: Some(self.source), ..RunHead::unknown(run) };
+        Ok(Some(read_head(store, run)?.unwrap_or_else(ours)))
     }
 }
 

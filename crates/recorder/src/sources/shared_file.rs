@@ -68,7 +68,7 @@ impl PieceRules {
             // A copy of one file of a home.
             info.path.0.parent().map(Path::to_owned)
         });
-        let verdict = match (&piece.dir, info.provider.as_deref(), &piece.session) {
+        let verdict = match (&piece.dir, info.known_provider(), &piece.session) {
             (Some(dir), _, _) => self.exclusions.judge_dir(Some(dir)),
             (None, Some(provider), Some(session)) => {
                 let home = home.unwrap_or_default();

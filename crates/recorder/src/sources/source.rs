@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steno_adapters::Source;
 use steno_capture::tail::{Cursor, FileId, Tail, TailRead};
 use steno_journal::{Error as JournalError, Journal, Level};
-use steno_model::{RunId, Timestamp};
+use steno_model::{RunId, Timestamp, Word};
 use steno_vault::{
     AdapterProgress, Manifest, Remainder, Role, Sighting, SourceId, SourceInfo, SourceWriter, Vault,
 };
@@ -119,8 +119,7 @@ impl OpenSource {
             Pace::Once => Level::Written,
             Pace::Live => Level::Synced,
         };
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let feed = Feed::new(Source { id: id.to_string().as_str().into(), file_name: name }, is_wanted);
+        let feed = Feed::new(Source::of_file(&id.to_string(), &path), is_wanted);
         let mut source = Self {
             tail: Tail::new(&path),
             path,
@@ -337,6 +336,12 @@ impl OpenSource {
         self.check_runs()
     }
 
+    /// Ends the source: nobody writes it any more.
+    pub(crate) fn finish(&mut self) -> Result<(), SourceError> {
+        self.feed.finish(self.captured.as_ref(), &mut self.runs);
+        self.check_runs()
+    }
+
     /// Replaces the source's runs by those derived from the vault, which was fed when the source was opened; returns
     /// how many runs, and how many events of others they carry. `None` if no adapter reads the source.
     pub(crate) fn derive(&mut self) -> Result<Option<(u64, u64)>, SourceError> {
@@ -395,7 +400,7 @@ impl OpenSource {
         outcome.map_err(|source| SourceError::Journal { path: self.path.clone(), source })?;
         let info = &self.writer.manifest().info;
         if let (None, Some(provider)) = (&info.provider, self.feed.provider()) {
-            let info = SourceInfo { provider: Some(provider.to_owned()), ..info.clone() };
+            let info = SourceInfo { provider: Some(Word::Known(provider)), ..info.clone() };
             self.writer.set_info(&info, now).map_err(SourceError::vault(&self.path))?;
         }
         let cursor = self.tail.cursor();

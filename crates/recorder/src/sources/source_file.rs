@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use steno_capture::discovery::{self, FoundFile, PathFile};
 use steno_capture::tail::FileId;
+use steno_model::{Provider, Word};
 use steno_vault::{HostPath, Role, SourceInfo};
 
 use super::identity::{SessionIdentity, copilot_dir};
@@ -32,7 +33,7 @@ impl SourceFile {
             discovery::Role::Shared => Role::Shared,
         };
         let info = SourceInfo {
-            provider: Some(file.provider.name().to_owned()),
+            provider: Some(Word::Known(file.provider)),
             role,
             home: Some(HostPath(file.home.clone())),
             path: HostPath(file.path.clone()),
@@ -78,16 +79,20 @@ impl SourceFile {
     /// them.
     pub(crate) fn whole_info(&self) -> SourceInfo {
         let mut info = self.info.clone();
-        match (info.provider.as_deref(), &info.home) {
-            (Some("codex"), _) if info.project.is_none() => {
-                info.project = SessionIdentity::of_file(self.path()).dir;
+        match &info.provider {
+            Some(Word::Known(Provider::Codex)) => {
+                info.project = info.project.take().or_else(|| SessionIdentity::of_file(self.path()).dir);
             }
-            (Some("copilot"), Some(home)) => info.project = copilot_dir(&home.0, self.path()),
-            (None, _) => {
+            Some(Word::Known(Provider::Copilot)) => {
+                if let Some(home) = &info.home {
+                    info.project = copilot_dir(&home.0, self.path());
+                }
+            }
+            Some(Word::Known(Provider::Claude | Provider::Gemini) | Word::Unknown(_)) => {}
+            None => {
                 let identity = SessionIdentity::of_file(self.path());
                 (info.session, info.project) = (identity.session, identity.dir);
             }
-            (Some(_), _) => {}
         }
         info
     }

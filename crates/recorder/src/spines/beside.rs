@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_found_by_its_thread_or_by_an_id_of_its_own() {
+    fn find_matches_the_thread_or_the_file_id() {
         let dir = tempfile::tempdir().unwrap();
         let names =
             ["rollout-x-t1.jsonl", "rollout-y-t1_u2.jsonl", "rollout-y-t3.jsonl.zst", "other-t4.jsonl"];

@@ -58,6 +58,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// What the library says of a session file.
+    #[error(transparent)]
+    Library(#[from] steno_library::Error),
     /// The journal says no.
     #[error("cannot write the spine of thread {thread}")]
     Journal {
@@ -80,6 +83,7 @@ impl Error {
             | Self::Forgotten { .. }
             | Self::NoThread { .. }
             | Self::Source { .. }
+            | Self::Library(_)
             | Self::Spool { .. } => false,
         }
     }

@@ -7,6 +7,7 @@ mod beside;
 mod error;
 mod known;
 mod rollout;
+mod stored;
 mod trace;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ pub use beside::Beside;
 pub use error::Error;
 pub use rollout::{Bases, SessionFile, record_rollout};
 pub(crate) use rollout::{SessionFileFold, each_line, read_line};
+pub use stored::{record_file, record_thread};
 pub use trace::record_trace;
 
 /// What a source is called in `evidence`, whose it is and where it comes from.
@@ -67,6 +69,8 @@ pub enum Forgotten {
     /// They are not recorded.
     #[default]
     Stays,
+    /// They are not recorded, unless only the spine was forgotten: the session file is in the vault.
+    Archived,
     /// They are recorded as if they were new: somebody asked for it, or says something on a thread that goes on.
     Again,
 }
@@ -175,10 +179,7 @@ impl SpineRecorder {
         forget::finish_one(store, &self.vault, thread, now).map_err(forgetting)?;
         let writer = self.journal.spine_to_make_again(thread, Rotation::default()).map_err(failed)?;
         // Asked while the spine is ours: whoever has it forgotten holds it too.
-        if writer.seq_last().is_none()
-            && self.forgotten == Forgotten::Stays
-            && forget::is_forgotten(&self.vault, thread).map_err(forgetting)?
-        {
+        if writer.seq_last().is_none() && self.is_forgotten(thread).map_err(forgetting)? {
             drop(writer);
             let mut held = store.lock_spine(thread, now).map_err(failed)?;
             held.remove().map_err(failed)?;
@@ -186,6 +187,14 @@ impl SpineRecorder {
         }
         let last = known::last_position(store, thread, &self.source)?;
         Ok(Spine { writer, last })
+    }
+
+    fn is_forgotten(&self, thread: &ThreadId) -> Result<bool, forget::ForgetError> {
+        match self.forgotten {
+            Forgotten::Stays => forget::is_forgotten(&self.vault, thread),
+            Forgotten::Archived => forget::is_session_forgotten(&self.vault, thread),
+            Forgotten::Again => Ok(false),
+        }
     }
 
     /// Keeps a file beside a thread's spine, which has been written to before, and returns where and its hash.

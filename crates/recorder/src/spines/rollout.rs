@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_have_as_many_bytes_as_the_limit_and_none_more() {
+    fn line_longer_than_the_limit_is_skipped() {
         let long = |bytes: usize| io::repeat(b'x').take(bytes as u64 - 1).chain(&b"\n{}\ntorn"[..]);
         let max = LINE_BYTES_MAX;
         assert_eq!(lines(BufReader::new(long(max))), (vec![(0, max - 1), (max as u64, 2)], 0));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_unpacks_to_more_than_the_limit_is_not_held_in_memory() {
+    fn too_long_unpacked_line_is_not_kept_in_memory() {
         let bytes = LINE_BYTES_MAX as u64 * 4;
         let text = b"{}\n".chain(io::repeat(b'x').take(bytes)).chain(&b"\n[]\n"[..]);
         let packed = zstd::encode_all(text, 1).unwrap();

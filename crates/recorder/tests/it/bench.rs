@@ -1,4 +1,4 @@
-//! Agents' homes in a directory of their own, stores in memory, and recording from the one into the other.
+//! Homes of agents in a temporary directory, stores in memory, and recording from the homes into the stores.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use steno_capture::discovery::{Home, Origin, Provider};
+use steno_capture::discovery::{Home, Origin};
 use steno_capture::tail::{TailOptions, Waker};
 use steno_disk::StorePath;
 use steno_journal::{Journal, Options, Store, check_run_with};
+use steno_model::Provider;
 use steno_recorder::evidence::{EvidenceCheck, EvidenceReport};
 use steno_recorder::sources::{
     Exclusions, FollowObserver, ImportOutcome, ImportProgress, RecordingCounts, SourceError, SourceFile,
@@ -19,10 +20,10 @@ use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{Manifest, Vault};
 use tempfile::TempDir;
 
-/// Far more than any test takes: only one that waits for what never comes gets there.
+/// Far longer than any test takes; only a test that waits in vain reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What is to happen while files are followed.
+/// An action while files are followed.
 pub type Step<'a> = Box<dyn FnMut() + 'a>;
 
 /// A directory with homes.
@@ -43,7 +44,7 @@ impl Bench {
     }
 
     pub fn path(&self, below: &str) -> PathBuf {
-        // Discovery knows homes without links, and so do the names of sources.
+        // Discovery resolves links in the paths of homes, and sources are named by these paths.
         self.dir.path().canonicalize().unwrap().join(below)
     }
 
@@ -67,7 +68,7 @@ impl Bench {
         }
     }
 
-    /// Records what is there, once.
+    /// Imports all files once.
     pub fn import(&self, store: &SimDisk) -> RecordingCounts {
         let mut archive = archive(store);
         let health = self.import_with(&mut archive);
@@ -80,13 +81,13 @@ impl Bench {
         archive.import(&self.places().list().files, &mut Quiet)
     }
 
-    /// Records what is there as far as that works.
+    /// Imports all files and ignores failures.
     pub fn import_what_works(&self, archive: &mut SourceRecorder) {
         archive.import(&self.places().list().files, &mut Lenient);
     }
 
-    /// Follows: the first step is taken when all that is there is recorded, each other when something more was; after
-    /// the last one it ends.
+    /// Follows files. The first step runs when all files are recorded, each later one after more was recorded; it ends
+    /// after the last step.
     pub fn follow<'a>(&self, store: &SimDisk, steps: impl IntoIterator<Item = Step<'a>>) -> RecordingCounts {
         self.follow_with(&mut archive(store), steps)
     }
@@ -110,30 +111,30 @@ impl Bench {
     }
 }
 
-/// Makes a store that is empty.
+/// Creates an empty store.
 pub fn store() -> SimDisk {
     SimDisk::new(1)
 }
 
-/// Follows the evidence of all events in a store.
+/// Reads the evidence of all events in a store.
 pub fn follow_evidence(store: &SimDisk) -> EvidenceReport {
     let disk = Arc::new(store.clone());
     let mut check = EvidenceCheck::new(Vault::open(disk.clone()));
     let store = Store::open(disk).unwrap();
     for run in store.runs().unwrap() {
-        // A test may have damaged it.
+        // A test may have damaged the run.
         check_run_with(&store, run, Vec::new(), &mut |envelope| check.event(envelope)).ok();
     }
     check.finish().unwrap()
 }
 
-/// Opens the archive of a store.
+/// Opens the recorder of a store.
 pub fn archive(store: &SimDisk) -> SourceRecorder {
     let journal = Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default());
     SourceRecorder::open(journal, SourceRecorderOptions::default()).unwrap()
 }
 
-/// Puts into another store what a kill at this moment would leave.
+/// Copies into another store what a kill at this moment would leave.
 pub fn copy(store: &SimDisk, to: &SimDisk) {
     for (path, bytes) in store.snapshot() {
         to.tamper(&StorePath::new(path), &bytes);
@@ -146,7 +147,7 @@ pub fn copy_of(store: &SimDisk) -> SimDisk {
     to
 }
 
-/// All transcripts of a store, by run.
+/// Returns all transcripts of a store, by run.
 pub fn transcripts(store: &SimDisk) -> BTreeMap<String, String> {
     let run_of = |path: &str| {
         let run = path.strip_prefix("transcripts/")?.strip_suffix(".jsonl")?;
@@ -156,7 +157,7 @@ pub fn transcripts(store: &SimDisk) -> BTreeMap<String, String> {
     all.filter_map(|(path, bytes)| Some((run_of(&path)?, String::from_utf8(bytes).unwrap()))).collect()
 }
 
-/// The one transcript of a store.
+/// Returns the only transcript of a store.
 pub fn transcript(store: &SimDisk) -> String {
     let all = transcripts(store);
     assert_eq!(all.len(), 1, "{:?}", all.keys());
@@ -167,7 +168,7 @@ pub fn transcript_path(run: &str) -> StorePath {
     StorePath::transcripts().below(format_args!("{run}.jsonl"))
 }
 
-/// All sources of a store: where each is, and what its generations hold.
+/// Returns all sources of a store: their paths and the bytes of their generations.
 pub fn sources(store: &SimDisk) -> Vec<(PathBuf, Vec<String>)> {
     let vault = Vault::open(Arc::new(store.clone()));
     let mut found = Vec::new();
@@ -191,7 +192,7 @@ fn generation(vault: &Vault, manifest: &Manifest, number: u32) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Nothing is heard of a pass but what it comes to.
+/// Ignores progress; failures fail the test.
 struct Quiet;
 
 impl ImportProgress for Quiet {
@@ -204,7 +205,7 @@ impl ImportProgress for Quiet {
     }
 }
 
-/// What fails is left for another time.
+/// Ignores failures.
 struct Lenient;
 
 impl ImportProgress for Lenient {
@@ -256,7 +257,7 @@ impl FollowObserver for Script<'_> {
     }
 }
 
-/// Adds text to a file.
+/// Appends text to a file.
 pub fn append(path: &Path, text: &str) {
     use std::io::Write as _;
     let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();

@@ -1,4 +1,4 @@
-//! Connections on disks that fill up, fail and lose power: what is missing is said, and the rest is there once.
+//! Connections on disks that fill up, fail and lose power: gaps are recorded, and all other messages exist once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ fn journal(disk: &SimDisk) -> Journal {
     Journal::new(Store::create(Arc::new(disk.clone())).unwrap(), Options::default())
 }
 
-/// What was said: `>` to the agent, `<` from it.
 fn no_rules(journal: &Journal) -> ConnectionRules {
     ConnectionRules::new(journal.store(), Exclusions::default(), None, Vec::new())
 }
 
+/// Makes a message: `>` to the agent, `<` from it.
 fn said(text: &str) -> ProxiedLine {
     let lane = if text.starts_with('>') { Lane::ToAgent } else { Lane::FromAgent };
     let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
@@ -37,20 +37,20 @@ fn spooled(disk: &SimDisk) -> Vec<RecordedConnection> {
     connections(journal(disk).store()).unwrap()
 }
 
-/// The lines of a connection's file that are whole.
+/// Returns the whole lines of a connection's file.
 fn lines(disk: &SimDisk, spooled: RecordedConnection) -> Vec<Value> {
     let bytes = disk.content(&spooled.path()).unwrap_or_default();
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     bytes[..end].split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// The tickets of the messages that a connection's file has.
+/// Returns the tickets of the messages in a connection's file.
 fn tickets(lines: &[Value]) -> Vec<u64> {
     let said = lines.iter().filter(|line| line["dir"] != "recorder");
     said.map(|line| line["ticket"].as_u64().unwrap()).collect()
 }
 
-/// The records of each thread, which are valid.
+/// Returns the records of each thread; fails if a spine is not valid.
 fn spines(disk: &SimDisk) -> BTreeMap<String, Vec<Value>> {
     let mut spines = BTreeMap::new();
     for thread in disk.list(&StorePath::spine()).unwrap() {
@@ -65,7 +65,7 @@ fn spines(disk: &SimDisk) -> BTreeMap<String, Vec<Value>> {
     spines
 }
 
-/// The tickets of the messages in all spines, sorted.
+/// Returns the tickets of the messages in all spines, sorted.
 fn woven(spines: &BTreeMap<String, Vec<Value>>) -> Vec<u64> {
     let records = spines.values().flatten();
     let mut tickets: Vec<u64> =
@@ -74,7 +74,7 @@ fn woven(spines: &BTreeMap<String, Vec<Value>>) -> Vec<u64> {
     tickets
 }
 
-/// What a spine says is missing.
+/// Returns the notes of a spine about missing messages.
 fn missing(records: &[Value]) -> Vec<Value> {
     let said = records.iter().map(|record| &record["payload"]["msg"]);
     said.filter(|said| said["type"] == "missing").cloned().collect()
@@ -121,7 +121,7 @@ fn full_disk_loses_only_what_did_not_fit_and_notes_it() {
     let spooled = recorder.spooled();
     recorder.record(said(NOTICE));
     let used: usize = disk.snapshot().iter().map(|(_, bytes)| bytes.len()).sum();
-    // There is room for a piece of the next line, and it stays there, because the file cannot be cut either.
+    // There is room for a part of the next line. It stays in the file, because truncating fails too.
     disk.set_room(Some(used as u64 + 30));
     disk.plan(Fault::Fail { kind: Call::Truncate, nth: 1, error: EIO });
     recorder.record(said(NOTICE));
@@ -213,7 +213,7 @@ fn end_of_the_server_is_the_last_line_and_in_no_spine() {
         for line in START {
             recorder.record(said(line));
         }
-        // What could not be written is said before it.
+        // The note about the unwritten message comes before the end.
         disk.set_room(Some(1));
         recorder.record(said(NOTICE));
         disk.set_room(None);
@@ -230,7 +230,7 @@ fn end_of_the_server_is_the_last_line_and_in_no_spine() {
         assert_eq!((checked.messages, checked.torn_bytes, checked.damage), (3, 0, None));
         let before = spines(&disk);
         assert_eq!((woven(&before), missing(&before["th1"]).len()), (vec![1, 2, 3], 1));
-        // Made again from the file, nothing changes.
+        // Rebuilding the spines from the file changes nothing.
         rebuild_spines(&journal, &spooled).unwrap();
         assert_eq!(spines(&disk), before);
     }
@@ -247,7 +247,7 @@ fn connection_without_messages_has_no_end() {
     assert!(lines(&disk, spooled).is_empty());
 }
 
-/// A conversation of two threads, with answers and pieces of answers.
+/// Returns a conversation of two threads, with answers and deltas.
 fn talk() -> Vec<String> {
     let mut talk: Vec<String> = START.map(str::to_owned).to_vec();
     for number in 0..12 {
@@ -264,14 +264,14 @@ fn talk() -> Vec<String> {
     talk
 }
 
-/// Records a conversation as far as the disk goes. Returns how many bytes of the file were said to be safe.
+/// Records a conversation until the disk fails. Returns how many bytes of the file were reported as safe.
 fn record(disk: &SimDisk) -> Option<u64> {
     let journal = Journal::new(Store::create(Arc::new(disk.clone())).ok()?, Options::default());
     let mut recorder = ConnectionRecorder::begin(&journal, no_rules(&journal)).ok()?;
     for line in talk() {
         let before = recorder.safe_bytes();
         recorder.record(said(&line));
-        // Now and then whoever syncs gets a moment, so that calls come in many orders.
+        // Sometimes the syncing thread gets time, so that calls come in many orders.
         if line.contains("turn/completed") {
             (0..200).take_while(|_| recorder.safe_bytes() == before).for_each(|_| std::thread::yield_now());
         }
@@ -282,7 +282,7 @@ fn record(disk: &SimDisk) -> Option<u64> {
     Some(safe)
 }
 
-/// Dies inside of each call to the disk in turn, and makes the spines again.
+/// Kills the process inside each disk call in turn, and rebuilds the spines.
 fn check_deaths(death: Death, seeds: u64) {
     let calm = SimDisk::new(1);
     record(&calm).unwrap();
@@ -313,7 +313,7 @@ fn check_deaths(death: Death, seeds: u64) {
             let first = spines(&disk);
             assert_eq!(woven(&first), want, "call {call}, seed {seed}, {death:?}");
             kept += want.len();
-            // Once more changes nothing.
+            // A second rebuild changes nothing.
             for spooled in &found {
                 assert_eq!(rebuild_spines(&journal(&disk), spooled).unwrap().written.records, 0);
             }
@@ -333,7 +333,7 @@ fn power_cut_at_any_disk_call_keeps_synced_messages_once() {
     check_deaths(Death::PowerCut, 8);
 }
 
-/// A sync that fails proves nothing, nor does the next one: what it was about is written again.
+/// After a failed sync a later success proves nothing for these bytes, so they are written again.
 #[test]
 fn messages_are_safe_after_a_failed_sync() {
     let calm = SimDisk::new(1);

@@ -1,4 +1,4 @@
-//! What is not recorded, and what that takes from the rest: nothing.
+//! Damaged transcripts and excluded projects do not affect other sources.
 
 use std::fs;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn damaged_transcript_loses_no_evidence() {
     fs::write(&other, turn(1, 2).replace(SESSION, OTHER)).unwrap();
     let (followed, killed) = (store(), store());
     bench.follow(&followed, [Box::new(|| copy(&followed, &killed)) as Step<'_>]);
-    // What a seal vouches for is not written anew.
+    // A sealed part is not written again.
     let journal = Journal::new(Store::create(Arc::new(killed.clone())).unwrap(), Options::default());
     journal.record(RunId::parse(SESSION).unwrap()).unwrap().close().unwrap();
     let damaged = transcripts(&killed)[SESSION].replacen("\"seq\":3", "\"seq\":4", 1);

@@ -1,5 +1,5 @@
-//! A process that is killed at any call to the disk, with sources that feed one run or several: whoever goes on writes
-//! each event once.
+//! A process is killed at any disk call, with sources that feed one run or several: the next process writes each event
+//! once.
 
 use std::fs;
 use std::path::Path;
@@ -19,14 +19,14 @@ fn try_import(bench: &Bench, store: &SimDisk) -> Result<(), Box<dyn std::error::
     Ok(archive.settle()?)
 }
 
-/// Writes a file, always at the same time: what has no time of its own gets that.
+/// Writes a file with a fixed modification time, which records without a time get.
 fn write(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
     let time = UNIX_EPOCH + Duration::from_hours(490_000);
     fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// Half of the file is there at first; whoever goes on finds all of it.
+/// The first process finds half of the file, the next one all of it.
 fn check(sample: &str, death: Death) {
     let mut bench = Bench::new();
     bench.given = vec![bench.path("given")];

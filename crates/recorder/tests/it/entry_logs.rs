@@ -1,4 +1,4 @@
-//! Entries as they are logged: complete, numbered without gaps, given back exactly, and never in anybody's way.
+//! Logged entries are complete and numbered without gaps, keep their raw text, and do not disturb recording.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -51,7 +51,7 @@ fn feed(options: EntryOptions) -> TranscriptSummary {
     summary.clone()
 }
 
-/// Does something, and returns what was logged meanwhile.
+/// Runs `work` and returns what it logged.
 fn log_of(work: impl FnOnce()) -> Vec<LogRecord> {
     let log = EntryLog::in_memory();
     tracing::subscriber::with_default(log.clone(), work);
@@ -97,7 +97,7 @@ fn entries_are_logged_between_start_and_stop() {
 }
 
 #[test]
-fn an_entry_has_its_whole_envelope() {
+fn entry_has_every_envelope_field() {
     let entries = entries(EntryOptions::default());
     let types: Vec<_> = entries.iter().map(TranscriptEntry::entry_type).collect();
     let want = [
@@ -121,7 +121,7 @@ fn an_entry_has_its_whole_envelope() {
 }
 
 #[test]
-fn the_summary_counts_what_was_logged() {
+fn summary_counts_the_logged_entries() {
     let (records, summary) = logged(EntryOptions::default());
     let mut counted = TranscriptSummary::default();
     reconstruct_transcript(&records).unwrap().iter().for_each(|entry| counted.push(entry));
@@ -149,7 +149,7 @@ fn subagents_line() -> String {
 
 #[test]
 fn files_of_a_session_share_one_start_and_stop() {
-    // Whichever comes first.
+    // In either order.
     let (own, subagents) = (("a/b.jsonl", session()), ("a/b/agent-a1.jsonl", subagents_line()));
     for files in [[&own, &subagents], [&subagents, &own]] {
         let records = log_of(|| {
@@ -219,7 +219,7 @@ fn session_is_named_by_a_later_prompt() {
     let entries = reconstruct_transcript(&records).unwrap();
     assert_eq!(entries.len(), 7);
     assert!(entries.iter().all(|entry| entry.prompt_name().is("Fix the build, please, and then")));
-    // What cannot be read is there as it came, and told.
+    // An unreadable line is logged unchanged, with a warning.
     assert!(entries.last().unwrap().raw().unwrap().is("garbage"));
     let last = &records[records.len() - 2];
     assert!(last.event.is("transcript.error"), "{}", last.event);
@@ -241,7 +241,7 @@ fn session_without_a_prompt_is_named_by_its_id() {
     }
 }
 
-/// Returns the times of the entries that an adapter makes of a text.
+/// Returns the times of the entries for a text.
 fn times(mut adapter: Adapter, text: &str, time: EntryTime) -> Vec<String> {
     let records = log_of(|| {
         let collector = EntryCollector::new(EntryOptions::default());
@@ -261,7 +261,7 @@ fn live_entries_have_the_capture_time() {
     let before = Timestamp::from_instant(jiff::Timestamp::now()).to_string();
     let live = times(claude::disk(Source::named("s")), &session(), EntryTime::Capture);
     assert!(live.iter().all(|time| *time >= before), "{live:?}");
-    // The first message waits for the thread, and has its own time all the same.
+    // The first message waits for the thread, but keeps its own time.
     let connection = [
         r#"{"dir":"c2s","t":1794727400.000,"msg":{"id":1,"method":"initialize","params":{}}}"#,
         r#"{"dir":"s2c","t":1794727401.000,"msg":{"method":"configWarning","params":{},"emittedAtMs":1}}"#,
@@ -274,7 +274,7 @@ fn live_entries_have_the_capture_time() {
     assert_eq!(of_messages, want);
 }
 
-/// Collects a text into a file, as a process does.
+/// Appends the entries of a text to a file, like a process does.
 fn append(path: &Path, text: &str) {
     let file = EntryFile::open(path).unwrap();
     tracing::subscriber::with_default(file.log(), || {
@@ -305,7 +305,7 @@ fn log_file_continues_from_its_last_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("entries.jsonl");
     append(&path, &session());
-    // Whoever wrote to it was killed inside of a line.
+    // The last writer was killed inside a line.
     let mut text = std::fs::read(&path).unwrap();
     text.extend_from_slice(b"{\"event\":\"transcript.entry\",\"context\":{\"prompt");
     std::fs::write(&path, &text).unwrap();
@@ -329,7 +329,7 @@ fn parallel_writers_number_one_log_without_gaps() {
     assert_eq!(numbers.into_values().collect::<Vec<_>>(), [(1..=400).collect::<Vec<u64>>()]);
 }
 
-/// A log that cannot be written to.
+/// A writer that fails.
 struct Broken;
 
 impl io::Write for Broken {
@@ -354,7 +354,7 @@ fn unwritten_record_uses_no_number() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("entries.jsonl");
     let file = EntryFile::open(&path).unwrap();
-    // Nothing writes into the file.
+    // The log goes to the failing writer, not to the file.
     let subscriber = EntryLog::to_writer(Broken);
     let summaries = tracing::subscriber::with_default(subscriber, || {
         let collector = EntryCollector::appending(EntryOptions::default(), file);

@@ -1,4 +1,4 @@
-//! From events back to the bytes that they were made from.
+//! Reads the original bytes of events.
 
 use std::fs;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use steno_vault::Vault;
 use crate::bench::{Bench, follow_evidence, store, transcripts};
 use crate::sessions::{THREAD, rollout};
 
-/// The evidence of all events, in order.
+/// Returns the evidence of all events, in order.
 fn evidence(store: &SimDisk) -> Vec<Evidence> {
     let lines = transcripts(store);
     let lines = lines.values().flat_map(|text| text.lines());
@@ -30,7 +30,7 @@ fn records_are_read_from_plain_and_packed_generations() {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     fs::write(&plain, lines[..lines.len() / 2].concat()).unwrap();
     bench.import(&store);
-    // Codex packs the file, and it has more by then.
+    // Codex compresses the file after it has grown.
     fs::remove_file(&plain).unwrap();
     fs::write(&packed, zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
     bench.import(&store);

@@ -17,7 +17,7 @@ use steno_testkit::sim_disk::SimDisk;
 use crate::bench::{Bench, Step, append, archive, sources, store, transcript, transcripts};
 use crate::sessions::{SESSION, prompt, response, turn};
 
-/// Agents write their last records while they are stopped, and are stopped together with us.
+/// Agents write their last records while they stop, and often stop at the same time as the follower.
 #[test]
 fn last_bytes_are_recorded_before_following_ends() {
     let bench = Bench::new();
@@ -64,7 +64,7 @@ fn file_that_reappears_continues() {
     assert_eq!(transcript(&followed), transcript(&imported));
 }
 
-/// Growth hides a change in the middle; what was hidden is found before the file is let go.
+/// Growth hides a change in the middle; it is found before the file is closed.
 #[test]
 fn change_hidden_by_growth_is_found_on_close() {
     let bench = Bench::new();
@@ -85,7 +85,7 @@ fn change_hidden_by_growth_is_found_on_close() {
     assert!(generations.last() == Some(&changed), "the last of {} is another", generations.len());
 }
 
-/// The first line is torn, and longer than what comes after it.
+/// The first line is unreadable and long.
 #[test]
 fn session_is_recognised_at_the_first_telling_line() {
     let bench = Bench::new();
@@ -113,7 +113,7 @@ fn session_that_replaces_an_unknown_file_is_recognised() {
     assert!(events > 0);
 }
 
-/// One file has more every time that it was read; another comes when that has gone on for a while.
+/// One file grows after every read; another file appears after a while.
 struct Endless {
     growing: PathBuf,
     other: PathBuf,
@@ -173,7 +173,7 @@ fn endlessly_growing_file_does_not_starve_others() {
     assert!(watcher.is_other_recorded);
 }
 
-/// Has a file grow whenever some of it was read, and enough after a while.
+/// Lets a file grow after every read, and stops the import after a while.
 struct Enough {
     pieces: Cell<u32>,
 }
@@ -208,7 +208,7 @@ fn import_of_an_endlessly_growing_file_can_be_stopped() {
     assert_eq!(transcript(&imported), transcript(&whole));
 }
 
-/// Paused at first.
+/// An observer that is paused at first.
 struct Paused {
     asked: Cell<u32>,
     recorded: u64,
@@ -254,7 +254,7 @@ fn paused_follower_becomes_ready_after_the_pause() {
     assert_eq!(watcher.ready_after, Some(health.events));
 }
 
-/// Ends as soon as everything is recorded, or at once; files come at that moment.
+/// An observer that ends as soon as everything is recorded, or at once; files appear at that moment.
 struct Hasty {
     is_over: bool,
     come: Vec<PathBuf>,
@@ -283,7 +283,7 @@ fn unread_files_are_counted_and_read_next_time() {
         let bench = Bench::new();
         let file =
             |number: u32| bench.claude(&format!("projects/p/0f000000-0000-4000-8000-{number:012}.jsonl"));
-        // What was recorded before is not counted, nor what has nothing in it.
+        // Files that were recorded before and empty files are not counted.
         fs::write(file(1), turn(1, 2)).unwrap();
         fs::write(file(2), "").unwrap();
         let followed = store();

@@ -1,4 +1,4 @@
-//! What was forgotten, and its files that are still there.
+//! Forgotten sessions whose files still exist.
 
 use std::fs;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn follower_continues_a_file_that_was_recorded_again() {
     assert_eq!(transcripts(&shared).len(), 1);
 }
 
-/// Codex moves a thread's file when it is archived, which brings nothing back.
+/// Codex moves the file of a thread when it archives it. The forgotten thread stays forgotten.
 #[test]
 fn moved_file_of_a_forgotten_session_is_not_recorded() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Sessions forgotten with their spines, and deaths inside every call to the disk: all of it goes, or nothing does.
+//! Forgetting sessions with their spines, also with a kill inside every disk call: everything is deleted or nothing.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use steno_disk::StorePath;
 use steno_journal::{ArtifactFile, Journal, Options, Rotation, SpineState, Store};
-use steno_model::ThreadId;
+use steno_model::{Provider, ThreadId, Word};
 use steno_recorder::connection::RecordedConnection;
 use steno_recorder::forget::{
     ForgetError, ForgetTargets, finish, forget, is_connection_forgotten, spines_to_forget,
@@ -45,7 +45,7 @@ fn record(disk: &SimDisk, thread: &str, forgotten: Forgotten) -> Result<u64, spi
     recorded.map(|(_, written)| written.records)
 }
 
-/// A store with two sessions of Codex, each archived and recorded as a spine with an artifact, and a connection.
+/// Returns a store with a connection and two sessions of Codex, each with a run and a spine with an artifact.
 fn filled() -> SimDisk {
     let (bench, disk) = (Bench::new(), store());
     let dir = bench.codex("sessions/2026/01/02");
@@ -62,7 +62,7 @@ fn filled() -> SimDisk {
     let vault = Vault::create(Arc::new(disk.clone())).unwrap();
     let path = Path::new(STORE_DIR).join(spooled().path().as_str());
     let info = SourceInfo {
-        provider: Some("codex".to_owned()),
+        provider: Some(Word::Known(Provider::Codex)),
         role: Role::Transcript,
         home: None,
         path: HostPath(path.clone()),
@@ -79,7 +79,7 @@ fn filled() -> SimDisk {
     copy_of(&disk)
 }
 
-/// The files of one session of the store, and of the connection.
+/// Returns the manifests of the first session and of the connection.
 fn manifests(vault: &Vault) -> Vec<Manifest> {
     let all = vault.sources().unwrap().into_iter().filter_map(|id| vault.manifest(id).unwrap());
     all.filter(|manifest| !manifest.info.path.0.to_string_lossy().contains(OTHER)).collect()
@@ -106,13 +106,13 @@ fn forget_it(disk: &SimDisk) -> Result<(), ForgetError> {
     forget(&store, &vault, &doomed, Reason::Session, jiff::Timestamp::UNIX_EPOCH).map(|_| ())
 }
 
-/// The files of a store that are named after a session, locks aside.
+/// Returns the files that are named after a session, except locks.
 fn named(disk: &SimDisk, name: &str) -> Vec<String> {
     let files = disk.snapshot().into_iter().map(|(path, _)| path);
     files.filter(|path| path.contains(name) && !path.starts_with("locks/")).collect()
 }
 
-/// A session is there, whole.
+/// Checks that a session is complete.
 fn check_whole(disk: &SimDisk, name: &str, context: &str) {
     let store = Store::open(Arc::new(disk.clone())).unwrap();
     let report = validate_spine(&store, &thread(name)).unwrap();
@@ -124,7 +124,8 @@ fn check_whole(disk: &SimDisk, name: &str, context: &str) {
     assert!(transcripts(disk).contains_key(name), "{context}");
 }
 
-/// What a death or a failure left: all of it is as it was, or it is forgotten, and whoever opens the archive completes it.
+/// Checks a store after a kill or a failure: the session is unchanged, or it is forgotten and the next opening
+/// completes that. Returns whether it is forgotten.
 fn check_after(disk: &SimDisk, context: &str) -> bool {
     check_whole(disk, OTHER, context);
     let vault = Vault::open(Arc::new(disk.clone()));
@@ -137,13 +138,13 @@ fn check_after(disk: &SimDisk, context: &str) -> bool {
         forget_it(disk).unwrap();
         return false;
     }
-    // Recording it again completes it first, and is refused.
+    // Recording it again first completes the deletion and is then refused.
     let again = record(disk, THREAD, Forgotten::Stays);
     assert!(matches!(again, Err(spines::Error::Forgotten { .. })), "{context}: {again:?}");
     let left = named(disk, THREAD);
     assert!(left.iter().all(|path| path.starts_with("transcripts/")), "{context}: {left:?}");
     drop(archive(disk));
-    // As before, the transcript goes with whatever is forgotten next; the vault knows that its source is gone.
+    // The next forgetting deletes the transcript; the vault knows that its source is forgotten.
     let store = Store::open(Arc::new(disk.clone())).unwrap();
     let doomed = ForgetTargets {
         runs: store.runs().unwrap().into_iter().filter(|run| run.to_string() == THREAD).collect(),
@@ -154,7 +155,7 @@ fn check_after(disk: &SimDisk, context: &str) -> bool {
     true
 }
 
-/// All of it is gone, and stays so.
+/// Checks that everything is deleted and stays deleted.
 fn check_gone(disk: &SimDisk, context: &str) {
     assert_eq!(named(disk, THREAD), [""; 0], "{context}");
     assert_eq!(named(disk, CONNECTION), [""; 0], "{context}");
@@ -198,7 +199,7 @@ fn crash_in_any_call_forgets_all_or_nothing() {
 #[test]
 fn crash_while_completing_changes_nothing() {
     let before = filled();
-    // Killed when the tombstones are in place and nothing is deleted.
+    // Killed after the tombstones are written and before anything is deleted.
     let (store, vault) =
         (Store::open(Arc::new(before.clone())).unwrap(), Vault::open(Arc::new(before.clone())));
     let doomed = doomed(&store, &vault);
@@ -285,7 +286,7 @@ fn forgotten_thread_can_be_recorded_again_on_request() {
     let written = record(&disk, THREAD, Forgotten::Again).unwrap();
     assert!(written > 3);
     assert_eq!(record(&disk, THREAD, Forgotten::Stays).unwrap(), 0);
-    // It is no longer what was forgotten.
+    // The session is no longer forgotten.
     drop(archive(&disk));
     check_whole_spine(&disk, written);
 }

@@ -1,4 +1,4 @@
-//! Bytes that a writer adds to a file after another took its place.
+//! Bytes that a writer appends to a file after it was replaced.
 
 use std::fs;
 use std::io::Write as _;

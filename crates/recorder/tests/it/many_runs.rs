@@ -5,12 +5,12 @@ use std::fs;
 use crate::bench::{Bench, Step, append, sources, store, transcripts};
 use crate::sessions::{SESSION, sidechain};
 
-/// How many subagents work beside each other.
+/// The number of subagents that work at the same time.
 const SUBAGENTS: u32 = 30;
-/// How often each of them writes.
+/// The number of records of each subagent.
 const ROUNDS: u32 = 3;
 
-/// What all subagents write in turn.
+/// Returns one record of each subagent.
 fn round(number: u32) -> String {
     let write = |subagent: u32| {
         let own = |round: u32| round * 100 + subagent;

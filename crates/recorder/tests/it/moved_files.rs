@@ -1,4 +1,4 @@
-//! Files that get another name, another form, or a copy.
+//! Files that are renamed, compressed or copied.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +9,7 @@ use steno_testkit::sim_disk::{Call, Fault, SimDisk};
 use crate::bench::{Bench, Step, append, archive, copy, sources, store, transcript, transcripts};
 use crate::sessions::{SESSION, THREAD, codex_call, prompt, rollout, turn};
 
-/// Where Codex has a thread, and where it puts it when it is archived.
+/// Returns the path of a thread, and its path after it is archived.
 fn places(bench: &Bench) -> (std::path::PathBuf, std::path::PathBuf) {
     let name = format!("rollout-2026-01-02T03-04-05-{THREAD}.jsonl");
     let (now, archived) = (bench.codex("sessions/2026/01/02"), bench.codex("archived_sessions"));
@@ -18,7 +18,8 @@ fn places(bench: &Bench) -> (std::path::PathBuf, std::path::PathBuf) {
     (now.join(&name), archived.join(&name))
 }
 
-/// What a thread's events are, whatever became of its file; sources are told by path, so theirs is left out.
+/// Checks that a store has the events of a plain import of the thread. Source ids depend on the path and are not
+/// compared.
 #[track_caller]
 fn assert_events(store: &SimDisk, thread: &str) {
     let bench = Bench::new();
@@ -74,7 +75,7 @@ fn thread_archived_while_followed_continues_in_its_run() {
     assert_events(&followed, &thread);
 }
 
-/// Nobody has written down which file it was.
+/// The killed process did not save which file it had read.
 #[test]
 fn thread_archived_after_a_kill_continues_in_its_run() {
     let bench = Bench::new();
@@ -104,7 +105,7 @@ fn thread_archived_and_rewritten_continues_in_its_run() {
     assert_eq!(transcripts(&imported).len(), 1);
 }
 
-/// One process all the time: it fails with the file under its new name, and tries again.
+/// The same process fails with the renamed file and tries again.
 #[test]
 fn archived_thread_that_failed_first_continues_in_its_run() {
     const EIO: i32 = 5;
@@ -117,7 +118,7 @@ fn archived_thread_that_failed_first_continues_in_its_run() {
             let imported = store();
             let mut archive = archive(&imported);
             bench.import_what_works(&mut archive);
-            // A copy, so that the name alone tells what it goes on with.
+            // A copy has another inode, so only the name identifies the thread.
             fs::copy(&path, &archived).unwrap();
             fs::remove_file(&path).unwrap();
             append(&archived, &codex_call(2));
@@ -136,7 +137,7 @@ fn archived_thread_that_failed_first_continues_in_its_run() {
     assert!(fired > 10, "only {fired} failures");
 }
 
-/// File systems give the number of a deleted file to the next one.
+/// File systems may give the inode of a deleted file to the next file.
 #[test]
 fn session_with_a_reused_inode_is_a_new_source() {
     let bench = Bench::new();
@@ -152,7 +153,7 @@ fn session_with_a_reused_inode_is_a_new_source() {
         fs::metadata(path).unwrap().ino() == number
     };
     if !takes_number(&session) {
-        // Where numbers are not given again at once, a file that had it is as good.
+        // If inodes are not reused at once, renaming a file gives the same situation.
         fs::remove_file(&session).unwrap();
         fs::write(&path, rollout()).unwrap();
         bench.import(&imported);
@@ -166,7 +167,7 @@ fn session_with_a_reused_inode_is_a_new_source() {
     assert_eq!(found[0], (session, vec![prompt(1)]));
 }
 
-/// Codex compresses old threads and unpacks them again before it goes on; for a moment both files are there.
+/// Codex compresses old threads and unpacks them before it continues them; for a moment both files exist.
 #[test]
 fn compressed_and_unpacked_thread_has_each_event_once() {
     let bench = Bench::new();
@@ -223,8 +224,8 @@ fn thread_compressed_while_followed_has_each_event_once() {
     assert_events(&followed, &(thread.clone() + &codex_call(2)));
 }
 
-/// A copy is evidence. Once it goes on otherwise it has a run of its own, named after the session; the session's own run
-/// has every event once.
+/// A copy is only evidence. When it diverges it gets its own run with the session's id; the run of the session has
+/// every event once.
 #[test]
 fn copy_of_a_session_does_not_affect_it() {
     let mut bench = Bench::new();

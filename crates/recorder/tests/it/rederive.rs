@@ -1,4 +1,4 @@
-//! A newer adapter derives runs anew from the vault: each run once, nothing lost, wherever a process dies.
+//! A newer adapter derives runs again from the vault: each run once, without losses, also after a kill at any point.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use steno_disk::StorePath;
 use steno_journal::{
     Error as JournalError, Journal, Level, NoteKind, Options, Store, check_file, check_run, read_notes,
 };
-use steno_model::{Draft, RunId};
+use steno_model::{Draft, Provider, RunId};
 use steno_recorder::sources::{
     RederiveProgress, RederiveReport, SourceError, SourceRecorder, SourceRecorderOptions, SourceToRederive,
     plan_rederive,
@@ -26,7 +26,7 @@ use crate::sessions::{SESSION, codex_call, prompt, response, rollout, turn};
 
 const NOW: &str = "2026-01-02T03:04:05.000Z";
 
-/// What fails fails the test.
+/// Fails the test at a failure.
 struct Strict;
 
 impl RederiveProgress for Strict {
@@ -35,7 +35,7 @@ impl RederiveProgress for Strict {
     }
 }
 
-/// What fails is counted.
+/// Ignores failures.
 struct Lenient;
 
 impl RederiveProgress for Lenient {
@@ -63,7 +63,7 @@ fn opened(disk: &SimDisk) -> Store {
     Store::open(Arc::new(disk.clone())).unwrap()
 }
 
-/// Makes an older adapter of every one that a text names.
+/// Replaces every adapter version in a text with an older one.
 fn older(text: &str) -> String {
     adapter_versions().iter().fold(text.to_owned(), |text, adapter| {
         let name = adapter.split('/').next().unwrap();
@@ -71,7 +71,7 @@ fn older(text: &str) -> String {
     })
 }
 
-/// What an older adapter would have written: it missed every result.
+/// Returns the transcript of an older adapter, which did not know results.
 fn aged(transcript: &str) -> String {
     let lines = transcript.lines().filter(|line| !line.contains(r#""type":"tool.result""#));
     let number = |(seq, line): (usize, &str)| {
@@ -103,7 +103,7 @@ fn journal(store: &SimDisk) -> Journal {
     Journal::new(Store::create(Arc::new(store.clone())).unwrap(), Options::default())
 }
 
-/// Returns the transcripts that are kept under a number, by run.
+/// Returns the superseded transcripts with a number, by run.
 fn superseded(store: &SimDisk, number: u32) -> BTreeMap<String, String> {
     let name = format!(".jsonl.superseded-{number}");
     let all = store.snapshot().into_iter();
@@ -114,7 +114,7 @@ fn superseded(store: &SimDisk, number: u32) -> BTreeMap<String, String> {
     kept.collect()
 }
 
-/// A home with a session of two generations and another agent's, imported and then made older.
+/// Returns a store with the runs of the current adapter, and a copy with the runs of an older one.
 fn with_old_runs(bench: &Bench) -> (SimDisk, SimDisk) {
     let (claude, codex) = (session_file(bench), bench.codex("sessions/2026/01/02"));
     fs::create_dir_all(&codex).unwrap();
@@ -159,7 +159,7 @@ fn runs_of_an_older_adapter_are_derived_again_without_files() {
     assert_eq!(superseded(&disk, 1), old);
     assert_eq!(follow_evidence(&disk).wrong, 0);
     check_seals(&disk, "after");
-    // Once is enough.
+    // A second call does nothing.
     let again = rederive(&disk);
     assert_eq!(again, RederiveReport::default());
     assert!(superseded(&disk, 2).is_empty());
@@ -176,7 +176,7 @@ fn grown_file_is_appended_to_the_new_transcript_once() {
     append(&session_file(&bench), &(prompt(20) + &response(21, 1)));
     bench.import(&whole);
     let followed = copy_of(&disk);
-    // Whoever goes on with the source derives it anew first.
+    // A process that continues the source derives it again first.
     bench.import(&disk);
     bench.follow(&followed, []);
     for disk in [&disk, &followed] {
@@ -187,7 +187,7 @@ fn grown_file_is_appended_to_the_new_transcript_once() {
         assert_eq!(superseded(disk, 1), old);
         assert!(superseded(disk, 2).is_empty());
     }
-    // And after it was derived anew, what comes is added to what is there.
+    // After that, new records are appended.
     append(&session_file(&bench), &prompt(22));
     bench.import(&disk);
     bench.import(&whole);
@@ -219,7 +219,7 @@ fn events_of_others_keep_their_place() {
     age(&disk);
     let done = rederive(&disk);
     assert_eq!((done.runs, done.events_carried), (1, 3), "{done:?}");
-    // Everything stands where it stood, as the results do that the older adapter had missed.
+    // Foreign events keep their place among the new results.
     assert_eq!(transcript(&disk), whole);
     let notes = read_notes(&disk, RunId::parse(SESSION).unwrap()).unwrap();
     assert!(matches!(&notes[0].what, NoteKind::Rederived { carried: 3, superseded: 1, .. }), "{notes:?}");
@@ -229,7 +229,7 @@ fn events_of_others_keep_their_place() {
     assert!(transcript(&disk).starts_with(&whole));
 }
 
-/// Records an event into the run of the session, as `steno record` does.
+/// Records an event into the run of the session, like `steno record`.
 fn record(disk: &SimDisk, text: &str) {
     let run = RunId::parse(SESSION).unwrap();
     let line = format!(
@@ -240,7 +240,7 @@ fn record(disk: &SimDisk, text: &str) {
     recorder.close().unwrap();
 }
 
-/// One source may feed several runs. At every moment each of them is the old one or the new one.
+/// Kills the process at every disk call. One source may feed several runs; each is the old or the new one at any time.
 fn check_every_death(sample: &str, death: Death) {
     let mut bench = Bench::new();
     bench.given = vec![bench.path("given")];
@@ -285,7 +285,7 @@ fn crash_at_any_disk_call_leaves_old_or_new_runs() {
     }
 }
 
-/// What is done to a run's files before it is made again.
+/// The damage to a run's files before it is derived again.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     Change,
@@ -293,7 +293,7 @@ enum Harm {
     DeleteWithSeals,
 }
 
-/// Does something to the files of a run; returns the transcript that has to be kept.
+/// Damages the files of a run; returns the transcript that must be kept.
 fn harm(disk: &SimDisk, run: &str, harm: Harm) -> Option<String> {
     let path = transcript_path(run);
     match harm {
@@ -311,7 +311,7 @@ fn harm(disk: &SimDisk, run: &str, harm: Harm) -> Option<String> {
     None
 }
 
-/// Makes runs again that somebody names.
+/// Derives the given runs again.
 fn mend(store: &SimDisk, runs: &[RunId]) -> Result<RederiveReport, Box<dyn std::error::Error>> {
     let journal = Journal::new(Store::create(Arc::new(store.clone()))?, Options::default());
     let mut archive = SourceRecorder::open(journal, SourceRecorderOptions::default())?;
@@ -321,7 +321,7 @@ fn mend(store: &SimDisk, runs: &[RunId]) -> Result<RederiveReport, Box<dyn std::
     Ok(done)
 }
 
-/// At every moment a harmed run is as it was, or whole again.
+/// Kills the process at every disk call: a damaged run is unchanged or repaired at any time.
 fn check_every_death_while_mending(how: Harm, death: Death) {
     let bench = Bench::new();
     fs::write(session_file(&bench), turn(1, 2)).unwrap();
@@ -349,7 +349,7 @@ fn check_every_death_while_mending(how: Harm, death: Death) {
         assert!(superseded(&disk, 2).is_empty(), "{about}");
         check_seals(&disk, &about);
         assert_eq!(opened(&disk).superseded_damaged(run).unwrap(), [1], "{about}");
-        // Whoever opens the run next completes what was begun.
+        // The next opening of the run completes the exchange.
         journal(&disk).record(run).unwrap().close().unwrap();
         let notes = read_notes(&disk, run).unwrap();
         assert!(matches!(&notes[0].what, NoteKind::Rederived { flaw: Some(_), .. }), "{about}: {notes:?}");
@@ -433,7 +433,7 @@ fn stored_file_becomes_a_run_once_an_adapter_reads_it() {
     fs::write(session_file(&bench), turn(1, 2)).unwrap();
     let whole = store();
     bench.import(&whole);
-    // What a program without the adapter leaves: the file, and nothing of what it means.
+    // A program without the adapter stores the file and derives no run.
     let disk = copy_of(&whole);
     disk.delete(&transcript_path(SESSION));
     disk.delete(&StorePath::transcripts().below(format_args!("{SESSION}.seals.jsonl")));
@@ -455,7 +455,7 @@ fn kill_of_an_older_adapter_leaves_no_mixed_transcript() {
     let path = session_file(&bench);
     fs::write(&path, turn(1, 2)).unwrap();
     let (whole, killed) = (store(), store());
-    // A follower that is killed has not written down how far it came.
+    // A killed follower has not saved its position.
     let disk = store();
     bench.follow(&disk, [Box::new(|| copy(&disk, &killed)) as Step<'_>]);
     let text = aged(&transcript(&killed));
@@ -509,7 +509,7 @@ fn obsolete_run_is_withdrawn_unless_it_has_events_of_others() {
     assert_eq!(superseded(&disk, 1)[&gone.to_string()], text);
     assert!(transcripts(&disk)[&shared.to_string()].starts_with(&text_shared));
     assert_eq!(transcripts(&disk)[SESSION], transcripts(&whole)[SESSION]);
-    // Who has the source forgotten finds the run that was withdrawn.
+    // Forgetting the source also finds the withdrawn run.
     let withdrawn = steno_recorder::forget::withdrawn_runs(&opened(&disk)).unwrap();
     let source = awaiting_source(&disk);
     assert_eq!(withdrawn, [(gone, source)]);
@@ -518,7 +518,7 @@ fn obsolete_run_is_withdrawn_unless_it_has_events_of_others() {
 fn awaiting_source(disk: &SimDisk) -> steno_vault::SourceId {
     let vault = Vault::open(Arc::new(disk.clone()));
     let is_claude = |id: &steno_vault::SourceId| {
-        vault.manifest(*id).unwrap().unwrap().info.provider.as_deref() == Some("claude")
+        vault.manifest(*id).unwrap().unwrap().info.known_provider() == Some(Provider::Claude)
     };
     vault.sources().unwrap().into_iter().find(is_claude).unwrap()
 }
@@ -534,14 +534,14 @@ fn run_with_a_broken_seal_stays() {
     assert_eq!(transcripts(&disk)[SESSION], changed);
     let run = RunId::parse(SESSION).unwrap();
     assert!(matches!(check_run(&opened(&disk), run, Vec::new()), Err(JournalError::SealBroken { .. })));
-    // It is not tried again and again, and does not count as waiting.
+    // It is not tried again and is not counted as waiting.
     let mut tried = archive(&disk);
     let left = tried.rederive_plan().unwrap();
     tried.rederive(&left, &mut Strict);
     tried.note_derived().unwrap();
     assert!(!archive(&disk).may_need_rederive());
     assert_eq!(archive(&disk).rederive_plan().unwrap().runs(), 0);
-    // An import does not go on with it either.
+    // An import does not continue it either.
     append(&session_file(&bench), &prompt(30));
     bench.import_what_works(&mut archive(&disk));
     assert_eq!(transcripts(&disk)[SESSION], changed);
@@ -566,7 +566,7 @@ fn damaged_evidence_keeps_its_runs_and_is_not_retried() {
     assert_eq!(changed, done.runs);
     tried.note_derived().unwrap();
     assert!(!archive(&disk).may_need_rederive());
-    // What comes is kept all the same.
+    // New bytes are still archived.
     append(&session_file(&bench), &prompt(30));
     let health = bench.import_with(&mut archive(&disk));
     assert!(health.bytes_read > 0 && health.files_failed == 0, "{health:?}");

@@ -1,4 +1,4 @@
-//! A process that dies while it records: whoever goes on writes every event once, and the same ones.
+//! A process is killed while it records: the next one writes the same events, each once.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use steno_testkit::sim_disk::SimDisk;
 use crate::bench::{Bench, Step, append, copy, copy_of, sources, store, transcript_path, transcripts};
 use crate::sessions::{SESSION, prompt, response, results, turn};
 
-/// The places where a transcript is cut: after every line, and inside of every line.
+/// Returns the offsets at which a transcript is cut: after and inside every line.
 fn cuts(text: &str) -> Vec<usize> {
     let mut cuts = vec![0];
     let mut start = 0;
@@ -19,7 +19,7 @@ fn cuts(text: &str) -> Vec<usize> {
     cuts
 }
 
-/// Cuts each transcript of a killed store at each place, records again, and wants what it would have been.
+/// Cuts each transcript of a killed store at each offset, records again, and compares with an undisturbed store.
 fn check_every_cut(bench: &Bench, killed: &SimDisk, want: &SimDisk, record_again: fn(&Bench, &SimDisk)) {
     let want = transcripts(want);
     let mut count = 0;
@@ -69,7 +69,7 @@ fn kill_between_two_events_changes_nothing() {
     check_every_cut(&bench, &killed, &whole, follow);
 }
 
-/// The second generation repeats a record that had no newline in the first: it was read there, and is read once.
+/// The second generation repeats a record that had no newline in the first; it is read only once.
 #[test]
 fn kill_in_any_generation_changes_nothing() {
     let bench = Bench::new();

@@ -1,11 +1,11 @@
-//! Records as agents write them, made up.
+//! Invented records in the formats of the agents.
 
 use std::fmt::Write as _;
 
-/// The session that most tests have.
+/// The session id of most tests.
 pub const SESSION: &str = "0f000000-0000-4000-8000-000000000001";
 
-/// The thread that tests of Codex have.
+/// The thread id of the tests of Codex.
 pub const THREAD: &str = "01a1de00-0000-7000-8000-000000000130";
 
 /// A prompt to Claude.

@@ -1,4 +1,4 @@
-//! Several processes with one store: each source is recorded by one of them at a time, and by all of them once.
+//! Several processes with one store: a source is recorded by one of them at a time, and each event once.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use steno_model::{Draft, EventType, Payload, StepPayload};
 use crate::bench::{Bench, Step, append, archive, sources, store, transcript};
 use crate::sessions::{SESSION, prompt, response, turn};
 
-/// Both know of no source when they begin.
+/// Neither process knows a source at the start.
 #[test]
 fn source_of_another_process_is_continued() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Spines from session files and traces: each record once, whatever happens in between.
+//! Spines from session files and traces: each record is written once.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Cursor};
@@ -35,7 +35,7 @@ fn record(disk: &SimDisk, name: &str, text: &str) -> Result<SpineWriteReport, Er
     record_rollout(&journal(disk), file, &mut bases, Forgotten::Stays).map(|(_, written)| written)
 }
 
-/// The records of a thread, in order.
+/// Returns the records of a thread, in order.
 fn records(disk: &SimDisk, thread: &str) -> Vec<SpineRecord> {
     let thread = ThreadId::parse(thread).expect("a thread");
     let segments = (0..).map(|index| SegmentName::Records(SegmentIndex(index)).path(&thread));
@@ -45,7 +45,7 @@ fn records(disk: &SimDisk, thread: &str) -> Vec<SpineRecord> {
     lines.filter(|line| !line.is_empty()).map(|line| SpineRecord::parse(&line).expect("a record")).collect()
 }
 
-/// A session file of so many lines.
+/// Returns a session file with this number of lines.
 fn session(lines: usize) -> String {
     let mut text = String::from(
         r#"{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1","cwd":"/w","git":{"commit_hash":"c0"}}}"#,
@@ -62,12 +62,12 @@ fn session(lines: usize) -> String {
 }
 
 #[test]
-fn a_session_that_grows_is_gone_on_with_and_said_once() {
+fn growing_session_continues_its_spine() {
     let disk = SimDisk::new(1);
     let (some, all) = (session(12), session(40));
     let first = record(&disk, "rollout-x-t1.jsonl", &some).unwrap();
     assert_eq!((first.records, first.known), (14, 0), "one more for git, one for a boundary");
-    // A line without its end is not there yet.
+    // A line without a newline is not read yet.
     let torn = format!("{some}{{\"type\":\"response_item\",\"payl");
     assert_eq!(record(&disk, "rollout-x-t1.jsonl", &torn).unwrap().records, 0);
     let second = record(&disk, "rollout-x-t1.jsonl.zst", &all).unwrap();
@@ -92,17 +92,17 @@ fn another_source_of_the_same_thread_is_refused() {
 }
 
 #[test]
-fn a_thread_whose_turns_were_taken_back_goes_on_in_another_file_and_is_one_spine() {
+fn reverted_thread_continues_its_spine_from_another_file() {
     let (first, second) = ("rollout-x-t1.jsonl", "rollout-y-t1_u2.jsonl");
     let disk = SimDisk::new(1);
     assert_eq!(record(&disk, first, &session(3)).unwrap().records, 4);
     assert_eq!(record(&disk, second, &session(5)).unwrap().records, 6);
-    // Either of them again has nothing new.
+    // Recording either file again adds nothing.
     for (name, lines) in [(first, 3), (second, 5), (first, 3)] {
         assert_eq!(record(&disk, name, &session(lines)).unwrap().records, 0, "{name}");
     }
     assert_eq!(records(&disk, "t1").len(), 10);
-    // What was there before cannot come behind it, nor can a file that tells all of it again.
+    // An earlier file cannot follow a later one, and a file that repeats everything is refused.
     let disk = SimDisk::new(2);
     record(&disk, second, &session(5)).unwrap();
     for name in [first, "rollout-z-t1.jsonl"] {
@@ -111,9 +111,9 @@ fn a_thread_whose_turns_were_taken_back_goes_on_in_another_file_and_is_one_spine
     }
 }
 
-/// Dies inside of each call to the disk in turn, and goes on.
+/// Kills the process inside each disk call in turn, and records again.
 #[test]
-fn a_crash_anywhere_loses_nothing_and_says_nothing_twice() {
+fn crash_in_any_call_records_every_line_once() {
     let text = session(30);
     let calm = SimDisk::new(3);
     record(&calm, "rollout-x-t1.jsonl", &text).unwrap();
@@ -143,7 +143,7 @@ fn record_if_alive(disk: &SimDisk, text: &str) -> Option<Result<SpineWriteReport
 }
 
 #[test]
-fn a_fork_begins_with_the_history_of_what_it_was_forked_from() {
+fn fork_begins_with_the_history_of_its_base() {
     let disk = SimDisk::new(1);
     let parent = session(4);
     let end = parent.lines().take(3).map(|line| line.len() + 1).sum::<usize>();
@@ -166,7 +166,7 @@ fn a_fork_begins_with_the_history_of_what_it_was_forked_from() {
 }
 
 #[test]
-fn a_trace_gives_a_spine_to_each_of_its_threads() {
+fn each_thread_of_a_trace_has_a_spine() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
     std::fs::create_dir(dir.path().join("payloads")).unwrap();

@@ -278,9 +278,9 @@ impl ReceiptSession {
         let record = self.turn(turn)?;
         let lines = self.records.turn_of(record).map(|(_, turn)| self.records.lines_of(turn));
         let lines: Vec<EventPosition> = lines.unwrap_or_default();
-        let of_run = |(number, run): (usize, &steno_session::RunHead)| {
+        let of_run = |(number, run): (usize, &steno_session::SessionRun)| {
             let own = lines.iter().filter(|at| at.run == RunNumber(number)).map(|at| at.seq.get());
-            (run.id, own.collect())
+            (run.id(), own.collect())
         };
         Ok(self.records.session.runs.iter().enumerate().map(of_run).collect())
     }

@@ -1,4 +1,4 @@
-//! What the API answers.
+//! The answers of the API.
 
 use serde_json::{Value, json};
 use steno_journal::{Journal, Options};
@@ -7,7 +7,7 @@ use steno_server::http::{Defences, Limits, ROUTES, openapi};
 
 use crate::test_server::{RUN, TestServer, event, open_store};
 
-/// The events of the session without their numbers, as an array.
+/// Returns the events of the session without their numbers, as an array.
 fn session() -> String {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/receipts/session.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
@@ -16,7 +16,7 @@ fn session() -> String {
     format!("[{}]", drafts.join(","))
 }
 
-/// A server whose store has the session.
+/// Starts a server whose store has the session.
 fn filled() -> TestServer {
     let served = TestServer::start();
     let answer = served.post(&format!("/v1/runs/{RUN}/events"), &session());
@@ -64,7 +64,7 @@ fn thread_is_found_by_session_id_and_by_run_id() {
         assert_eq!(thread["turns"].as_array().unwrap().len(), 1, "{name}: {thread}");
     }
     assert_eq!(record("550e8400-e29b-41d4-a716-4466554400bb").status, 200);
-    // What several runs show is one session.
+    // Several runs of a session are one thread.
     let several = served.get(&format!("/v1/threads/{session}"));
     assert_eq!((several.status, &several.json()["thread"]["id"]), (200, &json!(session)));
 }
@@ -180,7 +180,7 @@ fn hostile_bodies_are_rejected() {
         );
     }
     assert_eq!(served.get(&format!("/v1/runs/{RUN}")).status, 404, "nothing of it is recorded");
-    // Odd, and good: it comes back as it was.
+    // Unusual but valid values come back unchanged.
     for value in ["1e400", r#""\ud800""#, r#"{"a":1,"a":2}"#, r#""\u0000""#, "123456789012345678901234567890"]
     {
         assert_eq!(served.post(&path, &with(value)).status, 200, "{value}");

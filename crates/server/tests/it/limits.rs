@@ -1,4 +1,4 @@
-//! What is slow, too much or broken takes nothing from others.
+//! Slow, too large and broken requests do not affect others.
 
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::test_server::{RUN, TestServer, event, read_head, request, wait_for};
 /// Longer than any test waits.
 const FOR_EVER: Duration = Duration::from_hours(1);
 
-/// The headers of whoever has the token.
+/// Returns the headers of a client with the token.
 fn headers(served: &TestServer) -> [(&'static str, String); 2] {
     [("Host", format!("127.0.0.1:{}", served.port)), ("Authorization", format!("Bearer {}", served.token))]
 }
@@ -26,7 +26,7 @@ fn good(served: &TestServer, path: &str) -> String {
     request("GET", path, &headers, "")
 }
 
-/// A connection over which the token was shown.
+/// Opens a connection that has sent the token.
 fn known(served: &TestServer) -> TcpStream {
     let mut stream = served.connect();
     stream.write_all(good(served, "/v1/nothing").as_bytes()).unwrap();
@@ -47,7 +47,7 @@ fn slow_and_broken_requests_do_not_block_others() {
     for stream in &mut slow {
         stream.write_all(b"GET /v1/health HTTP/1.1\r\nHost: ").unwrap();
     }
-    // All connections are taken; they are given up after a while, and this one is answered.
+    // All connections are in use; they are closed after a while, and this request is answered.
     assert_eq!(served.get("/v1/health").status, 200);
     for broken in [
         "\r\n\r\n",
@@ -62,7 +62,7 @@ fn slow_and_broken_requests_do_not_block_others() {
     assert_eq!(served.get("/v1/health").status, 200);
 }
 
-/// Answers that nobody reads are more than the sockets take.
+/// The unread answers are larger than the socket buffers.
 #[test]
 fn unread_answer_is_aborted() {
     let limits = Limits { patience: Duration::from_millis(300), connections: 1, ..Limits::default() };
@@ -71,7 +71,7 @@ fn unread_answer_is_aborted() {
     assert_eq!(served.post(&path, &event(1).replace("event 1", &"x".repeat(3_000_000))).status, 200);
     let mut unread = known(&served);
     unread.write_all(good(&served, &path).repeat(20).as_bytes()).unwrap();
-    // It has the only place.
+    // It uses the only connection.
     assert_eq!(served.get("/v1/health").status, 200);
     let mut rest = Vec::new();
     unread.read_to_end(&mut rest).ok();
@@ -84,9 +84,9 @@ fn clients_without_token_do_not_block_others() {
     let served = TestServer::with(Defences::default(), limits);
     let mut strangers: Vec<TcpStream> = (0..50).map(|_| served.connect()).collect();
     assert_eq!(served.get("/v1/health").status, 200);
-    // The oldest have made room for the others.
+    // The oldest connections were closed for the others.
     assert_eq!(strangers[0].read(&mut [0]).ok().unwrap_or(0), 0);
-    // Those who have shown it stay.
+    // Connections that have sent the token stay open.
     let mut friends: Vec<TcpStream> = (0..6).map(|_| known(&served)).collect();
     for stream in &mut friends {
         stream.write_all(good(&served, "/v1/health").as_bytes()).unwrap();
@@ -94,7 +94,7 @@ fn clients_without_token_do_not_block_others() {
     }
 }
 
-/// Those who show it at once are not sent away, however many come.
+/// Clients that send the token at once are not refused, in any number.
 #[test]
 fn many_clients_with_token_are_served() {
     let served = TestServer::with(Defences::default(), Limits { connections: 4, ..Limits::default() });
@@ -116,7 +116,7 @@ fn connection_closes_after_a_refused_request() {
     assert_eq!(answers.matches("HTTP/1.1 401").count(), 1, "{answers}");
 }
 
-/// A body that does not come holds the room that it has asked for, until it is given up.
+/// A body that does not arrive keeps its reserved memory until its request is aborted.
 #[test]
 fn bodies_wait_for_memory() {
     let limits = Limits { patience: Duration::from_millis(500), room_bytes: 100_000, ..Limits::default() };
@@ -133,9 +133,9 @@ fn bodies_wait_for_memory() {
     let body = event(1).replace("event 1", &"x".repeat(90_000));
     let whole = request("POST", &path, &head, &body);
     stuck.write_all(&whole.as_bytes()[..whole.len() - body.len()]).unwrap();
-    // There is room for it, and for nothing else.
+    // There is memory for this body and for no other.
     assert_eq!(read_head(&mut BufReader::new(&stuck)).0, 100);
-    // Whoever waits may be given up too.
+    // A waiting request may be aborted too.
     wait_for(|| served.post(&path, &body).status == 200);
     assert_eq!(served.get(&path).json()["last_seq"], 1);
     stuck.set_nonblocking(true).unwrap();
@@ -144,7 +144,7 @@ fn bodies_wait_for_memory() {
     assert_eq!(&answered, b"HTTP/1.1 504");
 }
 
-/// Who sends more than is wanted reads why all the same.
+/// A client that sends too much can still read the refusal.
 #[test]
 fn client_reads_the_refusal_while_sending() {
     let served = TestServer::with(Defences::default(), Limits { body_bytes: 1_000_000, ..Limits::default() });
@@ -156,7 +156,7 @@ fn client_reads_the_refusal_while_sending() {
     assert_eq!(served.send(&request("POST", &path, &headers, &long)).status, 401);
 }
 
-/// Goes up to the limits of what comes before a body, and one step beyond.
+/// Tests the limits of a request head, and one step beyond.
 #[test]
 fn too_long_request_head_gives_431() {
     const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -196,7 +196,7 @@ fn too_many_events_are_rejected_and_none_is_recorded() {
     assert_eq!(served.get(&format!("/v1/runs/{RUN}")).status, 404);
 }
 
-/// What each line is refused for is told, and not all that it said.
+/// The answer has the error of each line, but not the whole line.
 #[test]
 fn errors_of_many_events_fit_into_one_answer() {
     let served = TestServer::start();
@@ -210,7 +210,7 @@ fn errors_of_many_events_fit_into_one_answer() {
     assert_eq!(answer.json()["acks"][19_999]["seq"], 1);
 }
 
-/// Answers that are longer than the room for all of them come one after the other.
+/// Answers that do not fit into memory together are sent one after the other.
 #[test]
 fn long_answers_wait_for_each_other() {
     let limits = Limits { room_bytes: 1024 * 1024, ..Limits::default() };
@@ -251,7 +251,7 @@ fn open_runs_stay_within_the_limit() {
     assert_eq!(counts.sum::<u64>(), 480, "each is there once");
 }
 
-/// A server over a disk that fails when it is told to.
+/// Starts a server on a disk that can fail.
 fn failing() -> (TestServer, SimDisk) {
     let disk = SimDisk::new(1);
     let store = Store::create(Arc::new(disk.clone())).unwrap();
@@ -267,7 +267,7 @@ fn full_disk_gives_507_and_recording_recovers() {
     disk.set_room(Some(used as u64));
     let answer = served.post(&path, &format!("[{},{}]", event(2), event(3)));
     assert_eq!(answer.status, 507, "{answer:?}");
-    // Some find room, and it is told which.
+    // Some events fit, and the answer names them.
     disk.set_room(Some(used as u64 + 600));
     let long = event(3).replace("event 3", &"x".repeat(5000));
     let answer = served.post(&path, &format!("[{},{long}]", event(2))).json();
@@ -290,7 +290,7 @@ fn failed_recorder_is_reopened() {
     assert!(answer["acks"][0]["seq"].as_u64().is_some_and(|seq| seq >= 2), "{answer}");
 }
 
-/// Nobody else records the run: those who come meanwhile wait until the failed recorder is gone.
+/// A run has one recorder: requests wait until the failed one is closed.
 #[test]
 fn requests_wait_until_a_failed_recorder_is_closed() {
     const EIO: i32 = 5;
@@ -322,7 +322,6 @@ fn new_run_on_a_full_disk_gives_507() {
     assert_eq!(answer.status, 507, "{answer:?}");
 }
 
-/// A run that cannot be read takes nothing from the others.
 #[test]
 fn unreadable_run_does_not_break_the_list() {
     let served = TestServer::start();

@@ -1,4 +1,4 @@
-//! Live streams: everything once and in order, whoever records, and a word where one ends.
+//! Live streams have every event once and in order, for any recorder, and say why they end.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn stream_replays_then_continues_live() {
     let served = TestServer::start();
     let journal = Journal::new(open_store(&served.dir), Options::default());
     let run = RunId::parse(RUN).unwrap();
-    // Somebody else than the server.
+    // This recorder is not the server's.
     let recorder = journal.record(run).unwrap();
     let record = |number: u64| {
         recorder.record(Draft::parse(event(number).as_bytes(), run).unwrap(), Level::Written).unwrap();
@@ -31,14 +31,14 @@ fn stream_replays_then_continues_live() {
             assert_eq!(live.seq(), want);
         }
     }
-    // Whoever comes again goes on after what it has.
+    // A returning client continues after its last event.
     let mut again = EventStream::open(&served, "", &[]);
     (1..=6).for_each(|_| drop(again.field("id")));
     let id = again.field("id");
     assert!(id.starts_with("7."), "{id}");
     let mut resumed = EventStream::open(&served, "?since_seq=1100", &[("Last-Event-ID", &id)]);
     assert_eq!(resumed.seq(), 8);
-    // An id of something else than what the file has now: everything comes anew.
+    // An id that does not match the file: the stream starts again.
     let mut reset = EventStream::open(&served, "", &[("Last-Event-ID", "7.00000000")]);
     assert_eq!((reset.field("event"), reset.seq()), ("reset".to_owned(), 1));
     let mut beyond = EventStream::open(&served, "", &[("Last-Event-ID", "99999.00000000")]);
@@ -65,7 +65,7 @@ fn stalled_listener_is_dropped_with_a_lagged_event() {
     let limits = Limits { stall: Duration::from_millis(300), reading: 2, ..Limits::default() };
     let served = TestServer::with(Defences::default(), limits);
     let path = format!("/v1/runs/{RUN}/events");
-    // More than the sockets take, of which some is there already.
+    // More than the socket buffers hold, some of it recorded before.
     let body = |from: u64| {
         let line = |number: u64| event(number).replace("event", &"x".repeat(20_000)) + "\n";
         (from..from + 500).map(line).collect::<String>()
@@ -73,7 +73,7 @@ fn stalled_listener_is_dropped_with_a_lagged_event() {
     let post =
         |from: u64| served.ask("POST", &path, &[("Content-Type", "application/x-ndjson")], &body(from));
     assert_eq!(post(1).status, 200);
-    // More than may work at once: they hold nobody up.
+    // More slow listeners than workers: they do not delay others.
     let mut slow: Vec<EventStream> = (0..6).map(|_| EventStream::open(&served, "", &[])).collect();
     let mut quick = EventStream::open(&served, "?since_seq=500", &[]);
     assert_eq!(post(501).status, 200);
@@ -83,7 +83,7 @@ fn stalled_listener_is_dropped_with_a_lagged_event() {
     wait_for(|| served.get("/v1/health").json()["listeners"] == 1);
     for stream in &mut slow {
         let (mut last, mut is_told) = (0, false);
-        // One that stood still inside of a line ends there, which is no frame.
+        // A stream that stalled inside a line ends there, without a complete frame.
         while let Some(line) = stream.line() {
             is_told |= line.starts_with("event: lagged");
             let Some(data) = line.strip_prefix("data: ") else { continue };
@@ -130,7 +130,7 @@ fn replaced_run_is_streamed_from_the_start() {
     record(8);
     let mut new = EventStream::open(&served, "", &[]);
     (1..=8).for_each(|want| assert_eq!(new.seq(), want));
-    // The old one ends, and can come again.
+    // The old stream ends, and the client can connect again.
     while let Some(line) = old.line() {
         assert!(!line.contains("data:"), "{line}");
     }
@@ -147,7 +147,7 @@ fn too_many_listeners_give_503() {
     drop(streams);
 }
 
-/// One that comes behind while much is recorded at once is no slow one: it reads on in the file.
+/// A listener that falls behind during a burst is not dropped: it reads from the file.
 #[test]
 fn burst_reaches_all_listeners() {
     let served = TestServer::start();
@@ -165,7 +165,7 @@ fn burst_reaches_all_listeners() {
     }
 }
 
-/// Long lines are not handed out but read from the file, the longest alone, also where there is less room than they need.
+/// Long lines are read from the file, the longest one alone, even if it needs more memory than the budget.
 #[test]
 fn lines_of_any_length_arrive_complete() {
     let limits = Limits { room_bytes: 64 * 1024, ..Limits::default() };
@@ -180,7 +180,7 @@ fn lines_of_any_length_arrive_complete() {
         assert_eq!(served.post(&path, &long(len)).status, 200);
     }
     streams.push(EventStream::open(&served, "?since_seq=1", &[]));
-    // All at once: one that is not read keeps the room from the others for a while.
+    // All are read at once: an unread stream keeps its memory from the others for a while.
     std::thread::scope(|scope| {
         for stream in &mut streams {
             scope.spawn(move || {
@@ -201,7 +201,7 @@ fn empty_last_event_id_is_ignored() {
     assert_eq!(EventStream::open(&served, "", &[("Last-Event-ID", "")]).seq(), 1);
 }
 
-/// Who asks for what is yet to come gets it from there on, however it is read.
+/// A stream that starts at a future event begins with that event.
 #[test]
 fn stream_may_start_after_the_end_of_the_run() {
     let served = TestServer::start();
@@ -216,7 +216,7 @@ fn stream_may_start_after_the_end_of_the_run() {
     assert_eq!((ahead.seq(), ahead.seq()), (5, 6));
 }
 
-/// One that waits until there is room for a long line says so, and gives its place back when it is gone.
+/// A listener that waits for memory gets heartbeats, and frees its slot when it disconnects.
 #[test]
 fn listener_waiting_for_memory_gets_heartbeats() {
     let limits = Limits {
@@ -226,7 +226,7 @@ fn listener_waiting_for_memory_gets_heartbeats() {
         ..Limits::default()
     };
     let served = TestServer::with(Defences::default(), limits);
-    // More than the sockets take.
+    // More than the socket buffers hold.
     let long = event(1).replace("event 1", &"x".repeat(12_000_000));
     served.post(&format!("/v1/runs/{RUN}/events"), &long);
     let unread = EventStream::open(&served, "", &[]);

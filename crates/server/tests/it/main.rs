@@ -1,4 +1,4 @@
-//! What the crate promises, tested from outside.
+//! Tests of the server, from outside.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

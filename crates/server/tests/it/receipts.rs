@@ -1,4 +1,4 @@
-//! Receipts: the same bytes everywhere, nothing in them that should not be, and no change that is not found.
+//! Receipts have the same bytes everywhere and no private content, and every change is found.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn of_file(path: &Path, turn: &str, wanted: ReadOptions) -> Result<String, Error
     read.receipt(turn).map(|receipt| to_json(&receipt))
 }
 
-/// The lines that a receipt is made of.
+/// Returns the lines of a receipt.
 fn lines_of(path: &Path, turn: &str) -> Vec<u8> {
     let read = ReceiptSession::of_readers(vec![reader(path)], ReadOptions::default()).unwrap();
     let seqs = read.lines_of(turn).unwrap().remove(0).1;
@@ -48,7 +48,7 @@ fn lines_of(path: &Path, turn: &str) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// A store with the session in it.
+/// Returns a store with the session.
 fn store(dir: &Path) -> Store {
     let disk = Arc::new(RealDisk::create(dir).unwrap());
     let journal = Journal::new(Store::create(disk).unwrap(), Options::default());
@@ -130,12 +130,12 @@ fn mismatched_records_are_rejected_and_gaps_are_listed() {
     let directory = Directory::new(dir.path());
     let receipt = directory.receipt("thr_1", "turn_1").unwrap();
     assert_eq!(receipt.unavailable[0].reason, "1 of 4 items that the turn names are not in the record");
-    // A zero would be a guess: the item that is missing may be a command.
+    // The count is unknown, because the missing item may be a command.
     assert_eq!(receipt.side_effect_boundary.command_execution_count, None);
-    // Without the other thread its event is missing, and that of nobody before the turn is not.
+    // Without the other thread its event is missing. An event before the turn is not missing.
     let missing = receipt.source_event_lineage.missing_event_ranges.unwrap();
     assert_eq!(serde_json::to_string(&missing).unwrap(), r#"[{"first_seq":12,"last_seq":12}]"#);
-    // A line that is no record.
+    // A line that is not a record.
     let events = fs::read_to_string(dir.path().join("events/thr_1.jsonl")).unwrap();
     fs::write(dir.path().join("events/thr_1.jsonl"), format!("{events}{{torn\n")).unwrap();
     let receipt = directory.receipt("thr_1", "turn_1").unwrap();
@@ -188,7 +188,7 @@ fn receipt_verifies_against_store_file_lines_and_records() {
     assert!(matches!(verify(&plain, Reference::Lines(b"")), Err(Error::NoIntegrity)));
 }
 
-/// Receipts of older programs have one tree and name no runs. One that counts what is no longer counted is told apart.
+/// Receipts of older versions have one tree and no runs. A receipt with an older way of counting is recognized.
 #[test]
 fn receipts_of_older_versions_still_verify() {
     let path = fixtures().join("session.jsonl");
@@ -199,13 +199,13 @@ fn receipts_of_older_versions_still_verify() {
         let without_tree = older(name).split(",\n  \"integrity\"").next().unwrap().to_owned() + "\n}\n";
         verify(&without_tree, Reference::Transcripts(vec![reader(&path)])).unwrap();
     }
-    // A command without a result was counted.
+    // Older versions counted a command without a result.
     let found = verify(&older("failed"), Reference::Transcripts(vec![reader(&path)]));
     let field = "side_effect_boundary.command_execution_count";
     assert!(matches!(&found, Err(Error::Differs(at)) if at.field == field), "{found:?}");
 }
 
-/// A run may go on after the receipt was made.
+/// A run may continue after its receipt was exported.
 #[test]
 fn receipt_verifies_after_the_run_has_grown() {
     let dir = tempfile::tempdir().unwrap();
@@ -215,7 +215,7 @@ fn receipt_verifies_after_the_run_has_grown() {
     let more = session.lines().next().unwrap().replace("\"seq\":1,", "\"seq\":33,");
     fs::write(&path, format!("{session}{more}\n")).unwrap();
     verify(&receipt, Reference::Transcripts(vec![reader(&path)])).unwrap();
-    // Cut short, it is found.
+    // A shorter file is found.
     let shorter: String = session.split_inclusive('\n').take(31).collect();
     fs::write(&path, shorter).unwrap();
     assert!(verify(&receipt, Reference::Transcripts(vec![reader(&path)])).is_err());
@@ -267,7 +267,7 @@ fn flipped_bytes_and_missing_lines_are_detected() {
     assert!(matches!(verify(&receipt, Reference::Lines(&more)), Err(Error::Lines(_))));
 }
 
-/// Changes one value after the other, and names the place.
+/// Changes one value after the other, and expects its path in the error.
 #[test]
 fn every_changed_receipt_value_is_named() {
     let directory = Directory::new(&fixtures().join("records"));
@@ -290,7 +290,7 @@ fn every_changed_receipt_value_is_named() {
             Err(Error::Differs(difference)) => {
                 assert_eq!(format!("/{}", difference.field.replace('.', "/")), place);
             }
-            // These say which record it is.
+            // These fields identify the record.
             Err(_) => assert!(["/schema_id", "/thread/id", "/turn/id"].contains(&place.as_str()), "{place}"),
             Ok(_) => panic!("{place} was changed"),
         }

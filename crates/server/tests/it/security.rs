@@ -1,10 +1,10 @@
-//! The security table, row by row and on every route; each defence with a control that shows what happens without it.
+//! The security table, row by row, for every route. A control shows what happens without each defence.
 
 use steno_server::http::{Defences, Limits, ROUTES, Route};
 
 use crate::test_server::{TestServer, request};
 
-/// A path of each route, and some that are none.
+/// Returns a path of each route, and some other paths.
 fn paths() -> Vec<(&'static str, String)> {
     let run = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
     let fill = |route: &Route| {
@@ -17,7 +17,7 @@ fn paths() -> Vec<(&'static str, String)> {
     ROUTES.iter().map(fill).chain(others).chain([("DELETE", "/v1/health".to_owned())]).collect()
 }
 
-/// A good request but for what is put in its place.
+/// Sends a valid request with some headers replaced.
 fn with(served: &TestServer, method: &str, path: &str, host: &[&str], more: &[(&str, &str)]) -> u16 {
     let bearer = format!("Bearer {}", served.token);
     let mut headers: Vec<(&str, &str)> = host.iter().map(|host| ("Host", *host)).collect();
@@ -135,7 +135,7 @@ fn foreign_origin_is_refused_on_every_path() {
     assert_eq!(with(&open, "GET", "/v1/health", &[&host], &[("Origin", "http://evil.com")]), 200);
 }
 
-/// The cookie that a browser gets for a link.
+/// Returns the cookie that a browser gets for a link.
 fn cookie(served: &TestServer) -> String {
     let link = served.api.link();
     let (host, path) = link.strip_prefix("http://").unwrap().split_once('/').unwrap();
@@ -145,7 +145,7 @@ fn cookie(served: &TestServer) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
-/// A form of a page can be sent with a browser's cookie, and only in three forms.
+/// A form of another page is sent with the browser's cookie, and only with one of three content types.
 #[test]
 fn html_forms_are_refused() {
     const EVENT: &str = r#"{"type":"run.started","payload":{"name":"x","kind":"session"}}"#;

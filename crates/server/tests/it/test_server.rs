@@ -1,4 +1,4 @@
-//! A server over a store of its own, and a client that sends what it is told, byte for byte.
+//! A server with its own store, and a client that sends exact bytes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,18 +13,18 @@ use steno_server::http::{Api, ApiOptions, Defences, Limits, new_token, serve};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// How long the client waits for anything. A server that takes longer has failed the test.
+/// The time after which the client fails the test.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The run that tests record.
+/// The run id of most tests.
 pub const RUN: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 
-/// An event that has no number yet.
+/// Returns an event without a number.
 pub fn event(number: u64) -> String {
     json!({"type": "message.user", "payload": {"role": "user", "blocks": [{"type": "text", "fidelity": "router", "text": format!("event {number}")}]}}).to_string()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn wait_for(mut is_so: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
@@ -43,7 +43,7 @@ pub struct TestServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What was answered.
+/// An answer of the server.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -72,7 +72,7 @@ impl TestServer {
         Self::over(dir, store, defences, limits)
     }
 
-    /// Serves a store, which need not lie in the directory.
+    /// Serves a store, which may be outside the directory.
     pub fn over(dir: tempfile::TempDir, store: Store, defences: Defences, limits: Limits) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -86,7 +86,7 @@ impl TestServer {
         Self { dir, port, token, api, stop, thread: Some(thread) }
     }
 
-    /// Ends the server, and waits until it has.
+    /// Stops the server and waits for its end.
     pub fn end(&mut self) {
         self.stop.send(true).ok();
         if let Some(thread) = self.thread.take() {
@@ -100,14 +100,14 @@ impl TestServer {
         stream
     }
 
-    /// Sends a request as it is, and reads the answer to its end.
+    /// Sends a raw request, and reads the whole answer.
     pub fn send(&self, request: &str) -> Answer {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
         read_answer(&mut BufReader::new(stream))
     }
 
-    /// Asks as whoever has the token does.
+    /// Sends a request with the token.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let bearer = format!("Bearer {}", self.token);
         let host = format!("127.0.0.1:{}", self.port);
@@ -134,7 +134,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Writes a request down.
+/// Returns the text of a request.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let headers: String =
         headers.iter().fold(String::new(), |all, (name, value)| format!("{all}{name}: {value}\r\n"));
@@ -166,7 +166,7 @@ fn read_answer(stream: &mut BufReader<TcpStream>) -> Answer {
 /// A stream of live events, line by line.
 pub struct EventStream {
     stream: BufReader<TcpStream>,
-    /// What was read of chunks and not yet of lines.
+    /// Bytes of chunks that are not yet read as lines.
     waiting: Vec<u8>,
 }
 
@@ -186,7 +186,7 @@ impl EventStream {
         Self { stream, waiting: Vec::new() }
     }
 
-    /// The next line; `None` when the stream has ended.
+    /// Returns the next line; `None` at the end of the stream.
     pub fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.waiting.iter().position(|byte| *byte == b'\n') {
@@ -205,7 +205,7 @@ impl EventStream {
         }
     }
 
-    /// The next field of a frame, comments passed over.
+    /// Returns the next field of a frame, without comments.
     pub fn field(&mut self, name: &str) -> String {
         loop {
             let line = self.line().expect("the stream goes on");
@@ -215,7 +215,7 @@ impl EventStream {
         }
     }
 
-    /// The number of the next event.
+    /// Returns the number of the next event.
     pub fn seq(&mut self) -> u64 {
         let id = self.field("id");
         let data: Value = serde_json::from_str(&self.field("data")).unwrap();

@@ -1,4 +1,4 @@
-//! A session in two runs: the agent's own file, and a connection that shows the questions. Its receipt is made of both.
+//! A session in two runs: the agent's file, and a connection with the approvals. Its receipt uses both.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn asked(path: &str, number: usize, decision: &str) -> [EventLine; 2] {
     ]
 }
 
-/// Ten calls: seven are allowed, three are not. The agent's own file calls those failed.
+/// Ten calls: seven are allowed, three are denied. The agent's file has these as failed.
 fn rollout() -> Vec<EventLine> {
     let mut lines = vec![started("disk", &["calls", "thinking", "usage"]), turn("turn-0001", "t0")];
     lines.extend([called("turn-0001", 99, "command"), answered("turn-0001", 99, "ok"), end("turn-0001")]);
@@ -76,7 +76,7 @@ fn rollout() -> Vec<EventLine> {
         lines.push(called("turn-0002", number, if number < 8 { "command" } else { "file_change" }));
         lines.push(answered("turn-0002", number, if number < 7 { "ok" } else { "failed" }));
     }
-    // The connection never saw this one.
+    // The connection does not have this call.
     lines.extend([called("turn-0002", 20, "command"), answered("turn-0002", 20, "ok")]);
     lines.extend([words("turn-0002", "m1", "text", "Done"), used("turn-0002", "r1", 100), end("turn-0002")]);
     lines
@@ -97,7 +97,7 @@ fn connection() -> Vec<EventLine> {
         used("turn-0001", "x1", 7),
         end("turn-0001"),
     ]);
-    // A turn that the agent's own file does not have.
+    // A turn that the agent's file does not have.
     lines.extend([turn("turn-0002", "t9"), words("turn-0002", "item_3", "thinking", "alone")]);
     lines.extend([called("turn-0002", 30, "command"), end("turn-0002")]);
     lines
@@ -150,7 +150,7 @@ impl TestStore {
         runs.iter().map(|run| reader(&self.path(run))).collect()
     }
 
-    /// The lines that a receipt is made of.
+    /// Returns the lines of a receipt.
     fn lines(&self, turn: &str) -> Vec<u8> {
         let id = RunId::parse(ROLLOUT).unwrap();
         let read = ReceiptSession::of_store(&self.store(), id, ReadOptions::default()).unwrap();
@@ -165,7 +165,7 @@ impl TestStore {
         found.into_bytes()
     }
 
-    /// Checks a receipt in every way; returns it.
+    /// Verifies a receipt against every reference and returns it.
     #[track_caller]
     fn checked(&self, turn: &str) -> Value {
         let text = self.export(turn);
@@ -194,12 +194,12 @@ fn receipt_uses_every_run_and_verifies() {
     let receipt = both().checked("turn-0002");
     assert_eq!(approvals(&receipt), [Some(10), Some(7), Some(3)]);
     let effects = &receipt["side_effect_boundary"];
-    // What was denied ran nothing, and a change that failed changed nothing.
+    // Denied calls did not run, and a failed change changed nothing.
     assert_eq!((&effects["command_execution_count"], &effects["file_change_count"]), (&json!(8), &json!(0)));
     assert_eq!(receipt["tool_lineage"]["tool_call_count"], 11);
     assert_eq!(receipt["usage_evidence"]["usage"], json!({"output_tokens": 100}));
     let lineage = &receipt["source_event_lineage"];
-    // Numbers are those of the run that owns the turn.
+    // The numbers are those of the run that has the turn.
     assert_eq!((&lineage["first_seq"], &lineage["last_seq"]), (&json!(6), &json!(32)));
     assert_eq!(
         lineage["runs"],
@@ -209,7 +209,7 @@ fn receipt_uses_every_run_and_verifies() {
         ])
     );
     assert_eq!(receipt["integrity"].as_array().unwrap().len(), 2);
-    // A thought has no id that both have: it is counted once, and the other is named.
+    // The runs have no common id for a thought: it is counted once, and the other is listed.
     assert_eq!(receipt["reasoning_custody"]["item_count"], 1);
     let reason = format!("2 events of run {CONNECTION} left out: no id ties them to the turn");
     let left_out = json!({"field": "source_event_lineage.runs", "reason": reason});
@@ -240,7 +240,7 @@ fn older_receipt_verifies_after_a_run_is_added() {
     verify(&text, Reference::Transcripts(archive.readers(&[ROLLOUT]))).unwrap();
     verify(&text, Reference::Transcripts(archive.readers(&[CONNECTION, ROLLOUT]))).unwrap();
     verify(&text, Reference::Lines(&lines)).unwrap();
-    // One of both runs needs both.
+    // A receipt of both runs needs both.
     let found = verify(&archive.export("turn-0002"), Reference::Transcripts(archive.readers(&[ROLLOUT])));
     assert!(matches!(&found, Err(Error::NotGiven { run }) if run.to_string() == CONNECTION), "{found:?}");
 }
@@ -257,7 +257,7 @@ fn turn_of_one_run_has_its_own_receipt() {
     let reason = "a lower bound: the record does not say what became of 1 call";
     let bound = json!({"field": "side_effect_boundary.command_execution_count", "reason": reason});
     assert!(receipt["unavailable"].as_array().unwrap().contains(&bound));
-    // What nobody was asked is known, as the connection carries questions.
+    // The connection carries approvals, so it is known that there were none.
     assert_eq!(approvals(&receipt), [Some(0), Some(0), Some(0)]);
 }
 

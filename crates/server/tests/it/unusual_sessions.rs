@@ -1,4 +1,4 @@
-//! Sessions that are rare and possible: their receipts say what the page says, and hold against their lines alone.
+//! Rare but possible sessions: their receipts follow the documented rules, and verify against their lines alone.
 
 use serde_json::{Value, json};
 use steno_disk::{StorePath, open_host_file};
@@ -8,7 +8,7 @@ use steno_views::receipt::to_json;
 
 const RUN: &str = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
 
-/// A session as a file.
+/// A session file.
 struct SessionFile {
     dir: tempfile::TempDir,
     lines: Vec<String>,
@@ -37,7 +37,7 @@ impl SessionFile {
         .unwrap()
     }
 
-    /// Returns the receipt of each turn, after it was checked in every way.
+    /// Returns the receipt of each turn, verified against every reference.
     #[track_caller]
     fn receipts(&self) -> Vec<Value> {
         let turns: Vec<String> = self.read(false).records.turns.iter().map(|turn| turn.id.clone()).collect();
@@ -50,7 +50,7 @@ impl SessionFile {
             let lines = lines.collect::<Vec<_>>().concat();
             verify(&text, Reference::Lines(lines.as_bytes()))
                 .unwrap_or_else(|error| panic!("{turn}, lines: {error}"));
-            // Another thread's name on it is found.
+            // A receipt with the id of another thread is refused.
             let other = text.replacen(RUN, "00000000-0000-4000-8000-000000000000", 1);
             for against in [Reference::Transcripts(vec![self.reader()]), Reference::Lines(lines.as_bytes())] {
                 let found = verify(&other, against);
@@ -112,7 +112,7 @@ fn result_belongs_to_the_turn_of_its_call() {
         (&first["source_event_lineage"]["event_count"], &second["source_event_lineage"]["event_count"]),
         (&json!(3), &json!(3))
     );
-    // A call of no turn is nobody's, and so is its result.
+    // A call outside turns belongs to no turn, and neither does its result.
     let session = SessionFile::new(&[call("", "c"), begin("a"), result("a", "c"), result("a", "d")]);
     assert_eq!(counts(&session.receipts()[0]), (0, 1, vec![], vec!["d"]));
 }
@@ -161,7 +161,7 @@ fn nested_turns_and_turns_at_one_path_are_distinct() {
         (receipts[1]["turn"]["id"].as_str(), counts(&receipts[1])),
         (Some("a@4"), (1, 0, vec!["d"], vec![]))
     );
-    // What ends inside a turn is not its end.
+    // A step that ends inside a turn does not end the turn.
     let session =
         SessionFile::new(&[begin("a"), ("step.completed", "a.x", json!({"name": "x", "kind": "turn"}))]);
     assert_eq!(session.receipts()[0]["turn"]["status"], "in_progress");

@@ -22,6 +22,8 @@ pub(super) struct Identities {
     exact: HashMap<String, usize>,
     /// By keys of similar content, in the order in which they were added.
     alike: HashMap<String, Vec<usize>>,
+    /// The messages that contain a text beside other blocks, by the key of that text alone.
+    parts: HashMap<String, Vec<usize>>,
     /// The channels on which a message has an id.
     channels: HashMap<usize, Vec<String>>,
     /// The turns that have usage.
@@ -30,6 +32,8 @@ pub(super) struct Identities {
     turns: HashMap<String, String>,
     /// Hashes of messages and calls, in any turn.
     looks: HashMap<u64, u64>,
+    /// The turns that have a text, by the hash of speaker and text.
+    texts: HashMap<u64, Vec<String>>,
 }
 
 /// How a fact matches the session.
@@ -54,7 +58,12 @@ pub(super) enum FactMatch {
 pub(super) struct FactKeys {
     /// Each one alone proves identity.
     exact: Vec<String>,
-    alike: Option<String>,
+    /// The content; the second one is that of a channel without thoughts.
+    alike: Vec<String>,
+    /// The keys that its blocks would have as messages of their own, as other channels report them.
+    parts: Vec<String>,
+    /// The hash of speaker and text.
+    text: Option<u64>,
     /// Whether it is a message with an id.
     has_id: bool,
     /// Whether it has usage.
@@ -70,12 +79,14 @@ pub(super) struct Comparison {
     taken: HashSet<usize>,
     /// How many similar facts were skipped, by key and whether the run's fact has an id.
     passed: HashMap<(String, bool), usize>,
+    /// How many messages that contain a text the run has parts of, by the key of the text.
+    parts: HashMap<String, usize>,
 }
 
 impl Comparison {
     pub(super) fn new(channel: Option<&str>) -> Self {
         let channel = channel.unwrap_or_default().to_owned();
-        Self { channel, taken: HashSet::new(), passed: HashMap::new() }
+        Self { channel, taken: HashSet::new(), passed: HashMap::new(), parts: HashMap::new() }
     }
 
     /// Records that the run has a fact of the session.
@@ -95,8 +106,18 @@ impl Identities {
                 self.turns.entry(key.clone()).or_insert_with(|| turn.to_owned());
             }
         }
-        if let Some(key) = &keys.alike {
+        for key in &keys.alike {
             self.alike.entry(key.clone()).or_default().push(node);
+        }
+        for key in &keys.parts {
+            if is_id(key) {
+                self.exact.entry(key.clone()).or_insert(node);
+            } else {
+                self.parts.entry(key.clone()).or_default().push(node);
+            }
+        }
+        if let (Some(turn), Some(text)) = (turn, keys.text) {
+            self.texts.entry(text).or_default().push(turn.to_owned());
         }
         self.name(keys, node, channel);
     }
@@ -142,7 +163,8 @@ impl Identities {
         if let Some(node) = turn.filter(|_| keys.is_usage).and_then(|turn| self.with_usage.get(turn)) {
             return FactMatch::UsageElsewhere(*node);
         }
-        match keys.alike.as_ref().and_then(|key| self.alike(key, keys.has_id, run)) {
+        let alike = keys.alike.iter().find_map(|key| self.alike(key, keys.has_id, run));
+        match alike.or_else(|| self.whole(keys.alike.first().filter(|_| !keys.has_id)?, run)) {
             Some(node) => FactMatch::Alike(node),
             None => FactMatch::New,
         }
@@ -159,6 +181,14 @@ impl Identities {
         };
         *passed += nodes[*passed..].iter().take_while(|node| is_other(node)).count();
         nodes.get(*passed).copied()
+    }
+
+    /// Finds the next message that contains a text of the run beside other blocks.
+    fn whole(&self, key: &str, run: &mut Comparison) -> Option<usize> {
+        let passed = run.parts.entry(key.to_owned()).or_default();
+        let node = self.parts.get(key)?.get(*passed).copied()?;
+        *passed += 1;
+        Some(node)
     }
 
     /// Matches a fact of another run by the provider's ids alone. `is_own` means that no other run has its turn.
@@ -189,6 +219,12 @@ impl Identities {
         };
         let found = keys.exact.iter().filter(is_known_by).filter(is_unique);
         found.into_iter().find_map(|key| self.turns.get(key)).cloned()
+    }
+
+    /// Returns the turns that have the text of a message without an id; `None` if it has an id or no text.
+    pub(super) fn turns_with_text(&self, event: &ExchangeEvent) -> Option<&[String]> {
+        let text = text_of(event).filter(|_| PayloadFields::of(event).text("id").is_none())?;
+        Some(self.texts.get(&text).map(Vec::as_slice).unwrap_or_default())
     }
 
     /// Tells whether the session has a fact with the same content; `None` if the event is not compared.
@@ -227,9 +263,10 @@ impl FactKeys {
                 let alike = format!("prompt\0{turn}\0{:x}", hash(&words(&fields)));
                 let id = fields.text("id").map(|id| format!("message {id}"));
                 let has_id = id.is_some();
-                Self { exact: id.into_iter().collect(), alike: Some(alike), has_id, ..Self::default() }
+                let (exact, alike) = (id.into_iter().collect(), vec![alike]);
+                Self { exact, alike, has_id, text: text_of(event), ..Self::default() }
             }
-            EventType::MessageAssistant => assistant(&fields, turn, counts),
+            EventType::MessageAssistant => Self { text: text_of(event), ..assistant(&fields, turn, counts) },
             EventType::ToolCall => of_call("call", &fields, turn, counts),
             EventType::ToolResult => of_call("result", &fields, turn, counts),
             EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted => {
@@ -269,10 +306,32 @@ fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut KeyCounts) -> 
     // A record that only makes calls is identified by the calls.
     if let Some(calls) = calls.collect::<Option<Vec<_>>>() {
         exact.extend(by_call(&format!("use {}", calls.join(" ")), "", turn, counts));
+        // Another channel may have a record for each of them.
+        for call in calls.iter().filter(|_| calls.len() > 1) {
+            exact.extend(by_call(&format!("use {call}"), "", turn, counts));
+        }
         return FactKeys { exact, has_id, has_usage, ..FactKeys::default() };
     }
-    let alike = Some(format!("words\0{turn}\0{words:x}"));
-    FactKeys { exact, alike, has_id, has_usage, is_usage: false }
+    let texts = hash(&words_of(fields, |kind| kind != "thinking"));
+    let mut alike = vec![format!("words\0{turn}\0{words:x}")];
+    if texts != words && fields.items("blocks").len() > 1 {
+        alike.push(format!("words\0{turn}\0{texts:x}"));
+    }
+    let parts = if blocks.len() > 1 { parts(&blocks, turn, counts) } else { Vec::new() };
+    FactKeys { exact, alike, parts, has_id, has_usage, ..FactKeys::default() }
+}
+
+/// Returns the keys of blocks as messages of their own.
+fn parts(blocks: &[&serde_json::value::RawValue], turn: &str, counts: &mut KeyCounts) -> Vec<String> {
+    let keys = blocks.iter().flat_map(|block| {
+        let fields = PayloadFields::parse(block.get());
+        let is_use = fields.text("type").is_some_and(|kind| kind == "tool_use");
+        match fields.text("tool_id").filter(|_| is_use) {
+            Some(call) => by_call(&format!("use {call}"), "", turn, counts),
+            None => vec![format!("words\0{turn}\0{:x}", hash(&words_of_blocks(&[*block], |_| true)))],
+        }
+    });
+    keys.collect()
 }
 
 fn of_call(what: &str, fields: &PayloadFields<'_>, turn: &str, counts: &mut KeyCounts) -> FactKeys {
@@ -332,15 +391,36 @@ fn numbered(key: &str, counts: &mut KeyCounts) -> String {
 
 /// Returns the content of a message: its texts, thoughts, and call ids.
 fn words(fields: &PayloadFields<'_>) -> String {
+    words_of(fields, |_| true)
+}
+
+/// Returns the content of a message's blocks of some types.
+fn words_of(fields: &PayloadFields<'_>, is_wanted: impl Fn(&str) -> bool) -> String {
+    words_of_blocks(&fields.items("blocks"), is_wanted)
+}
+
+fn words_of_blocks(blocks: &[&serde_json::value::RawValue], is_wanted: impl Fn(&str) -> bool) -> String {
     let mut words = String::new();
-    for block in fields.items("blocks") {
+    for block in blocks {
         let block = PayloadFields::parse(block.get());
+        if !is_wanted(&block.text("type").unwrap_or_default()) {
+            continue;
+        }
         for name in ["type", "text", "thinking", "tool_id", "command"] {
             words.push_str(&block.text(name).unwrap_or_default());
             words.push('\0');
         }
     }
     words
+}
+
+/// Returns the hash of a message's speaker and text; `None` if it has no text.
+fn text_of(event: &ExchangeEvent) -> Option<u64> {
+    let is_message =
+        matches!(event.event_type.known(), Some(EventType::MessageUser | EventType::MessageAssistant));
+    let fields = PayloadFields::of(event);
+    let text = words_of(&fields, |kind| is_message && kind == "text");
+    (!text.is_empty()).then(|| hash(&format!("{}\0{text}", fields.text("role").unwrap_or_default())))
 }
 
 /// Returns the content hash of a message or a call.

@@ -7,6 +7,9 @@
 mod identity;
 #[cfg(test)]
 mod property_tests;
+mod router_calls;
+#[cfg(test)]
+mod split_message_tests;
 #[cfg(test)]
 mod tests;
 mod turn_paths;
@@ -26,7 +29,7 @@ use self::turn_paths::{PathMap, TurnPaths};
 use crate::builder::SessionBuilder;
 use crate::calls::Content;
 use crate::fields::PayloadFields;
-use crate::session::{Branch, RunHead, RunNumber, Session, channel_rank};
+use crate::session::{Branch, RunNumber, Session, SessionRun, channel_rank};
 
 /// The events of one run.
 pub struct RunEvents {
@@ -41,7 +44,9 @@ pub struct RunEvents {
 /// The result does not depend on the order of `runs`.
 #[must_use]
 pub fn merge(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
-    merge_in_order(id, &merged_order(runs), content, Matching::Likeness)
+    let mut runs = merged_order(runs);
+    router_calls::set_ids(&mut runs);
+    merge_in_order(id, &runs, content, Matching::Likeness)
 }
 
 /// Folds the events of runs into one session in the given order, by ids alone.
@@ -65,9 +70,9 @@ enum Matching {
 /// Sorts the runs of a session by precedence: the agent's own file first, the longest of copies.
 #[must_use]
 pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
-    let mut runs: Vec<(RunHead, RunEvents)> = runs.into_iter().map(|run| (head_of(&run), run)).collect();
+    let mut runs: Vec<(SessionRun, RunEvents)> = runs.into_iter().map(|run| (head_of(&run), run)).collect();
     runs.sort_by_cached_key(|(head, run)| {
-        let last = head.last_at.as_ref().and_then(Timestamp::instant);
+        let last = head.summary.last_at.as_ref().and_then(Timestamp::instant);
         (rank(head), Reverse(run.events.len()), Reverse(last), content_hash(&run.events), run.id)
     });
     runs.into_iter().map(|(_, run)| run).collect()
@@ -75,7 +80,7 @@ pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
 
 fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: Matching) -> Session {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
-    let mut heads: Vec<RunHead> = runs.iter().map(head_of).collect();
+    let mut heads: Vec<SessionRun> = runs.iter().map(head_of).collect();
     let mut line = Timeline::default();
     for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
         match RunNumber(number) {
@@ -92,20 +97,20 @@ fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: Mat
     builder.finish()
 }
 
-fn head_of(run: &RunEvents) -> RunHead {
-    let mut head = RunHead::new(run.id);
-    run.events.iter().for_each(|event| head.note(event));
+fn head_of(run: &RunEvents) -> SessionRun {
+    let mut head = SessionRun::new(run.id);
+    run.events.iter().for_each(|event| head.push(event));
     head
 }
 
 /// Returns the precedence of a run's channel, the best first.
-fn rank(head: &RunHead) -> u8 {
+fn rank(head: &SessionRun) -> u8 {
     channel_rank(head.channel.as_deref())
 }
 
 /// Tells whether a run's ids are the provider's. `codex exec` numbers its items, and its ids are not valid elsewhere.
 #[must_use]
-pub fn has_provider_ids(head: &RunHead) -> bool {
+pub fn has_provider_ids(head: &SessionRun) -> bool {
     head.channel.as_deref() != Some("exec")
 }
 
@@ -188,7 +193,7 @@ impl InsertPositions {
 
 impl Timeline {
     /// Adds the run that gives the order.
-    fn begin(&mut self, head: &RunHead, events: &[ExchangeEvent]) {
+    fn begin(&mut self, head: &SessionRun, events: &[ExchangeEvent]) {
         let mut counts = KeyCounts::new();
         self.paths.push(Some(PathMap::default()));
         for event in events {
@@ -208,7 +213,7 @@ impl Timeline {
     }
 
     /// Adds another run.
-    fn add(&mut self, run: RunNumber, head: &mut RunHead, events: &[ExchangeEvent], matching: Matching) {
+    fn add(&mut self, run: RunNumber, head: &mut SessionRun, events: &[ExchangeEvent], matching: Matching) {
         let paths = self.turns.map(events, head, &self.identities, matching);
         let mut compared = Comparison::new(head.channel.as_deref());
         let found = self.find_same(events, &paths, matching);
@@ -218,6 +223,12 @@ impl Timeline {
         let mut added = Vec::new();
         for new in found {
             let before = places.before(&new, &self.identities);
+            if paths.is_alike(new.event) {
+                // As with a run without ids: its facts are compared, and none is added.
+                head.compare(self.identities.looks_like(new.event));
+                self.nodes[before].again.push(new.again(run, true));
+                continue;
+            }
             let known = match (new.same, matching) {
                 (Some(node), _) => FactMatch::SameFact(node),
                 (None, Matching::Likeness) => {
@@ -287,7 +298,7 @@ impl Timeline {
     }
 
     /// Inserts a fact after another one.
-    fn insert(&mut self, run: RunNumber, head: &RunHead, new: NewEvent<'_>, before: usize) {
+    fn insert(&mut self, run: RunNumber, head: &SessionRun, new: NewEvent<'_>, before: usize) {
         let node = self.nodes.len();
         let channel = head.channel.as_deref().unwrap_or_default();
         self.identities.add(&new.keys, new.turn.as_deref(), node, channel);
@@ -341,14 +352,10 @@ impl Timeline {
     }
 
     /// Counts the facts of a run without ids that the session has, by content.
-    fn compare(&mut self, head: &mut RunHead, events: &[ExchangeEvent]) {
+    fn compare(&mut self, head: &mut SessionRun, events: &[ExchangeEvent]) {
         self.paths.push(None);
         for event in events {
-            match self.identities.looks_like(event) {
-                Some(true) => head.alike += 1,
-                Some(false) => head.unmatched += 1,
-                None => {}
-            }
+            head.compare(self.identities.looks_like(event));
         }
     }
 

@@ -1,5 +1,5 @@
-//! Runs that are made from one session: together they are that session, in whichever order they come, and a run more takes
-//! nothing away.
+//! Runs that are derived from one session: merged in any order they give that session, and another run removes
+//! nothing.
 
 use std::collections::HashSet;
 
@@ -32,10 +32,10 @@ struct PlannedResponse {
 
 #[derive(Clone, Debug)]
 struct PlannedCall {
-    /// One of few, so that ids are used again in other turns.
+    /// One of a few values, so that ids are reused in other turns.
     id: u8,
     class: &'static str,
-    /// `None` for a call that was never answered.
+    /// `None` for a call without a result.
     outcome: Option<usize>,
     is_asked: bool,
     /// Whether the agent's file says `unknown`, or `failed` for `denied`.
@@ -95,7 +95,7 @@ fn call_lines(path: &str, call_of: &PlannedCall, outcome: Option<&str>) -> (Valu
 }
 
 impl SessionPlan {
-    /// Returns what the agent writes: everything but approvals, some outcomes only roughly, not all ends.
+    /// Returns the agent's file: everything except approvals, some outcomes inexact, some ends missing.
     fn file(&self) -> Vec<Value> {
         let mut lines = Vec::new();
         for (number, of) in self.turns.iter().enumerate() {
@@ -131,8 +131,8 @@ impl SessionPlan {
         lines
     }
 
-    /// Returns what a connection has: from some turn on, other ids of messages, numbers for responses, approvals, exact
-    /// outcomes, and not all words and calls.
+    /// Returns a connection: it starts at some turn and has other message ids, numbers for responses, approvals, exact
+    /// outcomes, and some texts and calls.
     fn connection(&self) -> Vec<Value> {
         let mut lines = Vec::new();
         let mut responses = 0;
@@ -166,7 +166,7 @@ impl SessionPlan {
         lines
     }
 
-    /// Returns what a stream has: the ids of the file, early counts, a sum for each turn, no reports of calls.
+    /// Returns a stream: it has the ids of the file, early counts, a sum for each turn, and no results.
     fn stream(&self) -> Vec<Value> {
         let mut lines = Vec::new();
         for (number, of) in self.turns.iter().enumerate() {
@@ -207,14 +207,14 @@ impl SessionPlan {
     }
 }
 
-/// Makes runs in an order; their ids follow it, so that no id decides anything.
+/// Makes runs in an order. Their ids follow the order, so that ids do not influence the result.
 fn made(runs: &[(&'static str, Vec<Value>)], order: &[usize]) -> Vec<RunEvents> {
     let numbers = 2_u32..;
     let made = order.iter().zip(numbers).map(|(place, number)| run(number, runs[*place].0, &runs[*place].1));
     made.collect()
 }
 
-/// What is counted of a session; a run more lowers none of it.
+/// Returns the counts of a session, which another run must not lower.
 fn counts(session: &Session) -> Vec<(&'static str, u64)> {
     let calls =
         |is: &dyn Fn(&crate::Call) -> bool| session.calls.iter().filter(|call| is(call)).count() as u64;
@@ -237,14 +237,14 @@ fn counts(session: &Session) -> Vec<(&'static str, u64)> {
     ]
 }
 
-/// Says everything of a session but where it was read.
+/// Returns everything about a session except where it was read.
 fn facts(session: &Session) -> String {
     let costs: Vec<_> =
         session.turns.iter().map(|turn| turn.usage.as_ref().map(|cost| &cost.report)).collect();
     format!("{:#?}\n{:?}\n{costs:?}\n{:?}", shown(session), counts(session), session.used)
 }
 
-/// Returns all orders of some places.
+/// Returns all permutations.
 fn orders(places: &[usize]) -> Vec<Vec<usize>> {
     if places.is_empty() {
         return vec![Vec::new()];
@@ -256,7 +256,7 @@ fn orders(places: &[usize]) -> Vec<Vec<usize>> {
     (0..places.len()).flat_map(first).collect()
 }
 
-/// Merges runs in all orders; they are the same session in each, and usage is the same wherever it is asked for.
+/// Merges runs in all orders; checks that the session and its usage are the same each time.
 fn merged(runs: &[(&'static str, Vec<Value>)], places: &[usize]) -> Result<Session, TestCaseError> {
     let session = merge(run_id(1), made(runs, places), Content::Whole);
     for order in orders(places) {

@@ -1,4 +1,4 @@
-//! Several runs of one session, written by hand, and the session that they are.
+//! Hand-written runs of one session, and the merged session.
 
 use serde_json::{Value, json};
 use steno_model::{ExchangeEvent, RunId};
@@ -62,7 +62,7 @@ pub(super) fn asked(path: &str, call: &str, decision: &str) -> [Value; 2] {
     ]
 }
 
-/// Returns what a session says, without runs and numbers: a line a turn, a line an item.
+/// Shows a session without runs and numbers: a line for each turn and each item.
 pub(super) fn shown(session: &Session) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, turn) in session.turns.iter().enumerate() {
@@ -111,9 +111,9 @@ fn item_line(session: &Session, kind: ItemKind) -> String {
     }
 }
 
-/// Checks what runs are together, in whichever order they are handed in.
+/// Checks the merged session of runs, in both orders.
 #[track_caller]
-fn check(runs: &dyn Fn() -> Vec<RunEvents>, want: &[&str]) -> Session {
+pub(super) fn check(runs: &dyn Fn() -> Vec<RunEvents>, want: &[&str]) -> Session {
     let forward = merge(run_id(1), runs(), Content::Whole);
     assert_eq!(shown(&forward), want);
     let backward = merge(run_id(1), runs().into_iter().rev().collect(), Content::Whole);
@@ -177,7 +177,7 @@ fn connection_adds_approvals() {
             "  model: Done",
         ],
     );
-    assert_eq!(session.runs[0].id, run_id(1));
+    assert_eq!(session.runs[0].id(), run_id(1));
     assert_eq!(session.calls[1].effect(), Effect::None);
     // The prompt has no id on the connection.
     assert_eq!(session.runs[1].alike, 1);
@@ -188,7 +188,7 @@ fn turn_of_one_run_is_kept() {
     let other = || run(2, "app-server", &[turn("turn-0001", "t9"), said("turn-0001", "m9", "Alone")]);
     check(
         &|| vec![run(1, "disk", &[turn("turn-0001", "t1"), end("turn-0001")]), other()],
-        // Nothing before it is in both, so that it stands at the beginning.
+        // Nothing before it is in both runs, so it comes first.
         &["turn-0001@app-server t9 in_progress", "  model: Alone", "turn-0001 t1 completed"],
     );
 }
@@ -204,7 +204,7 @@ fn longest_copy_gives_the_order() {
     let copy = |number, len| run(number, "disk", &lines[..len]);
     let want = ["turn-0001 t1 in_progress", "  user: Go", "  model: One Two"];
     let session = check(&|| vec![copy(1, 2), copy(2, 4), copy(3, 3)], &want);
-    assert_eq!((session.runs[0].id, session.branches.len()), (run_id(2), 0));
+    assert_eq!((session.runs[0].id(), session.branches.len()), (run_id(2), 0));
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn words_with_usage_are_kept_beside_another_run() {
         &|| vec![disk(), stream()],
         &["turn-0001 t1 in_progress", "  model: One", "  model: Two", "  model: Three"],
     );
-    // In a turn that only one run has, too.
+    // The same in a turn that only one run has.
     let other = || run(1, "disk", &[turn("turn-0001", "t0")]);
     let session = merge(run_id(1), vec![other(), stream()], Content::Whole);
     assert_eq!(session.responses.len(), 3);
@@ -470,14 +470,14 @@ fn equal_messages_with_different_ids_stay_separate() {
     let copies = ["turn-0001 t1 completed", "  user: Go on", "  user: Go on"];
     let session = check(&|| vec![file(), copy(2, "m2")], &copies);
     assert_eq!(session.runs[1].alike, 0);
-    // Another channel has ids of its own: each of its messages is like one of the file's.
+    // Another channel has other ids: each of its messages equals one of the file.
     let channel = || {
         let said = [prompt("turn-0001", Some("i1"), "Go on"), prompt("turn-0001", Some("i2"), "Go on")];
         run(3, "app-server", &[vec![turn("turn-0001", "t1")], said.to_vec()].concat())
     };
     let session = check(&|| vec![file(), copy(2, "m2"), channel()], &copies);
     assert_eq!(session.runs[2].alike, 2);
-    // What is known by its id is not taken for another one that says the same.
+    // A message with a known id is not matched with another message of the same text.
     let later = || {
         let said = [prompt("turn-0001", None, "Go on"), prompt("turn-0001", Some("i1"), "Go on")];
         run(4, "app-server", &[vec![turn("turn-0001", "t1")], said.to_vec()].concat())
@@ -585,7 +585,7 @@ fn late_turn_end_does_not_end_another_turn() {
         turn("turn-0002", "t2"),
         said("turn-0002", "m2", "Two."),
     ];
-    // The stream tells the end of the first turn when the second one has begun.
+    // The stream has the end of the first turn after the start of the second.
     let stream = [
         turn("turn-0001", "t1"),
         said("turn-0001", "m1", "One."),
@@ -640,4 +640,45 @@ fn run_ids_do_not_decide_between_copies() {
     for number in 3..20 {
         assert_eq!(started(1, number), started(number, 1), "{number}");
     }
+}
+
+#[test]
+fn a_stream_without_ids_repeats_nothing_that_the_file_has() {
+    let begun = |path: &str| json!(["step.started", path, {"name": path, "kind": "turn"}]);
+    let message = |path: &str, id: Option<&str>, blocks: Value| json!(["message.assistant", path, {"role": "assistant", "id": id, "blocks": blocks}]);
+    let text = json!({"type": "text", "text": "Two at once."});
+    let used = |id: &str| json!({"type": "tool_use", "tool_id": id, "tool_name": "tool", "tool_input": {}});
+    let file = [
+        begun("turn-0001"),
+        prompt("turn-0001", Some("u1"), "Go."),
+        message("turn-0001", Some("m1"), json!([{"type": "thinking", "thinking": "Hm."}, text])),
+        message("turn-0001", None, json!([used("c1"), used("c2")])),
+        call("turn-0001", "c1", "other"),
+        call("turn-0001", "c2", "other"),
+        begun("turn-0002"),
+        prompt("turn-0002", Some("u2"), "More."),
+        said("turn-0002", "m2", "No."),
+    ];
+    let stream = [
+        begun("turn-0001"),
+        prompt("turn-0001", None, "Go."),
+        message("turn-0001", None, json!([text])),
+        message("turn-0001", None, json!([used("c1")])),
+        call("turn-0001", "c1", "other"),
+        message("turn-0001", None, json!([used("c2")])),
+        call("turn-0001", "c2", "other"),
+        // No id ties this turn: it is compared, and adds nothing.
+        begun("turn-0002"),
+        prompt("turn-0002", None, "More."),
+        message("turn-0002", None, json!([{"type": "text", "text": "No."}])),
+        end("turn-0002"),
+    ];
+    let alone = shown(&merge(run_id(1), vec![run(1, "disk", &file)], Content::Whole));
+    let both = merge(run_id(1), vec![run(1, "disk", &file), run(2, "stream", &stream)], Content::Whole);
+    assert_eq!(shown(&both), alone);
+    // Another answer to the same prompt is another turn.
+    let other =
+        [&stream[7..9], &[message("turn-0002", None, json!([{"type": "text", "text": "Yes."}]))]].concat();
+    let both = merge(run_id(1), vec![run(1, "disk", &file), run(2, "stream", &other)], Content::Whole);
+    assert_eq!(both.turns.len(), 3);
 }

@@ -1,5 +1,6 @@
-//! Matches the turns of runs: by the provider's turn id, else by a fact that both runs have.
+//! Matches the turns of runs: by the provider's turn id, else by a fact that both runs have, else by their texts.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use steno_model::json::JsonString;
@@ -9,7 +10,7 @@ use super::Matching;
 use super::identity::{Identities, KeyCounts};
 use crate::fields::PayloadFields;
 use crate::path_tree::PathTree;
-use crate::session::RunHead;
+use crate::session::SessionRun;
 
 /// The turns of the session so far, by their paths in it.
 #[derive(Default)]
@@ -25,6 +26,8 @@ pub(super) struct PathMap {
     paths: PathTree<String>,
     /// The session paths of turns that no earlier run has.
     own: HashSet<String>,
+    /// The run's own paths of turns that only texts match with one of the session.
+    alike: PathTree<()>,
 }
 
 /// A turn of a run that is being matched.
@@ -33,6 +36,8 @@ struct NewTurn {
     id: Option<String>,
     /// Its path in the session.
     known: Option<String>,
+    /// Whether only its texts match.
+    is_alike: bool,
 }
 
 impl PathMap {
@@ -42,6 +47,11 @@ impl PathMap {
         let (mapped, end) = self.paths.around(&path)?;
         let (turn, rest) = path.split_at(end);
         (mapped != turn).then(|| JsonString::from(format!("{mapped}{rest}").as_str()))
+    }
+
+    /// Tells whether an event is in a turn that only texts match with one of the session.
+    pub(super) fn is_alike(&self, event: &ExchangeEvent) -> bool {
+        self.alike.around(&event.path.to_text()).is_some()
     }
 
     /// Tells whether no earlier run has the turn at this path.
@@ -76,14 +86,18 @@ impl TurnPaths {
     pub(super) fn map(
         &mut self,
         events: &[ExchangeEvent],
-        head: &RunHead,
+        head: &SessionRun,
         identities: &Identities,
         matching: Matching,
     ) -> PathMap {
         let mut turns = self.turns_by_id(events);
         self.find_by_facts(&mut turns, events, identities, matching);
+        find_by_texts(&mut turns, events, identities);
         let mut map = PathMap::default();
         for turn in turns {
+            if turn.is_alike {
+                map.alike.insert(&turn.path, ());
+            }
             let path = turn.known.unwrap_or_else(|| {
                 let own = self.free(&turn.path, head.channel.as_deref().unwrap_or("other"));
                 self.add(&own, turn.id);
@@ -104,7 +118,7 @@ impl TurnPaths {
             let id = turn_id(event);
             let known = id.as_ref().and_then(|id| self.by_turn_id.get(id)).cloned();
             if begun.insert(path.clone()) {
-                turns.push(NewTurn { path, id, known });
+                turns.push(NewTurn { path, id, known, is_alike: false });
             }
         }
         turns
@@ -143,6 +157,37 @@ impl TurnPaths {
         let numbered = (2..).map(|number| format!("{path}@{channel}-{number}"));
         let names = [path.to_owned(), format!("{path}@{channel}")].into_iter().chain(numbered);
         names.into_iter().find(|name| self.paths.get(name).is_none()).unwrap_or_default()
+    }
+}
+
+/// Matches turns without any id by what was said in them: with a turn that has all of it, and of several with the last.
+fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &Identities) {
+    let mut taken: HashSet<String> = turns.iter().filter_map(|turn| turn.known.clone()).collect();
+    let mut places = PathTree::default();
+    for (number, turn) in turns.iter().enumerate() {
+        if turn.known.is_none() && turn.id.is_none() {
+            places.insert(&turn.path, number);
+        }
+    }
+    // Of each turn, the turns of the session that have all of its texts so far.
+    let mut found: HashMap<usize, Vec<&str>> = HashMap::new();
+    for event in events {
+        let Some((number, _)) = places.around(&event.path.to_text()) else { continue };
+        let Some(with_text) = identities.turns_with_text(event) else { continue };
+        let is_there = |turn: &&str| with_text.iter().any(|known| known == turn);
+        match found.entry(*number) {
+            Entry::Occupied(mut known) => known.get_mut().retain(is_there),
+            Entry::Vacant(new) => {
+                new.insert(with_text.iter().map(String::as_str).collect());
+            }
+        }
+    }
+    for (number, turn) in turns.iter_mut().enumerate() {
+        let like = found.remove(&number).unwrap_or_default();
+        if let Some(path) = like.into_iter().rev().find(|path| !taken.contains(*path)) {
+            taken.insert(path.to_owned());
+            (turn.known, turn.is_alike) = (Some(path.to_owned()), true);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What several runs say of usage: the session, its turns and `usage` give the same sum.
+//! Usage of several runs: the session, its turns and `usage` give the same sum.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::tests::{end, run, run_id, turn};
 use super::*;
 use crate::usage::{Counts, TokenUsage, UsageBuilder};
 
-/// A report of a response that has so much output.
+/// Returns a usage report of a response.
 fn used(path: &str, response: &Value, output: u64, is_final: bool) -> Value {
     json!(["message.assistant", path, {"role": "assistant", "blocks": [], "response": response, "model": "m",
         "usage": {"output_tokens": output}, "usage_scope": "response", "final": is_final}])
@@ -17,13 +17,13 @@ fn total(path: &str, output: u64) -> Value {
         "usage": {"output_tokens": output}, "usage_scope": "turn", "final": true}])
 }
 
-/// A turn with reports of responses that are final.
+/// Returns a turn with final usage reports.
 fn told(path: &str, id: &str, reports: &[(Value, u64)]) -> Vec<Value> {
     let reports = reports.iter().map(|(response, output)| used(path, response, *output, true));
     [turn(path, id)].into_iter().chain(reports).chain([end(path)]).collect()
 }
 
-/// Sums up what a store with these runs says.
+/// Returns the total usage of a store with these runs.
 pub(super) fn of_store<'a>(runs: impl Iterator<Item = &'a RunEvents>) -> TokenUsage {
     let mut builder = UsageBuilder::new();
     runs.flat_map(|run| &run.events).for_each(|event| builder.push(event));
@@ -32,7 +32,7 @@ pub(super) fn of_store<'a>(runs: impl Iterator<Item = &'a RunEvents>) -> TokenUs
     sum
 }
 
-/// Sums up what the turns of a session say.
+/// Returns the total usage of the turns of a session.
 pub(super) fn of_turns(session: &Session) -> (u64, bool) {
     let costs = session.turns.iter().filter_map(|turn| turn.usage.as_ref());
     costs.fold((0, false), |(sum, is_bound), cost| {
@@ -64,7 +64,7 @@ fn shared_turns_count_once_and_single_turns_count() {
         run(2, "app-server", &[first, told("turn-0002", "t2", &[(json!(3), 7)])].concat())
     };
     check(&|| vec![ids(), numbers()], (3, 18, false));
-    // The other way round.
+    // The other way around.
     let numbers = || run(1, "disk", &told("turn-0001", "t1", &[(json!(1), 5), (json!(2), 6)]));
     let ids = || {
         let first = told("turn-0004", "t1", &[(json!("r1"), 5), (json!("r2"), 6)]);

@@ -3,7 +3,7 @@
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Timestamp};
 
-use super::{ApprovalId, CallNumber, ChildId, EventPosition, ResponseId, StepId, TurnId};
+use super::{ApprovalId, CallNumber, ChildId, EventPosition, ResponseId, RunNumber, StepId, TurnId};
 use crate::state::State;
 
 /// A call, from all records about it.
@@ -47,6 +47,10 @@ pub struct Call {
     pub children: Vec<ChildId>,
     /// The response that made it.
     pub response: Option<ResponseId>,
+    /// The runs that report it or its result, in order.
+    pub runs: Vec<RunNumber>,
+    /// Whether it was denied, and never allowed.
+    pub is_declined: bool,
 }
 
 /// The result of a call.
@@ -107,6 +111,8 @@ pub struct Approval {
     pub scope: Option<JsonString>,
     /// The answer, as its event has it.
     pub answer: Option<RawJson>,
+    /// The runs that report it, in order.
+    pub runs: Vec<RunNumber>,
 }
 
 /// A link to a child run, which has its own session.

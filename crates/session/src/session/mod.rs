@@ -5,7 +5,8 @@
 
 mod call;
 mod message;
-mod run_head;
+mod run_summary;
+mod session_run;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,9 @@ use crate::usage::TokenUsage;
 
 pub use call::{Approval, Call, CallResult, ChildLink};
 pub use message::{Block, Message, Response, ResponseOrigin, ResponseUsage, Speaker};
-pub use run_head::RunHead;
-pub(crate) use run_head::channel_rank;
+pub use run_summary::{RunSummary, provider_of};
+pub use session_run::SessionRun;
+pub(crate) use session_run::channel_rank;
 pub use turn::{EndedBy, Turn, TurnCost, TurnStatus};
 
 /// Declares index types.
@@ -72,7 +74,7 @@ pub struct Session {
     /// The agent's own id of it.
     pub id: RunId,
     /// The runs that it was read from; the first one gives the order.
-    pub runs: Vec<RunHead>,
+    pub runs: Vec<SessionRun>,
     /// All steps, in the order in which they appear.
     pub steps: Vec<Step>,
     /// The steps in no other step.
@@ -115,7 +117,7 @@ impl Session {
     /// Returns the run that a fact was read from.
     #[must_use]
     pub fn run_of(&self, at: EventPosition) -> RunId {
-        self.runs.get(at.run.0).map_or(self.id, |run| run.id)
+        self.runs.get(at.run.0).map_or(self.id, SessionRun::id)
     }
 
     /// Renames its children: a run of another channel has another id.

@@ -261,7 +261,11 @@ impl UsageBuilder {
             run.model = model.into_owned();
         }
         let Some(usage) = fields.json_text("usage") else { return };
-        let Some(counts) = Counts::read(usage) else { return };
+        let Some(mut counts) = Counts::read(usage) else { return };
+        let by_model = Tokens::read_by_model(usage);
+        if !by_model.is_empty() {
+            counts.tokens = by_model.into_iter().fold(Tokens::default(), |sum, (_, of)| sum.plus(of));
+        }
         match fields.text("usage_scope").as_deref() {
             // A turn of a local command does not call the model.
             Some("turn") if counts.tokens == Tokens::default() => {}

@@ -1,4 +1,4 @@
-//! What counts, and what counts once.
+//! Tests which usage counts, and that it counts once.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn turn(run: &str, output: u64) -> ExchangeEvent {
     event(run, "", "message.assistant", "2026-06-08T09:00:00Z", &payload)
 }
 
-/// Shows each row as `session responses input output`, with `≥` before what is a lower bound.
+/// Shows each row as `session responses input output`, with `≥` before a lower bound.
 #[track_caller]
 fn check(events: &[ExchangeEvent], want: &[&str]) {
     let rows = |events: &mut dyn Iterator<Item = &ExchangeEvent>| {
@@ -226,7 +226,7 @@ fn fractional_count_makes_a_lower_bound() {
     }
 }
 
-/// A response without an id, in a thread whose total it raised to so much.
+/// Returns a response without an id, with the total of its thread.
 fn grown(run: &str, extra: &str, total: u64, output: u64) -> ExchangeEvent {
     let payload = format!(
         r#"{{"role":"assistant","blocks":[],"response":{total},"thread_tokens":{total},"usage":{{"output_tokens":{output}}},"usage_scope":"response","final":true}}"#

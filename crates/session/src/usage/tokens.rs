@@ -30,11 +30,15 @@ pub struct Counts {
 impl Counts {
     /// Reads a report, which is JSON.
     ///
-    /// Providers disagree on whether a cached token is an input token. Claude's counts are separate; those of Codex and other
-    /// OpenAI-style reports include each other. The field names show which it is.
+    /// Providers disagree on whether a cached token is an input token. Claude's counts are separate; those of Codex, Copilot
+    /// and other OpenAI-style reports include each other. Gemini's input includes cached tokens, and its output no
+    /// reasoning. The field names show which it is.
     #[must_use]
     pub fn read(report: &str) -> Option<Self> {
         let fields = Fields::parse(report).ok()?;
+        if let Some(counts) = Self::of_api(&fields) {
+            return Some(counts);
+        }
         let mut is_whole = true;
         let mut find = |names: [&str; 2]| {
             let named = |name: &str| fields.iter().filter(|(key, _)| key.is(name)).last();
@@ -50,11 +54,85 @@ impl Counts {
             cache_write: find(["cache_creation_input_tokens", "cacheCreationInputTokens"]).unwrap_or(0),
             reasoning: find(["reasoning_output_tokens", "reasoningOutputTokens"]).unwrap_or(0),
         };
-        if let Some(cached) = find(["cached_input_tokens", "cachedInputTokens"]) {
+        let cached = find(["cached_input_tokens", "cachedInputTokens"]);
+        if let Some(cached) = cached.or_else(|| find(["cacheReadTokens", "cache_read_tokens"])) {
             tokens.cache_read = cached;
-            tokens.cache_write = find(["cache_write_input_tokens", "cacheWriteInputTokens"]).unwrap_or(0);
+            let written = find(["cache_write_input_tokens", "cacheWriteInputTokens"]);
+            let written = written.or_else(|| find(["cacheWriteTokens", "cache_write_tokens"]));
+            tokens.cache_write = written.unwrap_or(0);
             tokens.input = tokens.input.saturating_sub(cached).saturating_sub(tokens.cache_write);
         }
+        if let Some(reasoning) = find(["reasoningTokens", "reasoning_tokens"]) {
+            tokens.reasoning = reasoning;
+        }
+        let has = |name: &str| fields.has(name);
+        if has("cached") || has("tool_calls") || (has("input") && has("output")) {
+            // Messages of Gemini count `input`, sums by model `prompt`, and streams `input_tokens`.
+            let names = match () {
+                () if has("prompt") => ["prompt", "candidates"],
+                () if has("input_tokens") => ["input_tokens", "output_tokens"],
+                () => ["input", "output"],
+            };
+            let [input, output] = names.map(|name| find([name; 2]).unwrap_or(0));
+            let cached = find(["cached"; 2]).unwrap_or(0);
+            // A stream tells reasoning only in its total.
+            let others =
+                find(["total_tokens"; 2]).map(|total| total.saturating_sub(input).saturating_sub(output));
+            let reasoning = find(["thoughts"; 2]).or(others).unwrap_or(0);
+            tokens = Tokens {
+                input: input.saturating_sub(cached),
+                output: output.saturating_add(reasoning),
+                cache_read: cached,
+                cache_write: 0,
+                reasoning,
+            };
+        }
+        Some(Self { tokens, is_whole })
+    }
+
+    /// Reads a report in the form of the APIs of `OpenAI` or Gemini, where counts include each other.
+    fn of_api(fields: &Fields<'_>) -> Option<Self> {
+        let mut is_whole = true;
+        let mut find = |object: &Fields<'_>, name: &str| {
+            let value = object.last(name).filter(|value| value.get() != "null")?;
+            let count: Option<u64> = value.get().parse().ok();
+            is_whole &= count.is_some();
+            count
+        };
+        let inside = |name: &str| fields.last(name).and_then(|value| Fields::parse(value.get()).ok());
+        let tokens = if fields.has("promptTokenCount") {
+            let cached = find(fields, "cachedContentTokenCount").unwrap_or(0);
+            let read = find(fields, "promptTokenCount").unwrap_or(0)
+                + find(fields, "toolUsePromptTokenCount").unwrap_or(0);
+            let reasoning = find(fields, "thoughtsTokenCount").unwrap_or(0);
+            let output = find(fields, "candidatesTokenCount").unwrap_or(0).saturating_add(reasoning);
+            Tokens {
+                input: read.saturating_sub(cached),
+                output,
+                cache_read: cached,
+                cache_write: 0,
+                reasoning,
+            }
+        } else {
+            let names = [
+                ("prompt_tokens", "prompt_tokens_details", "completion_tokens", "completion_tokens_details"),
+                ("input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details"),
+            ];
+            let is_its = |(input, details, _, _): &(&str, &str, &str, &str)| {
+                fields.has(input) && (fields.has(details) || *input == "prompt_tokens")
+            };
+            let (input, details, output, output_details) = names.into_iter().find(is_its)?;
+            let (of_input, of_output) = (inside(details), inside(output_details));
+            let mut detail = |object: &Option<Fields<'_>>, name: &str| {
+                object.as_ref().and_then(|object| find(object, name)).unwrap_or(0)
+            };
+            let cache_read = detail(&of_input, "cached_tokens");
+            let cache_write = detail(&of_input, "cache_write_tokens");
+            let reasoning = detail(&of_output, "reasoning_tokens");
+            let input =
+                find(fields, input).unwrap_or(0).saturating_sub(cache_read).saturating_sub(cache_write);
+            Tokens { input, output: find(fields, output).unwrap_or(0), cache_read, cache_write, reasoning }
+        };
         Some(Self { tokens, is_whole })
     }
 }
@@ -143,10 +221,34 @@ mod tests {
     }
 
     #[test]
+    fn gemini_counts_cached_input_as_input_and_reasoning_apart() {
+        check(
+            r#"{"input":100,"output":9,"cached":70,"thoughts":4,"tool":0,"total":113}"#,
+            Some(Tokens { input: 30, output: 13, cache_read: 70, cache_write: 0, reasoning: 4 }),
+        );
+        check(
+            r#"{"total_tokens":113,"input_tokens":100,"output_tokens":9,"cached":70,"input":30,"tool_calls":1}"#,
+            Some(Tokens { input: 30, output: 13, cache_read: 70, cache_write: 0, reasoning: 4 }),
+        );
+        check(
+            r#"{"total_tokens":113,"input_tokens":100,"output_tokens":9,"duration_ms":9,"tool_calls":1}"#,
+            Some(Tokens { input: 100, output: 13, cache_read: 0, cache_write: 0, reasoning: 4 }),
+        );
+        check(
+            r#"{"input":30,"prompt":100,"candidates":9,"total":113,"cached":70,"thoughts":4,"tool":0}"#,
+            Some(Tokens { input: 30, output: 13, cache_read: 70, cache_write: 0, reasoning: 4 }),
+        );
+    }
+
+    #[test]
     fn both_spellings_of_names_are_read() {
         let want = Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, reasoning: 4 };
         check(
             r#"{"inputTokens":10,"cachedInputTokens":6,"cacheWriteInputTokens":1,"outputTokens":9,"reasoningOutputTokens":4}"#,
+            Some(want),
+        );
+        check(
+            r#"{"inputTokens":10,"outputTokens":9,"cacheReadTokens":6,"cacheWriteTokens":1,"reasoningTokens":4}"#,
             Some(want),
         );
         let want = Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, reasoning: 0 };
@@ -154,6 +256,25 @@ mod tests {
             r#"{"inputTokens":3,"outputTokens":9,"cacheReadInputTokens":6,"cacheCreationInputTokens":1}"#,
             Some(want),
         );
+    }
+
+    #[test]
+    fn reports_of_apis_are_separated() {
+        let want = Tokens { input: 30, output: 9, cache_read: 60, cache_write: 10, reasoning: 4 };
+        check(
+            r#"{"input_tokens":100,"input_tokens_details":{"cached_tokens":60,"cache_write_tokens":10},"output_tokens":9,"output_tokens_details":{"reasoning_tokens":4},"total_tokens":109}"#,
+            Some(want),
+        );
+        let want = Tokens { cache_write: 0, input: 40, ..want };
+        check(
+            r#"{"prompt_tokens":100,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":60},"completion_tokens_details":{"reasoning_tokens":4}}"#,
+            Some(want),
+        );
+        check(
+            r#"{"promptTokenCount":90,"toolUsePromptTokenCount":10,"candidatesTokenCount":5,"thoughtsTokenCount":4,"cachedContentTokenCount":60,"totalTokenCount":109}"#,
+            Some(want),
+        );
+        check(r#"{"prompt_tokens":3}"#, Some(Tokens { input: 3, ..Tokens::default() }));
     }
 
     #[test]

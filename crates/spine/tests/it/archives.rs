@@ -1,4 +1,4 @@
-//! Archives that others made: what hostile ones have in them is named, nothing is unpacked, and nothing takes for ever.
+//! Archives of other tools and hostile archives: each fault is reported, nothing is unpacked, and every check ends.
 
 use std::io::Read;
 
@@ -12,7 +12,7 @@ fn rules(report: &Report) -> Vec<Rule> {
     report.findings.iter().map(|finding| finding.rule).collect()
 }
 
-/// An entry as any tool might write it.
+/// Returns a tar entry with any name and type.
 fn entry(name: &[u8], flag: u8, content: &[u8]) -> Vec<u8> {
     let mut header = vec![0; BLOCK_BYTES];
     let fits = name.len().min(100);
@@ -27,16 +27,16 @@ fn entry(name: &[u8], flag: u8, content: &[u8]) -> Vec<u8> {
     [&header[..], content, &vec![0; padding]].concat()
 }
 
-/// The good bundle with something before it.
+/// Checks the valid bundle with entries before it.
 fn with(entries: &[Vec<u8>]) -> Report {
     let good = archive_of(&bundle_files(Snapshots::Whole));
-    // The bundle's own directory first, as tools have it.
+    // Tools write the directory of the bundle first.
     let top = entry(b"bundle/", b'5', b"");
     validate_archive(&[&top[..], &entries.concat(), &good].concat()[..])
 }
 
 #[test]
-fn hostile_entries_are_named_one_by_one_and_the_rest_is_good() {
+fn each_hostile_entry_is_reported() {
     assert_eq!(with(&[]).findings, [], "the control");
     let long = [&b"bundle/artifacts/"[..], &[b'x'; 80]].concat();
     assert_eq!(
@@ -70,7 +70,7 @@ fn hostile_entries_are_named_one_by_one_and_the_rest_is_good() {
 }
 
 #[test]
-fn a_name_that_comes_twice_is_found_and_the_first_counts() {
+fn duplicate_name_is_reported_and_the_first_file_counts() {
     let mut files = bundle_files(Snapshots::Whole);
     let first = files.remove("bundle.json").unwrap();
     let second = entry(b"bundle/bundle.json", b'0', b"{}");
@@ -84,7 +84,7 @@ fn a_name_that_comes_twice_is_found_and_the_first_counts() {
 #[test]
 fn archives_of_other_tools_are_read() {
     let files = bundle_files(Snapshots::Whole);
-    // Without a directory around it, with `./`, and with names in headers of their own.
+    // Without an outer directory, with `./`, and with names in separate headers.
     let mut plain = Vec::new();
     let mut dotted = entry(b"./", b'5', b"");
     let mut gnu = Vec::new();
@@ -109,21 +109,21 @@ fn archives_of_other_tools_are_read() {
 }
 
 #[test]
-fn names_and_lengths_without_end_are_not_believed() {
-    // A header that says that its name has four gigabytes.
+fn endless_names_files_and_entries_are_refused() {
+    // A header announces a name of four gigabytes.
     let mut huge = entry(b"././@LongLink", b'L', b"");
     huge[124..135].copy_from_slice(b"40000000000");
     fix_sum(&mut huge);
     let report = validate_archive(huge.chain(std::io::repeat(b'x')));
     assert_eq!(report.findings[0].rule, Rule::BundleArchive);
     assert!(report.findings[0].words.contains("a name that is too long"), "{}", report.findings[0].words);
-    // A file of more bytes than anything may have is not waited for.
+    // A file beyond the size limit is refused without reading it.
     let mut huge = entry(b"bundle/artifacts/x", b'0', b"");
     huge[124..136].copy_from_slice(&[0x80, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
     fix_sum(&mut huge);
     let report = validate_archive(huge.chain(std::io::repeat(0)));
     assert_eq!(report.findings[0].rule, Rule::Limit);
-    // More entries than a bundle has.
+    // More entries than the limit.
     let mut bytes = Vec::new();
     for _ in 0..100_001 {
         bytes.extend(entry(b"./", b'5', b""));
@@ -138,9 +138,9 @@ fn fix_sum(header: &mut [u8]) {
 }
 
 #[test]
-fn what_is_no_archive_is_said_to_be_none() {
+fn other_files_are_not_archives() {
     for bytes in [&b""[..], b"no archive", &[0xff; 2048], &[0; 100]] {
-        // Nothing is said to be missing where nobody can know.
+        // No files are reported as missing.
         let report = validate_archive(bytes);
         assert_eq!(rules(&report), [Rule::BundleArchive]);
         assert!(!report.is_valid());
@@ -150,7 +150,7 @@ fn what_is_no_archive_is_said_to_be_none() {
 }
 
 #[test]
-fn hostile_lines_in_a_bundle_take_no_more_than_lines_do() {
+fn hostile_lines_in_a_bundle_are_reported() {
     let deep = "[".repeat(1_000_000);
     let names: Vec<String> = (0..50_000).map(|number| format!("\"a{number}\":1")).collect();
     let many_names = format!("{{{}}}", names.join(","));

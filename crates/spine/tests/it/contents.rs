@@ -1,4 +1,4 @@
-//! What a spine holds is read alike wherever it lies, and artifacts only as records name them.
+//! A spine gives the same contents as a directory, a bundle or an archive, and artifacts are read only by record.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use steno_spine::{Artifacts, Snapshots, TarWriter, read_archive, read_directory}
 
 use crate::kit::{Files, archive_of, bundle_files, disk_of, spine_files};
 
-/// An archive of files, the last first.
+/// Returns an archive of files in reverse order.
 fn reversed(files: &Files) -> Vec<u8> {
     use std::io::Write as _;
     let mut tar = TarWriter::new(Vec::new());
@@ -19,7 +19,7 @@ fn reversed(files: &Files) -> Vec<u8> {
     tar.finish().unwrap()
 }
 
-/// Every record, and for each artifact that one names what is read of it.
+/// Returns every record, and the content of each artifact that a record names.
 fn read(read: impl FnOnce(&mut dyn FnMut(SpineRecord)) -> Artifacts) -> (Vec<String>, Vec<Option<Vec<u8>>>) {
     let mut records = Vec::new();
     let artifacts = read(&mut |record| records.push(record));
@@ -37,7 +37,7 @@ fn read(read: impl FnOnce(&mut dyn FnMut(SpineRecord)) -> Artifacts) -> (Vec<Str
 }
 
 #[test]
-fn a_spine_is_read_alike_wherever_it_lies_and_in_whatever_order() {
+fn spine_bundle_and_archive_give_the_same_contents() {
     let (spine, bundle) = (spine_files(), bundle_files(Snapshots::Whole));
     assert!(bundle.contains_key("spine/segment-001.jsonl"), "more than one");
     let want = read(|each| read_directory(Arc::new(disk_of(&spine)), each).unwrap());
@@ -49,7 +49,7 @@ fn a_spine_is_read_alike_wherever_it_lies_and_in_whatever_order() {
 }
 
 #[test]
-fn an_artifact_that_is_not_what_its_record_says_is_none() {
+fn artifact_with_a_wrong_hash_is_not_read() {
     let mut files = bundle_files(Snapshots::Whole);
     let artifact = files.iter_mut().find(|(name, _)| name.starts_with("artifacts/")).unwrap();
     artifact.1.push(b'x');
@@ -60,7 +60,7 @@ fn an_artifact_that_is_not_what_its_record_says_is_none() {
 }
 
 #[test]
-fn an_artifact_is_never_read_through_a_link() {
+fn artifact_is_not_read_through_a_link() {
     let dir = tempfile::tempdir().unwrap();
     let files = bundle_files(Snapshots::Whole);
     for (name, bytes) in &files {

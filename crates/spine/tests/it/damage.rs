@@ -1,4 +1,4 @@
-//! Spines that were changed, cut or torn: damage is found wherever it is, and told from what a crash leaves.
+//! Changed, cut and torn spines: damage is found at any place and distinguished from leftovers of a crash.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use steno_testkit::sim_disk::{Death, SimDisk};
 
 use crate::kit::{Files, archive_of, bundle_files, disk_of, replace, reseal, spine_files};
 
-/// Puts something where a file was.
+/// Puts something in place of a file.
 type Plant = fn(&std::path::Path);
 
 fn validate(files: &Files) -> Report {
@@ -28,7 +28,7 @@ fn validate_store(disk: &SimDisk) -> Report {
 }
 
 #[test]
-fn any_flipped_byte_of_a_sealed_segment_is_found() {
+fn every_flipped_byte_of_a_sealed_segment_is_found() {
     let good = spine_files();
     let name = records(1);
     for at in 0..good[&name].len() {
@@ -43,7 +43,7 @@ fn any_flipped_byte_of_a_sealed_segment_is_found() {
 }
 
 #[test]
-fn a_sealed_segment_cut_at_any_byte_is_found() {
+fn sealed_segment_cut_at_any_byte_is_found() {
     let good = spine_files();
     for name in [records(1), records(2), meta(1)] {
         for len in 0..good[&name].len() {
@@ -56,7 +56,7 @@ fn a_sealed_segment_cut_at_any_byte_is_found() {
 }
 
 #[test]
-fn each_changed_field_of_a_meta_file_is_found() {
+fn every_changed_field_of_a_meta_file_is_found() {
     let good = spine_files();
     let about: serde_json::Value = serde_json::from_slice(&good[&meta(1)]).unwrap();
     let about = about.as_object().unwrap();
@@ -78,7 +78,7 @@ fn each_changed_field_of_a_meta_file_is_found() {
 }
 
 #[test]
-fn a_torn_end_is_told_from_damage() {
+fn torn_end_is_not_damage() {
     let good = spine_files();
     let unsealed = |tail: &[u8]| {
         let mut files = good.clone();
@@ -98,11 +98,11 @@ fn a_torn_end_is_told_from_damage() {
     let line = String::from_utf8(line.to_vec()).unwrap().replace("\"seq\":7", "\"seq\":9");
     for tail in [&b"{\"schema_ver\n"[..], b"nonsense\n", b"\n"] {
         assert_eq!(rules(&unsealed(tail)), [Rule::LineJson, Rule::SegmentUnsealed], "{tail:?}");
-        // Good lines behind it: no crash leaves that.
+        // A crash leaves no good lines after the zeros.
         let report = unsealed(&[&b"\0\0\0\n"[..], line.as_bytes()].concat());
         assert_eq!(rules(&report), [Rule::LineJson, Rule::SegmentUnsealed]);
     }
-    // The same end in a sealed segment is none that a crash left.
+    // In a sealed segment such an end is damage.
     let mut files = good.clone();
     files.get_mut(&records(2)).unwrap().extend_from_slice(b"{\"schema_ver");
     let report = validate(&files);
@@ -110,7 +110,7 @@ fn a_torn_end_is_told_from_damage() {
 }
 
 #[test]
-fn an_unsealed_segment_is_no_error_unless_it_is_empty_before_others() {
+fn empty_segment_before_others_is_an_error() {
     let mut files = spine_files();
     files.remove(&meta(1));
     assert_eq!(rules(&validate(&files)), [Rule::SegmentUnsealed]);
@@ -130,7 +130,7 @@ fn an_unsealed_segment_is_no_error_unless_it_is_empty_before_others() {
 }
 
 #[test]
-fn a_gap_is_an_error_where_we_gave_the_numbers_and_a_warning_elsewhere() {
+fn gap_is_an_error_in_the_store_and_a_warning_elsewhere() {
     let disk = spine_on_disk();
     assert_eq!(validate_store(&disk).findings, []);
     let mut files = spine_files();
@@ -144,7 +144,7 @@ fn a_gap_is_an_error_where_we_gave_the_numbers_and_a_warning_elsewhere() {
     let report = validate_store(&disk);
     assert_eq!(rules(&report), [Rule::SeqGap]);
     assert_eq!((report.findings[0].severity, report.is_valid()), (Severity::Error, false));
-    // A spine of somebody else's that begins later, and leaves out numbers between segments.
+    // A spine of another writer begins later and skips numbers between segments.
     let mut files = spine_files();
     for gone in [records(0), meta(0)] {
         files.remove(&gone);
@@ -162,7 +162,7 @@ fn a_gap_is_an_error_where_we_gave_the_numbers_and_a_warning_elsewhere() {
 }
 
 #[test]
-fn the_store_names_the_thread_and_who_writes_is_just_not_finished() {
+fn spine_being_written_is_not_torn_and_must_match_its_thread() {
     let disk = SimDisk::new(1);
     let journal = journal_on(&disk).unwrap();
     let spine = journal.spine(&thread(), SMALL).unwrap();
@@ -182,7 +182,7 @@ fn the_store_names_the_thread_and_who_writes_is_just_not_finished() {
 }
 
 #[test]
-fn a_line_longer_than_a_line_may_be_is_found_in_bounded_memory() {
+fn too_long_line_is_found() {
     let mut files = spine_files();
     let long = "x".repeat(LINE_BYTES_MAX);
     replace(&mut files, &records(1), "hello", &long);
@@ -192,7 +192,7 @@ fn a_line_longer_than_a_line_may_be_is_found_in_bounded_memory() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_named_and_holds_nobody_up() {
+fn links_directories_and_pipes_are_reported_without_blocking() {
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
     let write = |files: &Files| {
@@ -231,7 +231,7 @@ fn what_is_no_regular_file_is_named_and_holds_nobody_up() {
 }
 
 #[test]
-fn an_archive_cut_or_changed_anywhere_is_found() {
+fn changes_in_an_archive_are_found_except_in_free_fields() {
     let files = bundle_files(Snapshots::Whole);
     let bytes = archive_of(&files);
     for len in (0..bytes.len() - 1024).step_by(61) {
@@ -245,7 +245,7 @@ fn an_archive_cut_or_changed_anywhere_is_found() {
             unnoticed.push(at);
         }
     }
-    // Times of meta files and of the bundle, the path that a rollout had, words of no meaning, and padding.
+    // These may change: times of meta files and of the bundle, paths of rollouts, and padding.
     let is_free = |at: usize| {
         let text =
             String::from_utf8_lossy(&bytes[at.saturating_sub(40)..(at + 40).min(bytes.len())]).into_owned();
@@ -255,9 +255,9 @@ fn an_archive_cut_or_changed_anywhere_is_found() {
     assert!(unnoticed.len() * 3 < bytes.len() / 7, "{} of {}", unnoticed.len(), bytes.len() / 7);
 }
 
-/// What a power cut loses in the middle of an unsealed end can be made again by whoever has what it was made from.
+/// A power cut can lose bytes inside the unsealed end. A recorder that has the source can write them again.
 #[test]
-fn a_damaged_unsealed_end_is_set_aside_for_whoever_makes_it_again() {
+fn damaged_unsealed_end_can_be_set_aside_and_written_again() {
     let disk = spine_on_disk();
     let journal = journal_on(&disk).unwrap();
     let spine = journal.spine(&thread(), SMALL).unwrap();
@@ -283,7 +283,7 @@ fn a_damaged_unsealed_end_is_set_aside_for_whoever_makes_it_again() {
     assert_eq!(seq.get(), 10, "it goes on behind the last good record");
     spine.close().unwrap();
     assert!(validate_store(&disk).is_valid());
-    // A segment that a meta file vouches for is damaged, and stays so.
+    // A damaged segment before others is not set aside.
     disk.delete(&steno_disk::StorePath::spine_of(&thread()).below(meta(1)));
     disk.tamper(&steno_disk::StorePath::spine_of(&thread()).below(records(1)), b"nothing\ngood\n");
     let before = disk.snapshot();

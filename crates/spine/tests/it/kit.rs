@@ -1,4 +1,4 @@
-//! The sample spine as files, as a bundle and as an archive, and faults put into them.
+//! The sample spine as files, as a bundle and as an archive, and ways to damage it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub const ROLLOUT_FILE: &str = "rollout/rollout-2026-06-08T08-14-42-thread_123.j
 /// The files of a spine or a bundle, by name.
 pub type Files = std::collections::BTreeMap<String, Vec<u8>>;
 
-/// The files of the good spine.
+/// Returns the files of the valid spine.
 pub fn spine_files() -> Files {
     let below = |(name, bytes): (String, Vec<u8>)| {
         name.strip_prefix("spine/thread_123/").map(|name| (name.to_owned(), bytes.clone()))
@@ -23,7 +23,7 @@ pub fn spine_files() -> Files {
     spine_on_disk().snapshot().into_iter().filter_map(below).collect()
 }
 
-/// The files of the bundle that is made of it.
+/// Returns the files of its bundle.
 pub fn bundle_files(snapshots: Snapshots) -> Files {
     let disk = spine_on_disk();
     let store = steno_journal::Store::open(Arc::new(disk.clone())).unwrap();
@@ -57,7 +57,7 @@ pub fn bundle_files(snapshots: Snapshots) -> Files {
     files.collect()
 }
 
-/// A disk with files and nothing else.
+/// Returns a disk with only these files.
 pub fn disk_of(files: &Files) -> SimDisk {
     let disk = SimDisk::new(1);
     for (name, bytes) in files {
@@ -66,7 +66,7 @@ pub fn disk_of(files: &Files) -> SimDisk {
     disk
 }
 
-/// An archive of files, all in one directory.
+/// Returns an archive of files in one directory.
 pub fn archive_of(files: &Files) -> Vec<u8> {
     use std::io::Write as _;
     let mut tar = TarWriter::new(Vec::new());
@@ -77,7 +77,7 @@ pub fn archive_of(files: &Files) -> Vec<u8> {
     tar.finish().unwrap()
 }
 
-/// Replaces text in one file, which has to be there.
+/// Replaces text in a file; fails if it does not occur.
 #[track_caller]
 pub fn replace(files: &mut Files, name: &str, from: &str, to: &str) {
     let text = String::from_utf8(files[name].clone()).unwrap();
@@ -85,7 +85,7 @@ pub fn replace(files: &mut Files, name: &str, from: &str, to: &str) {
     files.insert(name.to_owned(), text.replacen(from, to, 1).into_bytes());
 }
 
-/// Writes the meta file of a segment anew, as if whoever wrote the segment had written what is there now.
+/// Writes the meta file of a segment again, so that it matches the current bytes.
 pub fn reseal(files: &mut Files, dir: &str, index: u32) {
     let bytes = files[&format!("{dir}{}", records(index))].clone();
     let name = format!("{dir}{}", meta(index));

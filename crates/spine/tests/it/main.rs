@@ -1,4 +1,4 @@
-//! What the checks, repairs and bundles of spines promise, each promise shown.
+//! Tests of checks, repairs and bundles of spines.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 

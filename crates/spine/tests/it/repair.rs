@@ -1,4 +1,4 @@
-//! Mending: what a crash left open is sealed and kept, nothing else is touched, and damage is left alone.
+//! Repair seals segments that a crash left open, and changes nothing else. It does not change damaged spines.
 
 use steno_disk::StorePath;
 use steno_journal::{Error, Level, NoteKind, read_notes};
@@ -10,7 +10,7 @@ use crate::kit::{Files, bundle_files, disk_of, replace, reseal, spine_files};
 
 const TAIL: &[u8] = b"{\"schema_ver";
 
-/// The good spine without the last two meta files, and with a torn end.
+/// Returns the valid spine without the last two meta files and with a torn end.
 fn left_by_a_crash() -> Files {
     let mut files = spine_files();
     files.remove(&meta(1));
@@ -24,7 +24,7 @@ fn files_on(disk: &SimDisk) -> Files {
 }
 
 #[test]
-fn what_a_crash_left_is_sealed_in_place_and_the_torn_end_kept() {
+fn repair_seals_segments_and_keeps_the_torn_end() {
     let good = spine_files();
     let disk = disk_of(&left_by_a_crash());
     let (report, repairs) = repair_directory(&disk, clock()).unwrap();
@@ -44,14 +44,14 @@ fn what_a_crash_left_is_sealed_in_place_and_the_torn_end_kept() {
     assert_eq!(files.remove(kept).as_deref(), Some(TAIL));
     let notes = files.remove("notes.jsonl").unwrap();
     assert!(String::from_utf8(notes).unwrap().contains("\"kind\":\"recovered\""));
-    // The clock of the tests stands still, so the meta files are the ones that were there.
+    // The clock of the tests does not move, so the new meta files equal the old ones.
     assert_eq!(files, good);
     let (_, nothing) = repair_directory(&disk, clock()).unwrap();
     assert_eq!(nothing, []);
 }
 
 #[test]
-fn a_spine_of_somebody_else_may_have_gaps_and_a_bundle_lies_deeper() {
+fn repair_accepts_gaps_and_bundles() {
     let mut files = left_by_a_crash();
     replace(&mut files, &records(2), "\"seq\":8", "\"seq\":11");
     let disk = disk_of(&files);
@@ -66,7 +66,7 @@ fn a_spine_of_somebody_else_may_have_gaps_and_a_bundle_lies_deeper() {
 }
 
 #[test]
-fn damage_is_left_as_it_is() {
+fn repair_does_not_change_a_damaged_spine() {
     for plant in [
         |files: &mut Files| replace(files, &records(0), "codex_trace", "codex_other"),
         |files: &mut Files| files.get_mut(&records(1)).unwrap().extend_from_slice(b"nonsense\n"),
@@ -82,7 +82,7 @@ fn damage_is_left_as_it_is() {
 }
 
 #[test]
-fn a_spine_of_the_store_is_mended_under_its_lock() {
+fn repair_of_a_spine_in_the_store_needs_its_lock() {
     let disk = SimDisk::new(1);
     let journal = journal_on(&disk).unwrap();
     let spine = journal.spine(&thread(), SMALL).unwrap();
@@ -101,14 +101,14 @@ fn a_spine_of_the_store_is_mended_under_its_lock() {
     assert!(
         matches!(&notes[..], [note] if matches!(note.what, NoteKind::Recovered { bytes: 12, seq_last: 2, .. }))
     );
-    // The next writer finds what it would have made itself.
+    // The next writer continues as after its own recovery.
     let again = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
     let event = draft(steno_model::SpineType::Event, r#"{"id":"","msg":{}}"#);
     assert_eq!(again.record(&event, Level::Synced).unwrap().get(), 3);
 }
 
 #[test]
-fn mending_can_be_killed_at_every_call_and_done_again() {
+fn repair_killed_at_any_call_can_be_repeated() {
     let calls = {
         let disk = disk_of(&left_by_a_crash());
         let before = disk.calls();
@@ -136,7 +136,7 @@ fn mending_can_be_killed_at_every_call_and_done_again() {
 }
 
 #[test]
-fn a_segment_in_which_nothing_whole_remains_is_emptied_and_stays_open() {
+fn segment_without_whole_records_is_emptied_and_stays_unsealed() {
     let mut files = spine_files();
     files.insert(records(3), TAIL.to_vec());
     let disk = disk_of(&files);

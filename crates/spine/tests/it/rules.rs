@@ -1,4 +1,4 @@
-//! The validator: each rule is tripped by one fault in a good spine or bundle, and that rule alone is named.
+//! Each rule of the validator is broken by a fault in a valid spine or bundle, and only that rule is reported.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use steno_testkit::sample_spine::{PATCH, meta, records};
 
 use crate::kit::{Files, archive_of, bundle_files, disk_of, replace, reseal, sha256, spine_files};
 
-/// A fault, by the rule that it breaks.
+/// A fault and the rule that it breaks.
 struct Fault {
     rule: Rule,
-    /// In the bundle, not in the spine.
+    /// Whether the fault is in the bundle, not in the spine.
     in_bundle: bool,
     plant: fn(&mut Files),
 }
@@ -23,7 +23,7 @@ fn bundle(rule: Rule, plant: fn(&mut Files)) -> Fault {
     Fault { rule, in_bundle: true, plant }
 }
 
-/// Changes a segment as its own writer might have written it.
+/// Changes a segment and its meta file.
 #[track_caller]
 fn written(files: &mut Files, index: u32, from: &str, to: &str) {
     replace(files, &records(index), from, to);
@@ -173,13 +173,13 @@ fn bundle_faults() -> Vec<Fault> {
             let left_out = format!("{{\"file\":\"{}\",\"reason\":\"x\"}}", patch(files));
             replace(files, "bundle.json", "}\n", &format!(",\"left_out\":[{left_out}]}}\n"));
         }),
-        // What no record names is told of too.
+        // Files that no record names are reported too.
         bundle(Rule::LeftOut, |files| {
             let left_out = r#","left_out":[{"file":"rollout/base.jsonl","reason":"x"}]}"#;
             replace(files, "bundle.json", "}\n", &format!("{left_out}\n"));
         }),
         bundle(Rule::Changed, |files| change(files, &snapshot(), b"declare -x KEY=\"***\"\n", None)),
-        // A changed file has the hash that the bundle says, and is not one that is as it was.
+        // A changed file must have the hash in `bundle.json`, and must differ from the original.
         bundle(Rule::ArtifactSha256, |files| change(files, &snapshot(), b"x", Some(b"y"))),
         bundle(Rule::ArtifactSha256, |files| {
             change(files, &snapshot(), steno_testkit::sample_spine::SNAPSHOT, Some(b"y"));
@@ -195,7 +195,7 @@ fn bundle_faults() -> Vec<Fault> {
     ]
 }
 
-/// Puts other bytes into an artifact, as `bundle.json` says; or it says something else.
+/// Replaces an artifact and lists it as changed in `bundle.json`, with the hash of these or of other bytes.
 fn change(files: &mut Files, file: &str, bytes: &[u8], said: Option<&[u8]>) {
     files.insert(file.to_owned(), bytes.to_vec());
     let said = said.unwrap_or(bytes);
@@ -211,9 +211,9 @@ fn snapshot() -> String {
     format!("artifacts/shell_snapshot-{}.sh", sha256(steno_testkit::sample_spine::SNAPSHOT))
 }
 
-/// Shell snapshots are masked; of anything else that was changed one should ask why.
+/// Masked shell snapshots are expected; other changed files are a warning.
 #[test]
-fn a_changed_patch_is_a_warning() {
+fn changed_patch_is_a_warning() {
     let mut files = bundle_files(Snapshots::Whole);
     let patch = patch(&files);
     change(&mut files, &patch, b"diff --git a/y b/y\n", None);
@@ -248,7 +248,7 @@ fn check(fault: &Fault, number: usize) {
 }
 
 #[test]
-fn a_good_spine_and_a_good_bundle_break_no_rule() {
+fn valid_spine_and_bundle_have_no_findings() {
     let report = validate_directory(&disk_of(&spine_files())).unwrap();
     assert_eq!((&report.findings[..], report.is_valid()), (&[][..], true));
     assert_eq!((report.segments, report.sealed, report.records), (3, 3, 8));
@@ -261,13 +261,13 @@ fn a_good_spine_and_a_good_bundle_break_no_rule() {
 }
 
 #[test]
-fn each_rule_is_tripped_by_its_fault_and_no_other_is() {
+fn each_fault_breaks_exactly_one_rule() {
     let faults: Vec<Fault> =
         [line_faults(), segment_faults(), bundle_faults()].into_iter().flatten().collect();
     for (number, fault) in faults.iter().enumerate() {
         check(fault, number);
     }
-    // These need more than files: a crash, a link, a hostile archive, a line of 64 MiB. Tests of their own trip them.
+    // Other tests break these rules: they need a crash, a link, a hostile archive, or a line of 64 MiB.
     let elsewhere = [
         Rule::LineLength,
         Rule::SegmentTorn,
@@ -281,7 +281,7 @@ fn each_rule_is_tripped_by_its_fault_and_no_other_is() {
 }
 
 #[test]
-fn a_place_is_the_file_the_line_and_the_byte() {
+fn finding_names_file_line_and_offset() {
     let mut files = spine_files();
     replace(&mut files, &records(1), "\"msg\":", "\"message\":");
     reseal(&mut files, "", 1);

@@ -43,12 +43,12 @@ fn crates_use_only_what_the_table_allows() {
 }
 
 #[test]
-fn table_reads_from_top_to_bottom() {
+fn crates_use_only_rows_above() {
     complain(&order(&table()));
 }
 
 #[test]
-fn folders_and_packages_are_called_alike() {
+fn folders_and_packages_have_the_same_names() {
     complain(&names(&crates()));
 }
 
@@ -64,7 +64,7 @@ fn pure_crates_ban_effects() {
 }
 
 #[test]
-fn crates_take_the_lints_of_the_workspace() {
+fn crates_use_the_lints_of_the_workspace() {
     let manifests = crates().into_iter().map(|krate| format!("{}/Cargo.toml", krate.folder));
     let without: Vec<String> = manifests
         .filter(|path| !takes_workspace_lints(&places::read(path)))
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn planned_rows_need_no_crate_and_end_when_there_is_one() {
+    fn planned_row_must_have_no_crate() {
         let rows = [Row { planned: true, ..row("vault", &[]) }];
         assert_eq!(edges(&rows, &[]), [""; 0]);
         let found = edges(&rows, &[krate("steno-vault", "crates/vault", &[])]);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_ban_is_found_also_when_commented_out() {
+    fn missing_or_commented_ban_is_found() {
         let all = BANS.iter().flat_map(|(_, bans)| *bans);
         let full: Vec<String> =
             all.map(|ban| format!("  {{ path = \"{ban}\", reason = \"pure\" }},")).collect();

@@ -1,10 +1,10 @@
-//! The subjects of commits: short, and with the area that a commit changes. A test below shows the rule complaining.
+//! Commit subjects are short and name the area that the commit changes. A test below breaks the rule.
 
 use std::process::Command;
 
 use steno_testkit::{places, skip};
 
-/// The last commit that the rule does not hold for.
+/// The last commit before the rule.
 const BEFORE: &str = "7eb3a26";
 const SUBJECT_CHARS_MAX: usize = 72;
 
@@ -22,7 +22,7 @@ fn subjects_are_short_and_name_an_area() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// Says what is wrong with a line of the log: an abbreviated hash and a subject.
+/// Returns what is wrong with a line of the log, which has an abbreviated hash and a subject.
 fn complaint(line: &str) -> Option<String> {
     let (_, subject) = line.split_once(' ').unwrap_or((line, ""));
     let chars = subject.chars().count();

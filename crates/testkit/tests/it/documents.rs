@@ -48,7 +48,7 @@ fn contributing_lists_every_recipe() {
 }
 
 #[test]
-fn the_page_of_benchmarks_names_the_rows_that_they_print() {
+fn benchmarks_page_names_every_row() {
     let is_bench = |path: &String| path.contains("/benches/");
     let printed: Vec<_> = places::files()
         .iter()
@@ -85,7 +85,7 @@ fn recipes_rows_and_gaps_are_found() {
 }
 
 #[test]
-fn every_promise_has_a_test_that_is_there() {
+fn every_promise_names_an_existing_test() {
     let files = places::files();
     let formats = files.iter().filter(|path| path.starts_with("docs/format/") && ends_in(path, "md"));
     let documents: Vec<&str> = PROMISING.into_iter().chain(formats.map(String::as_str)).collect();
@@ -171,7 +171,7 @@ fn promise_gaps(page: &str, documents: &[&str], read: &dyn Fn(&str) -> Option<St
     gaps
 }
 
-/// Tells whether a test exists: `crate::module::name`, or a function of a script, `scripts/x.py: name`.
+/// Returns true if a test exists: `crate::module::name`, or a function of a script, `scripts/x.py: name`.
 fn is_test(test: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
     if let Some((script, name)) = test.split_once(": ") {
         let is_function = |text: &str| !ends_in(script, "py") || text.contains(&format!("def {name}("));
@@ -224,7 +224,7 @@ fn rows(code: &str) -> Vec<String> {
     texts.filter(|text| ROWS.iter().any(|begin| text.starts_with(begin))).map(str::to_owned).collect()
 }
 
-/// Tells whether a row of the document matches a benchmark's row: gaps in both match any text.
+/// Returns true if a row of the document matches a benchmark's row: gaps in both match any text.
 fn fits(row: &str, name: &str) -> bool {
     let row = row.replace("R × T", "… × …").replace(" N ", " … ");
     let mut name: Vec<char> = name.chars().collect();

@@ -232,7 +232,7 @@ impl Reader {
         }
     }
 
-    /// Tells whether the current quote opens a character and not a lifetime.
+    /// Returns true if the current quote opens a character and not a lifetime.
     fn at_character(&self) -> bool {
         self.peek(1) == Some('\\') || self.peek(2) == Some('\'')
     }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_apart_from_code() {
+    fn comments_are_not_code() {
         let text = "a // b \"\nc /* d /* e */ f */ g \"// h\"";
         check_code(text, "a       \nc                   g \"xxxx\"");
         assert_eq!(layers(text).comments, "  // b \"\n  /* d /* e */ f */         ");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_measured_between_their_braces() {
+    fn functions_are_measured_between_braces() {
         check_functions("fn a() {}", &[("a", 1, 0)]);
         check_functions("fn a() {\n    b();\n\n    // why\n    c();\n}\n", &[("a", 1, 2)]);
         check_functions(

@@ -1,7 +1,7 @@
 //! The rules of `STYLE.md` that need no compiler, each checked over every source file of the workspace. A rule
-//! is a function from one file to complaints, and has a test below that shows it complaining.
+//! is a function from one file to complaints, and has a test below that breaks it.
 //!
-//! Files that are there for their bytes, below `fixtures` and `golden`, are left alone.
+//! Files below `fixtures` and `golden` are not checked, because their bytes must not change.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -30,7 +30,7 @@ const UNWANTED: [(&str, &str); 7] = [
     ("#![allow(", "use `expect` with a reason"),
 ];
 
-/// People who exist in examples only: tests may put a home directory into a sample if it is one of theirs.
+/// Invented user names: tests may use their home directories in samples.
 const NOBODY: [&str; 5] = ["user", "me", "you", "alice", "bob"];
 
 #[test]
@@ -54,7 +54,7 @@ fn functions_are_short() {
 }
 
 #[test]
-fn nothing_is_half_done_or_silenced() {
+fn code_has_no_ignored_tests_gaps_or_silenced_lints() {
     check_workspace(unwanted);
 }
 
@@ -64,7 +64,7 @@ fn notes_to_do_have_a_number() {
 }
 
 #[test]
-fn lines_end_where_their_text_ends() {
+fn lines_have_no_trailing_white_space() {
     check_workspace(trailing_whitespace);
 }
 
@@ -105,7 +105,7 @@ impl File {
     }
 }
 
-/// Says whether a file is written by hand, by its name.
+/// Returns true if a file is written by hand, by its name.
 fn is_written_by_hand(path: &str) -> bool {
     let endings = [".rs", ".md", ".toml", ".sh", ".py", ".yml", ".yaml", "justfile", ".ci/run"];
     let for_its_bytes = path.split('/').any(|part| part == "fixtures" || part == "golden");
@@ -261,7 +261,7 @@ fn trailing_whitespace(file: &File) -> Vec<String> {
     found
 }
 
-/// Nothing names a directory of somebody's machine.
+/// No file names a directory of a developer's machine.
 fn machine_paths(file: &File) -> Vec<String> {
     let tests = file.test_modules();
     let mut found = Vec::new();
@@ -289,7 +289,7 @@ fn is_somebody_made_up(below: &str) -> bool {
     NOBODY.contains(&name)
 }
 
-/// Finds `needle` where no word runs into it from the left.
+/// Finds `needle` at the beginning of a word.
 fn word_starts<'a>(line: &'a str, needle: &'a str) -> impl Iterator<Item = usize> {
     let starts = line.match_indices(needle).map(|(start, _)| start);
     starts.filter(|&start| !line[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
@@ -299,7 +299,7 @@ fn word_starts<'a>(line: &'a str, needle: &'a str) -> impl Iterator<Item = usize
 mod tests {
     use super::*;
 
-    /// Checks what a rule says about a sample, as pairs of line and a part of the message.
+    /// Checks the complaints of a rule about a sample, as line and part of the message.
     #[track_caller]
     fn check(rule: Rule, path: &str, text: &str, want: &[(usize, &str)]) {
         let found = rule(&File::new(path, text.to_owned()));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn header_must_be_there_short_and_not_empty() {
+    fn missing_long_or_empty_headers_are_found() {
         check(header, "a.rs", "//! Owns a.\n", &[]);
         check(header, "a.rs", "", &[(1, "does not open")]);
         check(header, "a.rs", "// Owns a.\n", &[(1, "does not open")]);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn long_functions_are_found_also_in_tests() {
+    fn long_functions_are_found_in_tests_too() {
         let function = |lines: usize| format!("fn a() {{\n{}}}\n", "x();\n\n// why\n".repeat(lines));
         check(function_length, "a.rs", &function(70), &[]);
         check(function_length, "a.rs", &function(71), &[(1, "`a` has 71 lines")]);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn unwanted_code_is_found_and_talk_of_it_is_not() {
+    fn unwanted_code_is_found_but_not_in_comments() {
         check(unwanted, "a.rs", "#[test]\n#[ignore]\nfn a() {}", &[(2, "#[ignore")]);
         check(unwanted, "a.rs", "#[should_panic(expected = \"x\")]", &[(1, "#[should_panic")]);
         check(unwanted, "a.rs", "todo!()", &[(1, "todo!")]);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_paths_are_found_unless_a_test_made_them_up() {
+    fn machine_paths_are_found_unless_they_are_examples() {
         for name in ["work", "root", "home"] {
             let path = format!("/{name}/x");
             check(machine_paths, "a.md", &format!("see\n`{path}`"), &[(2, name)]);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn files_for_their_bytes_are_left_alone() {
+    fn fixtures_are_not_checked() {
         assert!(is_written_by_hand("crates/a/src/lib.rs"));
         assert!(is_written_by_hand(".ci/run"));
         assert!(is_written_by_hand("justfile"));

@@ -1,5 +1,5 @@
 //! The names of types: a public name is used once in a crate, and a name is a noun that can be searched for. Each rule has
-//! a test below that shows it complaining.
+//! a test below that breaks it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_name_in_two_modules_of_a_crate_is_found() {
+    fn repeated_public_name_in_a_crate_is_found() {
         let (one, two) = ("crates/a/src/one.rs", "crates/a/src/two.rs");
         for item in [
             "pub struct Line;",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vague_name_is_found_also_if_it_is_private() {
+    fn vague_private_name_is_found() {
         for name in VAGUE_TYPES {
             let want = format!("a::{name}");
             check(vague, &[("crates/a/src/one.rs", &format!("struct {name} {{}}"))], &[&want]);

@@ -422,7 +422,7 @@ fn names_are_excluded_until_they_are_included_again() {
 }
 
 #[test]
-fn a_sweep_is_due_until_it_is_done() {
+fn sweep_is_due_until_it_is_done() {
     let disk = disk(1);
     filled(&disk);
     let vault = small_vault(&disk).unwrap();
@@ -452,7 +452,7 @@ fn forgetting_names_alone_sweeps_only_if_a_sweep_is_due() {
 }
 
 #[test]
-fn the_files_of_forgotten_runs_and_spines_are_due_until_they_are_deleted() {
+fn files_of_forgotten_runs_and_spines_are_due_until_they_are_deleted() {
     let disk = disk(1);
     let vault = small_vault(&disk).unwrap();
     let runs = ["one", "other"].map(NameHash::of_session);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use steno_disk::{Disk, StorePath};
+use steno_model::{Provider, Word};
 use steno_testkit::dice::Dice;
 use steno_testkit::sim_disk::SimDisk;
 use steno_vault::{Error, HostPath, Limits, Manifest, Role, SourceId, SourceInfo, SourceWriter, Vault};
@@ -40,7 +41,7 @@ pub fn cursor(text: &str) -> Box<RawValue> {
 
 pub fn info(name: &str) -> SourceInfo {
     SourceInfo {
-        provider: Some("claude".into()),
+        provider: Some(Word::Known(Provider::Claude)),
         role: Role::Transcript,
         home: Some(HostPath(PathBuf::from("/agents/claude"))),
         path: HostPath(PathBuf::from("/agents/claude/projects/p").join(name)),

@@ -4,7 +4,7 @@ use steno_model::RunId;
 use steno_session::usage::{UsageGroup, row};
 use steno_session::{
     Call, CallNumber, Effect, EndedBy, EventPosition, ItemKind, Message as Record, Response, ResponseId,
-    ResponseOrigin, RunHead, Session,
+    ResponseOrigin, Session, SessionRun,
 };
 
 use super::{
@@ -38,12 +38,12 @@ impl Conversation {
         Self {
             run_id: session.id,
             runs: session.runs.iter().map(source_run).collect(),
-            parent_run_id: main.and_then(|main| main.parent),
-            session_run_id: main.and_then(|main| main.session),
+            parent_run_id: main.and_then(|main| main.summary.parent_run_id),
+            session_run_id: main.and_then(|main| main.summary.session_run_id),
             forked_from: main.and_then(|main| main.forked_from),
-            name: main.and_then(|main| main.name.clone()),
-            state: main.map_or(State::Open, |main| main.state),
-            error: main.and_then(|main| main.error.clone()),
+            name: main.and_then(|main| main.summary.name.clone()),
+            state: main.map_or(State::Open, |main| main.summary.state),
+            error: main.and_then(|main| main.summary.error.clone()),
             system_prompts: shown.system_prompts(),
             outside,
             turns,
@@ -69,9 +69,9 @@ fn is_known(response: &Response) -> bool {
     }
 }
 
-fn source_run(run: &RunHead) -> SourceRun {
+fn source_run(run: &SessionRun) -> SourceRun {
     SourceRun {
-        run_id: run.id,
+        run_id: run.id(),
         channel: run.channel.clone(),
         adapter: run.adapter.clone(),
         events: run.events,

@@ -19,7 +19,6 @@ use steno_model::{RunId, Seq, Timestamp};
 pub use text::{ConversationStyle, ConversationTone, count_of_branches, styled_text, text};
 
 use crate::State;
-use crate::wire;
 
 /// A session as a conversation. Its JSON has every field: null means that the record does not have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -35,12 +34,10 @@ pub struct Conversation {
     /// The run that it is a fork of.
     pub forked_from: Option<RunId>,
     /// Its name, from `run.started`.
-    #[serde(serialize_with = "wire::optional_text")]
     pub name: Option<JsonString>,
     /// What is known of its end.
     pub state: State,
     /// Why it failed.
-    #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
     /// The system prompts, each time they changed; they are not among the items.
     pub system_prompts: Vec<Prompt>,
@@ -57,7 +54,6 @@ pub struct Conversation {
     /// What its responses used, as in `steno usage`; null if no record says it.
     pub usage: Option<RawJson>,
     /// The calls without a result, in the order of their first report.
-    #[serde(serialize_with = "wire::texts")]
     pub dangling_calls: Vec<JsonString>,
     /// How many copies of the session went on differently; `show --branches` lists them.
     pub branches: u64,
@@ -94,20 +90,16 @@ pub struct SourceRun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Turn {
     /// Its path.
-    #[serde(serialize_with = "wire::text")]
     pub path: JsonString,
     /// The provider's id of it.
-    #[serde(serialize_with = "wire::optional_text")]
     pub turn_id: Option<JsonString>,
     /// The run that has it.
     pub run: RunId,
     /// The number of its first event there.
     pub seq: Seq,
     /// When it began.
-    #[serde(serialize_with = "wire::optional_time")]
     pub started_at: Option<Timestamp>,
     /// When it ended.
-    #[serde(serialize_with = "wire::optional_time")]
     pub ended_at: Option<Timestamp>,
     /// What is known of its end.
     pub state: State,
@@ -116,7 +108,6 @@ pub struct Turn {
     /// What ended it: `record`, `interrupt`, `prompt` or `stop_reason`.
     pub ended_by: Option<&'static str>,
     /// Why it failed.
-    #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
     /// What happened in it, in order.
     pub items: Vec<Item>,
@@ -153,7 +144,6 @@ pub struct Prompt {
     /// The number of its event there.
     pub seq: Seq,
     /// When.
-    #[serde(serialize_with = "wire::time")]
     pub at: Timestamp,
     /// The run whose record it is copied from.
     pub copied_from: Option<RunId>,
@@ -169,17 +159,14 @@ pub struct Message {
     /// The number of its first event there.
     pub seq: Seq,
     /// When it began.
-    #[serde(serialize_with = "wire::time")]
     pub at: Timestamp,
     /// The run whose record it is copied from.
     pub copied_from: Option<RunId>,
     /// The provider's id of the response, or its number where the provider gives none.
     pub response: Option<RawJson>,
     /// The model.
-    #[serde(serialize_with = "wire::optional_text")]
     pub model: Option<JsonString>,
     /// Why the model stopped.
-    #[serde(serialize_with = "wire::optional_text")]
     pub stop_reason: Option<JsonString>,
     /// Its blocks, in order; the result of a call follows the call.
     pub blocks: Vec<Block>,
@@ -213,18 +200,14 @@ pub enum Block {
 #[serde(tag = "type", rename = "tool_use")]
 pub struct ToolUse {
     /// Who saw it.
-    #[serde(serialize_with = "wire::optional_text")]
     pub fidelity: Option<JsonString>,
     /// The tool.
-    #[serde(serialize_with = "wire::optional_text")]
     pub tool_name: Option<JsonString>,
     /// The id that pairs it with its result.
-    #[serde(serialize_with = "wire::optional_text")]
     pub tool_id: Option<JsonString>,
     /// Its arguments, as they came.
     pub tool_input: Option<RawJson>,
     /// What sort of tool it is: command, `file_change`, mcp, agent, other.
-    #[serde(serialize_with = "wire::optional_text")]
     pub class: Option<JsonString>,
     /// The run that has its `tool.call`; without one, the run that mentions it first.
     pub run: RunId,
@@ -243,18 +226,14 @@ pub struct ToolUse {
 #[serde(tag = "type", rename = "tool_result")]
 pub struct ToolResult {
     /// Who saw it.
-    #[serde(serialize_with = "wire::optional_text")]
     pub fidelity: Option<JsonString>,
     /// The id of its call.
-    #[serde(serialize_with = "wire::optional_text")]
     pub tool_id: Option<JsonString>,
     /// The output, as it came.
     pub tool_content: Option<RawJson>,
     /// How the call ended: ok, failed, denied, interrupted, unknown.
-    #[serde(serialize_with = "wire::optional_text")]
     pub outcome: Option<JsonString>,
     /// Why it failed.
-    #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
     /// The exit code, where the provider gives one as a number.
     pub exit_code: Option<RawJson>,
@@ -270,25 +249,20 @@ pub struct ToolResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Approval {
     /// The request's id.
-    #[serde(serialize_with = "wire::optional_text")]
     pub request: Option<JsonString>,
     /// The run that has it.
     pub run: RunId,
     /// The number of its first event there.
     pub seq: Seq,
     /// The call that it is about.
-    #[serde(serialize_with = "wire::optional_text")]
     pub tool_call_id: Option<JsonString>,
     /// Whether it was answered.
     pub state: State,
     /// `allowed`, `denied`, or what the provider says.
-    #[serde(serialize_with = "wire::optional_text")]
     pub decision: Option<JsonString>,
     /// Who decided.
-    #[serde(serialize_with = "wire::optional_text")]
     pub by: Option<JsonString>,
     /// For how long.
-    #[serde(serialize_with = "wire::optional_text")]
     pub scope: Option<JsonString>,
 }
 
@@ -298,19 +272,16 @@ pub struct ChildRun {
     /// The run.
     pub run_id: RunId,
     /// Its name here.
-    #[serde(serialize_with = "wire::optional_text")]
     pub name: Option<JsonString>,
     /// The run that names it.
     pub run: RunId,
     /// The number of the event that names it first.
     pub seq: Seq,
     /// The call that began it.
-    #[serde(serialize_with = "wire::optional_text")]
     pub tool_call_id: Option<JsonString>,
     /// How it ended, as reported by its parent.
     pub state: State,
     /// Why it failed.
-    #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
 }
 
@@ -322,18 +293,14 @@ pub struct Fact {
     /// The number of its first event there.
     pub seq: Seq,
     /// When.
-    #[serde(serialize_with = "wire::time")]
     pub at: Timestamp,
     /// Its kind.
-    #[serde(serialize_with = "wire::optional_text")]
     pub kind: Option<JsonString>,
     /// Its name.
-    #[serde(serialize_with = "wire::optional_text")]
     pub name: Option<JsonString>,
     /// What is known of its end.
     pub state: State,
     /// Why it failed.
-    #[serde(serialize_with = "wire::optional_text")]
     pub error: Option<JsonString>,
     /// Its result; the summary of a compaction.
     pub result: Option<RawJson>,

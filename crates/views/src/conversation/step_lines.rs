@@ -1,6 +1,6 @@
 //! The lines of a conversation for system steps, approvals, child runs, and ends.
 
-use steno_model::json::JsonString;
+use steno_model::json::{Fields, JsonString};
 
 use super::text::{ConversationTone, NAME_CHARS_MAX, Writer};
 use super::{Approval, ChildRun, Fact, Item};
@@ -33,15 +33,29 @@ impl Writer<'_> {
     pub(super) fn fact(&mut self, fact: &Fact) {
         let words = [&fact.kind, &fact.name].into_iter().flatten().map(name_of);
         let mut parts = vec![(ConversationTone::Frame, format!("· {}", words.collect::<Vec<_>>().join(" ")))];
+        let printed = printed_by(fact);
         if fact.state == State::Failed {
             parts.push(end(fact.state, fact.error.as_ref()));
-        } else {
+        } else if printed.is_empty() {
             let said = fact.result.as_ref().map(gist).filter(|said| !said.is_empty());
             let chars_max = self.room(columns_of(&parts[0].1) + 2);
             parts.extend(said.map(|said| (ConversationTone::Frame, fit(&said, chars_max))));
         }
         self.beside(&parts);
+        for text in printed {
+            self.output(ConversationTone::Frame, &text);
+        }
     }
+}
+
+/// Returns what a command printed, if the step is one that `steno run` recorded: the beginning and the end of each stream.
+fn printed_by(fact: &Fact) -> Vec<String> {
+    const STREAMS: [&str; 4] = ["stdout", "stdout_end", "stderr", "stderr_end"];
+    let is_command = fact.kind.as_ref().is_some_and(|kind| kind.is("command"));
+    let Some(result) = fact.result.as_ref().filter(|_| is_command) else { return Vec::new() };
+    let Ok(mut fields) = Fields::parse(result.as_str()) else { return Vec::new() };
+    let texts = STREAMS.into_iter().filter_map(|name| fields.take_string(name).ok().flatten());
+    texts.map(|text| text.to_text().into_owned()).filter(|text| !text.is_empty()).collect()
 }
 
 /// Returns the name of a minor system step, which may be grouped with others. User commands and refusals are not minor.

@@ -346,7 +346,7 @@ impl Writer<'_> {
     }
 
     /// Writes the first lines of a tool's output, and the number of the others.
-    fn output(&mut self, tone: ConversationTone, text: &str) {
+    pub(super) fn output(&mut self, tone: ConversationTone, text: &str) {
         let lines = text.trim_end().trim_start_matches('\n').lines();
         let chars_max = self.room(columns_of("│ "));
         for line in lines.clone().take(OUTPUT_LINES_MAX) {

@@ -16,7 +16,7 @@ use super::facts::{Channel, TurnFacts};
 use crate::records::Flags;
 
 /// Names of the counts of cached tokens.
-const CACHE_COUNTS: [&str; 10] = [
+const CACHE_COUNTS: [&str; 12] = [
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
     "cacheReadInputTokens",
@@ -27,6 +27,8 @@ const CACHE_COUNTS: [&str; 10] = [
     "cacheWriteInputTokens",
     "prompt_cache_hit_tokens",
     "prompt_cache_miss_tokens",
+    "cacheReadTokens",
+    "cacheWriteTokens",
 ];
 
 /// Where records come from.

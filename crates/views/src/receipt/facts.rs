@@ -87,12 +87,12 @@ impl TurnFacts {
             // An agent's own file may have the whole turn without a record of its end.
             let is_own_file = head.channel.as_deref() == Some("disk");
             let mut is_whole = is_own_file || turn.ended_in.is_empty() || turn.ended_in.contains(&number);
-            for range in missing.get(&head.id).into_iter().flatten() {
+            for range in missing.get(&head.id()).into_iter().flatten() {
                 if let MissingRange::Noted { after_seq, count, what, .. } = range
                     && (first..=last).contains(&after_seq)
                 {
                     is_whole = false;
-                    let run_id = (number != turn.at.run).then(|| head.id.to_string());
+                    let run_id = (number != turn.at.run).then(|| head.id().to_string());
                     let (after_seq, count, what) = (*after_seq, *count, what.clone());
                     self.missing.push(MissingRange::Noted { after_seq, count, what, run_id });
                 }
@@ -161,10 +161,10 @@ fn left_out(session: &Session, turn: &Turn) -> Vec<String> {
     for (number, run) in session.runs.iter().enumerate() {
         let events = turn.left_out.iter().filter(|at| at.run == RunNumber(number)).count() as u64;
         if RunNumber(number) != RunNumber::MAIN && !has_provider_ids(run) {
-            said.push(format!("run {} is left out: its ids are its own", run.id));
+            said.push(format!("run {} is left out: its ids are its own", run.id()));
         } else if events > 0 {
             let events = crate::count(events, "event");
-            said.push(format!("{events} of run {} left out: no id ties them to the turn", run.id));
+            said.push(format!("{events} of run {} left out: no id ties them to the turn", run.id()));
         }
     }
     said
@@ -172,8 +172,8 @@ fn left_out(session: &Session, turn: &Turn) -> Vec<String> {
 
 /// Returns the runs that a session was read from.
 fn runs(session: &Session) -> Vec<LineageRun> {
-    let run = |run: &steno_session::RunHead| LineageRun {
-        run_id: run.id.to_string(),
+    let run = |run: &steno_session::SessionRun| LineageRun {
+        run_id: run.id().to_string(),
         tree_size: run.events,
         adapter: run.head.as_ref().and_then(|head| {
             let source = PayloadFields::parse(head.as_str()).object("source");

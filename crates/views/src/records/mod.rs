@@ -8,7 +8,7 @@ mod settings;
 
 use steno_model::records::{ItemKind, ItemRecord, RecordStatus, ThreadRecord, TurnRecord};
 use steno_model::{Timestamp, Word};
-use steno_session::{EventPosition, PayloadFields, RunHead, RunNumber, Session, Turn, TurnId, TurnStatus};
+use steno_session::{EventPosition, PayloadFields, RunNumber, Session, SessionRun, Turn, TurnId, TurnStatus};
 
 pub use settings::Flags;
 
@@ -72,7 +72,7 @@ impl SessionRecords {
         let mut lines: Vec<EventPosition> = in_turn().chain(turn.others.iter().copied()).collect();
         for (number, head) in self.session.runs.iter().enumerate() {
             let run = RunNumber(number);
-            lines.extend(head.seq_first.map(|seq| EventPosition { run, seq }));
+            lines.extend(head.summary.seq_first.map(|seq| EventPosition { run, seq }));
             let Some(last) = in_turn().filter(|at| at.run == run).max() else { continue };
             let begun = head.beginnings.iter().map(|(seq, _)| EventPosition { run, seq: *seq });
             lines.extend(begun.filter(|at| *at <= last));
@@ -105,7 +105,7 @@ fn thread_record(session: &Session, id: String, last: Option<&TurnRecord>) -> Th
     let time = |time: &Timestamp| time.as_json().to_text().into_owned();
     let main = session.runs.first();
     let said = |name: &str| {
-        let said = |run: &RunHead| {
+        let said = |run: &SessionRun| {
             let head = run.head.as_ref()?;
             Some(PayloadFields::parse(head.as_str()).text(name)?.into_owned())
         };
@@ -116,8 +116,8 @@ fn thread_record(session: &Session, id: String, last: Option<&TurnRecord>) -> Th
     ThreadRecord {
         id,
         title: said("title"),
-        created_at: main.and_then(|main| main.started_at.as_ref()).map(time),
-        updated_at: main.and_then(|main| main.last_at.as_ref()).map(time),
+        created_at: main.and_then(|main| main.summary.started_at.as_ref()).map(time),
+        updated_at: main.and_then(|main| main.summary.last_at.as_ref()).map(time),
         model: settings.and_then(|settings| settings.model.clone()),
         workspace: said("cwd"),
         mode: settings.and_then(|settings| settings.mode.clone()),

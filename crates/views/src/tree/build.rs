@@ -6,10 +6,10 @@ use steno_model::CallId;
 use steno_model::json::{JsonString, RawJson};
 use steno_session::{
     Block, Call, EventPosition, Message, Outcome, PayloadFields, Session, Speaker, Step as SessionStep,
-    StepId as SessionStepId, TurnStatus,
+    StepId, TurnStatus,
 };
 
-use super::{Counts, Link, RunTree, Step, StepId};
+use super::{Counts, Link, RunTree, Step};
 use crate::EventRef;
 
 impl RunTree {
@@ -19,16 +19,17 @@ impl RunTree {
         let main = session.runs.first();
         let mut tree = Self::new(session.id);
         if let Some(main) = main {
-            tree.parent_run_id = main.parent;
-            tree.session_run_id = main.session;
+            let summary = &main.summary;
+            tree.parent_run_id = summary.parent_run_id;
+            tree.session_run_id = summary.session_run_id;
             tree.forked_from = main.forked_from;
-            (tree.name, tree.kind) = (main.name.clone(), main.kind.clone());
-            (tree.state, tree.error) = (main.state, main.error.clone());
-            (tree.started_at, tree.ended_at) = (main.started_at.clone(), main.ended_at.clone());
-            tree.last = main.seq_last.map(|seq| EventRef { run: main.id, seq });
+            (tree.name, tree.kind) = (summary.name.clone(), summary.kind.clone());
+            (tree.state, tree.error) = (summary.state, summary.error.clone());
+            (tree.started_at, tree.ended_at) = (summary.started_at.clone(), summary.ended_at.clone());
+            tree.last = summary.seq_last.map(|seq| EventRef { run: main.id(), seq });
         }
         tree.events = session.runs.iter().map(|run| run.events).sum();
-        tree.roots = session.roots.iter().map(|id| StepId(id.0)).collect();
+        tree.roots.clone_from(&session.roots);
         let mut tools = HashMap::new();
         for call in &session.calls {
             if let Some((id, name)) =
@@ -58,7 +59,7 @@ impl RunTree {
         tree
     }
 
-    fn counts_at(&mut self, step: Option<SessionStepId>) -> &mut Counts {
+    fn counts_at(&mut self, step: Option<StepId>) -> &mut Counts {
         match step.and_then(|step| self.steps.get_mut(step.0)) {
             Some(step) => &mut step.counts,
             None => &mut self.counts,
@@ -105,8 +106,7 @@ fn ending(call: &Call) -> Option<BadOutcome> {
 fn links(session: &Session) -> Vec<Link> {
     let mut seen = HashSet::new();
     let mut links = Vec::new();
-    let linked = session.links.iter().map(|(run, step)| (*run, step.map(|step| StepId(step.0))));
-    for (run_id, step) in linked {
+    for &(run_id, step) in &session.links {
         if seen.insert((run_id, step)) {
             links.push(Link { run_id, step });
         }
@@ -120,33 +120,19 @@ fn shown(session: &Session, step: &SessionStep, tools: &HashMap<String, &JsonStr
     let turn = step.turn.map(|turn| &session.turns[turn.0]);
     let event = |at: EventPosition| EventRef { run: session.run_of(at), seq: at.seq };
     let mut shown = Step {
-        parent: step.parent.map(|id| StepId(id.0)),
-        children: step.children.iter().map(|id| StepId(id.0)).collect(),
-        path: step.path.clone(),
-        name: step.name.clone(),
-        kind: step.kind.clone(),
-        iteration: step.iteration,
-        loop_indices: step.loop_indices.clone(),
-        attempt: step.attempt,
-        tool_call_id: step.tool_call_id.clone(),
-        tool_name: call.and_then(|id| tools.get(&*id.to_text())).map(|name| (*name).clone()),
-        decision: step.decision.clone(),
+        facts: step.clone(),
         started: step.started.map(event),
         completed: step.completed.map(event),
-        started_at: step.started_at.clone(),
-        ended_at: step.ended_at.clone(),
-        state: step.state,
-        error: step.error.clone(),
+        tool_name: call.and_then(|id| tools.get(&*id.to_text())).map(|name| (*name).clone()),
         is_interrupted: turn.is_some_and(|turn| turn.status == TurnStatus::Interrupted),
         is_folded: false,
-        child_run_id: step.child_run_id,
         counts: Counts::default(),
     };
     if let Some(turn) = turn {
         // The session model decides how a turn ended.
-        shown.state = crate::state_of(turn.status);
-        shown.error.clone_from(&turn.error);
-        shown.ended_at.clone_from(&turn.ended_at);
+        shown.facts.state = crate::state_of(turn.status);
+        shown.facts.error.clone_from(&turn.error);
+        shown.facts.ended_at.clone_from(&turn.ended_at);
     }
     shown
 }

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use steno_model::json::JsonString;
-use steno_model::{CallId, RunId, Seq};
+use steno_model::{CallId, RunId, Seq, Timestamp};
 
 use super::walk::{Node, Visit, Walk};
 use super::{Child, Forest, JoinKind, RunTree, Step};
 use crate::State;
-use crate::wire::Verbatim;
 
 /// How many levels are nested. A deeper node is listed among the children of its ancestor at the last level but one, in
 /// the order of the tree; its `depth` and `below` say where it belongs.
@@ -92,17 +91,17 @@ struct RunExport<'a> {
     /// The run that it is a fork of.
     forked_from: Option<RunId>,
     /// Its name.
-    name: Option<Verbatim<'a>>,
+    name: Option<&'a JsonString>,
     /// Its kind.
-    kind: Option<Verbatim<'a>>,
+    kind: Option<&'a JsonString>,
     /// `open`, `completed` or `failed`.
     state: State,
     /// Why it failed.
-    error: Option<Verbatim<'a>>,
+    error: Option<&'a JsonString>,
     /// The time of its first event.
-    started_at: Option<Verbatim<'a>>,
+    started_at: Option<&'a Timestamp>,
     /// The time of its end.
-    ended_at: Option<Verbatim<'a>>,
+    ended_at: Option<&'a Timestamp>,
     /// The run that gives the order: its own, or of several the one that leads.
     run_last: Option<RunId>,
     /// The number of the last event there.
@@ -120,7 +119,7 @@ struct RunExport<'a> {
     /// Calls at run level that were not allowed.
     denied: u64,
     /// The calls of the whole run that have no result.
-    dangling_calls: Vec<Verbatim<'a>>,
+    dangling_calls: Vec<&'a JsonString>,
     /// Types that are none of the ten.
     unknown_types: Vec<UnknownTypeExport<'a>>,
     /// Types of blocks that are none of the six.
@@ -136,7 +135,7 @@ struct RunExport<'a> {
 struct UnknownTypeExport<'a> {
     /// The type.
     #[serde(rename = "type")]
-    event_type: Verbatim<'a>,
+    event_type: &'a JsonString,
     /// How many events there are of it.
     events: u64,
 }
@@ -146,7 +145,7 @@ struct UnknownTypeExport<'a> {
 struct UnknownBlockExport<'a> {
     /// The type.
     #[serde(rename = "type")]
-    block_type: Verbatim<'a>,
+    block_type: &'a JsonString,
     /// How many blocks there are of it.
     blocks: u64,
 }
@@ -161,11 +160,11 @@ struct StepExport<'a> {
     /// What it stands below.
     below: ParentRef,
     /// Its path.
-    path: Verbatim<'a>,
+    path: &'a JsonString,
     /// Its name.
-    name: Option<Verbatim<'a>>,
+    name: Option<&'a JsonString>,
     /// Its kind.
-    kind: Option<Verbatim<'a>>,
+    kind: Option<&'a JsonString>,
     /// How many iterations of the innermost loop or retry came before.
     iteration: u64,
     /// The indices of the loops around it, outermost first.
@@ -174,15 +173,15 @@ struct StepExport<'a> {
     /// Which attempt it is.
     attempt: Option<u64>,
     /// The call that it belongs to.
-    tool_call_id: Option<Verbatim<'a>>,
+    tool_call_id: Option<&'a JsonString>,
     /// The tool of that call, for an approval.
-    tool_name: Option<Verbatim<'a>>,
+    tool_name: Option<&'a JsonString>,
     /// How an approval was decided.
-    decision: Option<Verbatim<'a>>,
+    decision: Option<&'a JsonString>,
     /// `open`, `completed` or `failed`.
     state: State,
     /// Why it failed.
-    error: Option<Verbatim<'a>>,
+    error: Option<&'a JsonString>,
     /// The run that has the event that began it; null for an instant step.
     run_started: Option<RunId>,
     /// The number of that event there.
@@ -192,9 +191,9 @@ struct StepExport<'a> {
     /// The number of that event there.
     seq_completed: Option<Seq>,
     /// When it began.
-    started_at: Option<Verbatim<'a>>,
+    started_at: Option<&'a Timestamp>,
     /// When it ended.
-    ended_at: Option<Verbatim<'a>>,
+    ended_at: Option<&'a Timestamp>,
     /// The run that it calls.
     child_run_id: Option<RunId>,
     /// Messages in it, inner steps left out.
@@ -249,7 +248,7 @@ impl<'a> NodeExport<'a> {
                 ..RunExport::of(run)
             })),
             Node::Step { run, id: _, step } => {
-                let below = ParentRef::new(run.run_id, step.parent.and_then(|parent| run.step(parent)));
+                let below = ParentRef::new(run.run_id, step.facts.parent.and_then(|parent| run.step(parent)));
                 Self::Step(Box::new(StepExport::of(step, below, depth)))
             }
             Node::Absent { run_id, join, below } => {
@@ -291,12 +290,12 @@ impl<'a> RunExport<'a> {
             parent_run_id: run.parent_run_id,
             session_run_id: run.session_run_id,
             forked_from: run.forked_from,
-            name: Verbatim::text(run.name.as_ref()),
-            kind: Verbatim::text(run.kind.as_ref()),
+            name: run.name.as_ref(),
+            kind: run.kind.as_ref(),
             state: run.state,
-            error: Verbatim::text(run.error.as_ref()),
-            started_at: Verbatim::time(run.started_at.as_ref()),
-            ended_at: Verbatim::time(run.ended_at.as_ref()),
+            error: run.error.as_ref(),
+            started_at: run.started_at.as_ref(),
+            ended_at: run.ended_at.as_ref(),
             run_last: run.last.map(|event| event.run),
             seq_last: run.last.map(|event| event.seq),
             events: run.events,
@@ -305,7 +304,7 @@ impl<'a> RunExport<'a> {
             results: run.counts.results,
             failed: run.counts.failed,
             denied: run.counts.denied,
-            dangling_calls: run.dangling.iter().map(|CallId(id)| id.into()).collect(),
+            dangling_calls: run.dangling.iter().map(|CallId(id)| id).collect(),
             unknown_types: unknown_types(&run.unknown_types),
             unknown_blocks: unknown_blocks(&run.unknown_blocks),
             foreign_events: run.foreign_events,
@@ -315,13 +314,12 @@ impl<'a> RunExport<'a> {
 }
 
 fn unknown_types(counts: &BTreeMap<JsonString, u64>) -> Vec<UnknownTypeExport<'_>> {
-    let export = |(event_type, &events)| UnknownTypeExport { event_type: Verbatim::from(event_type), events };
+    let export = |(event_type, &events)| UnknownTypeExport { event_type, events };
     counts.iter().map(export).collect()
 }
 
 fn unknown_blocks(counts: &BTreeMap<JsonString, u64>) -> Vec<UnknownBlockExport<'_>> {
-    let export =
-        |(block_type, &blocks)| UnknownBlockExport { block_type: Verbatim::from(block_type), blocks };
+    let export = |(block_type, &blocks)| UnknownBlockExport { block_type, blocks };
     counts.iter().map(export).collect()
 }
 
@@ -331,24 +329,24 @@ impl<'a> StepExport<'a> {
             node: "step",
             depth,
             below,
-            path: (&step.path).into(),
-            name: Verbatim::text(step.name.as_ref()),
-            kind: Verbatim::text(step.kind.as_ref()),
-            iteration: step.iteration,
-            loop_indices: step.loop_indices.as_deref(),
-            attempt: step.attempt,
-            tool_call_id: Verbatim::text(step.tool_call_id.as_ref()),
-            tool_name: Verbatim::text(step.tool_name.as_ref()),
-            decision: Verbatim::text(step.decision.as_ref()),
-            state: step.state,
-            error: Verbatim::text(step.error.as_ref()),
+            path: &step.facts.path,
+            name: step.facts.name.as_ref(),
+            kind: step.facts.kind.as_ref(),
+            iteration: step.facts.iteration,
+            loop_indices: step.facts.loop_indices.as_deref(),
+            attempt: step.facts.attempt,
+            tool_call_id: step.facts.tool_call_id.as_ref(),
+            tool_name: step.tool_name.as_ref(),
+            decision: step.facts.decision.as_ref(),
+            state: step.facts.state,
+            error: step.facts.error.as_ref(),
             run_started: step.started.map(|event| event.run),
             seq_started: step.started.map(|event| event.seq),
             run_completed: step.completed.map(|event| event.run),
             seq_completed: step.completed.map(|event| event.seq),
-            started_at: Verbatim::time(step.started_at.as_ref()),
-            ended_at: Verbatim::time(step.ended_at.as_ref()),
-            child_run_id: step.child_run_id,
+            started_at: step.facts.started_at.as_ref(),
+            ended_at: step.facts.ended_at.as_ref(),
+            child_run_id: step.facts.child_run_id,
             messages: step.counts.messages,
             calls: step.counts.calls,
             results: step.counts.results,

@@ -99,14 +99,15 @@ impl Forest {
         let mut found = BTreeMap::new();
         for parent in parents.values().collect::<BTreeSet<_>>() {
             for (_, step) in self.run(*parent).into_iter().flat_map(RunTree::steps) {
-                let child = step.child_run_id.filter(|child| parents.get(child) == Some(parent));
+                let child = step.facts.child_run_id.filter(|child| parents.get(child) == Some(parent));
                 let Some(child) = child.filter(is_open) else { continue };
                 // Of a child that was called again, the last call counts.
-                match step.state {
+                match step.facts.state {
                     State::Open => found.remove(&child),
-                    State::Completed | State::Failed => {
-                        found.insert(child, ParentReport { state: step.state, error: step.error.clone() })
-                    }
+                    State::Completed | State::Failed => found.insert(
+                        child,
+                        ParentReport { state: step.facts.state, error: step.facts.error.clone() },
+                    ),
                 };
             }
         }

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use steno_model::json::JsonString;
 use steno_model::{CallId, RunId, Timestamp};
+use steno_session::{Step as SessionStep, StepId};
 
 use crate::{EventRef, State};
 
@@ -22,10 +23,6 @@ pub use export::{export, export_all};
 pub use join::{Child, Forest, JoinKind, join, join_all};
 pub use steno_session::StepPath;
 pub use text::{TreeStyle, TreeTone, styled_text, text};
-
-/// The id of a step in one [`RunTree`]: steps are numbered in the order in which they appear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StepId(usize);
 
 /// How many events of each kind are in a step or at run level, without those of inner steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,46 +42,18 @@ pub struct Counts {
 /// One execution of a step. Every iteration and every attempt is a separate step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The step around it; `None` at run level.
-    pub parent: Option<StepId>,
-    /// The steps in it, in the order in which they appear.
-    pub children: Vec<StepId>,
-    /// Its path as recorded; [`StepPath`] splits it.
-    pub path: JsonString,
-    /// Its name; `None` where the payload gives none.
-    pub name: Option<JsonString>,
-    /// Its kind; `None` where the payload gives none.
-    pub kind: Option<JsonString>,
-    /// How many iterations of the innermost loop or retry came before.
-    pub iteration: u64,
-    /// The indices of the loops around it, outermost first; `None` where the record has no `loop`.
-    pub loop_indices: Option<Vec<u64>>,
-    /// Which attempt it is; `None` where the record has no `attempt`.
-    pub attempt: Option<u64>,
-    /// The call that it belongs to.
-    pub tool_call_id: Option<JsonString>,
-    /// The tool of that call, for an approval.
-    pub tool_name: Option<JsonString>,
-    /// How an approval was decided: `allowed`, `denied`, or what the provider says.
-    pub decision: Option<JsonString>,
+    /// The step in the session; state, error and end of a turn are those of the turn.
+    pub facts: SessionStep,
     /// The event that began it; `None` for an instant step, which has only an end.
     pub started: Option<EventRef>,
     /// The event that ended it.
     pub completed: Option<EventRef>,
-    /// The time of the event that began it.
-    pub started_at: Option<Timestamp>,
-    /// The time of the event that ended it.
-    pub ended_at: Option<Timestamp>,
-    /// What is known about its end.
-    pub state: State,
-    /// Why it failed.
-    pub error: Option<JsonString>,
+    /// The tool of the call that it belongs to, for an approval.
+    pub tool_name: Option<JsonString>,
     /// Whether it is an interrupted turn.
     pub is_interrupted: bool,
     /// Whether it amends a call that is in the session: the call's result has it, so the text form leaves it out.
     pub is_folded: bool,
-    /// The run that it calls.
-    pub child_run_id: Option<RunId>,
     /// What is located in it.
     pub counts: Counts,
 }

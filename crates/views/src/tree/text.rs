@@ -147,11 +147,11 @@ impl Outline<'_> {
 /// Tells whether a node is a minor system step.
 fn is_quiet_step(node: Node<'_>) -> bool {
     let Node::Step { step, .. } = node else { return false };
-    step.kind.as_ref().is_some_and(|kind| kind.is("system"))
-        && step.name.as_ref().is_some_and(is_minor)
-        && step.state == State::Completed
-        && step.children.is_empty()
-        && step.child_run_id.is_none()
+    step.facts.kind.as_ref().is_some_and(|kind| kind.is("system"))
+        && step.facts.name.as_ref().is_some_and(is_minor)
+        && step.facts.state == State::Completed
+        && step.facts.children.is_empty()
+        && step.facts.child_run_id.is_none()
         && step.counts == Counts::default()
 }
 
@@ -264,12 +264,12 @@ impl LineWriter<'_> {
     }
 
     fn step(&self, step: &Step) -> String {
-        let is_amendment = step.kind.as_ref().is_some_and(|kind| kind.is("amend"));
+        let is_amendment = step.facts.kind.as_ref().is_some_and(|kind| kind.is("amend"));
         let mut line = label(step);
         if is_amendment {
             // Its call is in another session, or was not recorded.
             line = format!("late result of call {line}");
-        } else if let Some(kind) = step.kind.as_ref().filter(|kind| !kind.is_empty()) {
+        } else if let Some(kind) = step.facts.kind.as_ref().filter(|kind| !kind.is_empty()) {
             line.push(' ');
             line.push_str(&(self.style.paint)(
                 TreeTone::Frame,
@@ -279,21 +279,21 @@ impl LineWriter<'_> {
         if let Some(iteration) = iteration(step) {
             add_plain(&mut line, &iteration);
         }
-        if let Some(attempt) = step.attempt {
+        if let Some(attempt) = step.facts.attempt {
             add_plain(&mut line, &format!("attempt {attempt}"));
         }
         if let Some(counts) = counts(step.counts) {
             add_plain(&mut line, &counts);
         }
-        if let Some(decision) = &step.decision {
+        if let Some(decision) = &step.facts.decision {
             let tone = if decision.is("denied") { TreeTone::Failed } else { TreeTone::Frame };
             self.add(&mut line, tone, &shown(decision, NAME_CHARS_MAX));
         }
-        match step.state {
+        match step.facts.state {
             State::Open => self.add(&mut line, TreeTone::Open, "open"),
             State::Completed => {}
             State::Failed if step.is_interrupted => self.add(&mut line, TreeTone::Failed, "interrupted"),
-            State::Failed => self.add(&mut line, TreeTone::Failed, &self.failed(step.error.as_ref())),
+            State::Failed => self.add(&mut line, TreeTone::Failed, &self.failed(step.facts.error.as_ref())),
         }
         line
     }
@@ -319,13 +319,13 @@ fn add_plain(line: &mut String, words: &str) {
 }
 
 fn iteration(step: &Step) -> Option<String> {
-    match &step.loop_indices {
+    match &step.facts.loop_indices {
         Some(indices) if indices.is_empty() => None,
         Some(indices) => {
             let indices: Vec<String> = indices.iter().map(u64::to_string).collect();
             Some(format!("iteration {}", cut(&indices.join("."), NAME_CHARS_MAX)))
         }
-        None if step.iteration > 0 => Some(format!("iteration {}", step.iteration)),
+        None if step.facts.iteration > 0 => Some(format!("iteration {}", step.facts.iteration)),
         None => None,
     }
 }
@@ -335,13 +335,13 @@ fn label(step: &Step) -> String {
     if let Some(tool) = &step.tool_name {
         return shown(tool, NAME_CHARS_MAX);
     }
-    let path = step.path.to_text();
+    let path = step.facts.path.to_text();
     let is_place =
         |name: &JsonString| StepPath::parse(&path).names().last().is_some_and(|last| name.is(last));
-    match &step.name {
+    match &step.facts.name {
         Some(name) if !name.is_empty() && !is_place(name) => shown(name, NAME_CHARS_MAX),
         Some(_) | None if path.is_empty() => "step without name".into(),
-        Some(_) | None => shown(&step.path, NAME_CHARS_MAX),
+        Some(_) | None => shown(&step.facts.path, NAME_CHARS_MAX),
     }
 }
 

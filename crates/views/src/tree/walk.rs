@@ -64,7 +64,7 @@ impl<'a> Walk<'a> {
         for &id in steps.iter().rev() {
             let is_shown = |step: &&Step| {
                 let is_leaf =
-                    step.children.is_empty() && self.joined.children(run.run_id, Some(id)).is_empty();
+                    step.facts.children.is_empty() && self.joined.children(run.run_id, Some(id)).is_empty();
                 !(self.skips_folded && step.is_folded && is_leaf)
             };
             if let Some(step) = run.step(id).filter(is_shown) {
@@ -84,7 +84,9 @@ impl<'a> Iterator for Walk<'a> {
         let visit = self.stack.pop()?;
         match visit.node {
             Node::Run { run, below: _ } => self.descend(&run.roots, run, None, visit.depth + 1),
-            Node::Step { run, id, step } => self.descend(&step.children, run, Some(id), visit.depth + 1),
+            Node::Step { run, id, step } => {
+                self.descend(&step.facts.children, run, Some(id), visit.depth + 1);
+            }
             Node::Absent { run_id: _, join: _, below: _ } => {}
         }
         Some(visit)

@@ -39,10 +39,6 @@ impl<'a> PayloadFields<'a> {
         others.map(|(key, value)| (key.text().into_owned().into(), RawJson::from_raw(value))).collect()
     }
 
-    pub(super) fn items(&self, name: &str) -> Vec<&'a RawValue> {
-        self.raw(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-    }
-
     pub(super) fn object(&self, name: &str) -> Self {
         self.raw(name).map_or(Self(None), |raw| Self::parse(raw.get()))
     }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_are_rolled_back_are_gone_and_compactions_leave_what_they_say() {
+    fn rollback_removes_turns_and_compaction_replaces_history() {
         let mut history = History::default();
         for (begins, item) in [(false, "0"), (true, "1"), (false, "2"), (true, "3"), (true, "4")] {
             if begins {

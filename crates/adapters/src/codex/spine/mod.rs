@@ -8,9 +8,11 @@ mod fields;
 mod history;
 mod payload;
 mod rollout;
+mod rollout_index;
 mod trace;
 mod turns;
 mod unfold;
+mod wire;
 
 use steno_model::json::RawJson;
 use steno_model::{Position, SpineType, Timestamp};
@@ -20,6 +22,7 @@ pub use app_server::{
 };
 pub use history::History;
 pub use rollout::{Base, RolloutFold};
+pub use rollout_index::{RolloutIndex, RolloutSection, SectionReader, SectionState};
 pub use trace::{Payloads, TraceFold};
 pub use unfold::Unfolding;
 

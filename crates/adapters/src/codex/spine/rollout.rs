@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_one_record_and_what_came_is_kept_as_it_was() {
+    fn every_line_is_a_record_with_its_original_text() {
         let odd = r#"{"timestamp":"2026-05-01T10:00:03.000Z","type":"hologram","payload":{"a":1,"a":18446744073709551616}}"#;
         let records = fold(&mut RolloutFold::new(), &[META, START, odd, "{torn", "5"]);
         let types: Vec<_> = records.iter().map(|(record_type, _)| *record_type).collect();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_has_what_was_before_and_what_is_after() {
+    fn compaction_has_the_history_before_and_after() {
         let mut folded = RolloutFold::new();
         let local = r#"{"timestamp":"2026-05-01T10:00:04.000Z","type":"compacted","payload":{"message":"Summed up.","replacement_history":[{"type":"message","text":"S"}],"window_id":"w"}}"#;
         let remote = r#"{"timestamp":"2026-05-01T10:00:05.000Z","type":"compacted","payload":{"message":"","replacement_history":[{"type":"compaction","encrypted_content":"x"}]}}"#;
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_says_what_it_lacks_until_it_is_given() {
+    fn fork_is_incomplete_without_its_base_history() {
         let meta =
             META.replace(r#""cwd""#, r#""history_base":{"thread_id":"t0","end_byte_offset":77},"cwd""#);
         let compacted = r#"{"type":"compacted","payload":{"message":"","replacement_history":[]}}"#;
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_were_copied_from_the_parent_are_history_and_nothing_that_happened() {
+    fn copied_lines_are_marked_and_belong_to_the_history() {
         let meta =
             META.replace(r#""cwd""#, r#""forked_from_id":"t0","subagent_history_start_ordinal":3,"cwd""#);
         let copied =

@@ -3,6 +3,7 @@
 //! What a record refers to is put in its place as it was. A request repeats all of its thread's history: of that, only what
 //! the request before did not have is written.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
@@ -12,7 +13,10 @@ use steno_model::{Position, SpineSource, SpineType, ThreadId, Timestamp};
 use super::fields::PayloadFields;
 use super::payload::{self, Boundary, raw};
 use super::turns::Turn;
+use super::wire::{Checkpoint, FileReference, TraceLine, TraceManifest, TraceRecord};
 use super::{History, SpineMade};
+use crate::codex::wire::Payload;
+use crate::wire::{Raw, RawField as _, object, parse};
 
 /// Gives what lies at a path of the trace, if it is there and can be read.
 pub type Payloads<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
@@ -32,8 +36,8 @@ pub struct TraceFold {
 
 /// A record, with all that it refers to.
 struct Record<'a> {
-    kind: String,
-    fields: PayloadFields<'a>,
+    kind: Cow<'a, str>,
+    fields: TraceRecord<'a>,
     /// What it refers to, by the names of the fields.
     referred: Vec<(String, Option<String>)>,
     text: &'a str,
@@ -43,10 +47,9 @@ impl TraceFold {
     /// Begins with the manifest of a trace; `None` when it names no thread.
     #[must_use]
     pub fn new(manifest: &str) -> Option<Self> {
-        let manifest = PayloadFields::parse(manifest);
-        let root = ThreadId::parse(&manifest.text("root_thread_id")?).ok()?;
-        let began = manifest.json_text("started_at_unix_ms").and_then(|text| text.parse().ok());
-        let time = Timestamp::from_unix_ms(began.unwrap_or(0))?;
+        let manifest: TraceManifest<'_> = parse(manifest).ok()?;
+        let root = ThreadId::parse(&manifest.root_thread_id.text()?).ok()?;
+        let time = Timestamp::from_unix_ms(manifest.started_at_ms.number().unwrap_or(0))?;
         let (threads_of_turns, requests) = (HashMap::new(), HashMap::new());
         Some(Self { root, threads_of_turns, requests, time, made: Vec::new(), at: (0, 0) })
     }
@@ -60,9 +63,9 @@ impl TraceFold {
     /// Takes a line in, without its newline, and returns what it becomes, each for its thread.
     pub fn line(&mut self, offset: u64, line: &[u8], payloads: Payloads<'_>) -> Vec<(ThreadId, SpineMade)> {
         self.at = (offset, line.len() as u64);
-        let text = std::str::from_utf8(line).ok();
-        if let Some(text) = text.filter(|text| Fields::parse(text).is_ok()) {
-            self.read(text, payloads);
+        let read = std::str::from_utf8(line).ok().and_then(|text| parse(text).ok());
+        if let Some(envelope) = read {
+            self.read(&envelope, payloads);
         } else {
             let payload = event(&Turn::default(), &payload::unreadable(line), true);
             self.make(&self.root.clone(), SpineType::Event, payload);
@@ -70,28 +73,24 @@ impl TraceFold {
         std::mem::take(&mut self.made)
     }
 
-    fn read(&mut self, text: &str, payloads: Payloads<'_>) {
-        let envelope = PayloadFields::parse(text);
-        let time = envelope.json_text("wall_time_unix_ms").and_then(|text| text.parse().ok());
-        if let Some(time) = time.and_then(Timestamp::from_unix_ms) {
+    fn read(&mut self, envelope: &TraceLine<'_>, payloads: Payloads<'_>) {
+        if let Some(time) = envelope.time_ms.number().and_then(Timestamp::from_unix_ms) {
             self.time = time;
         }
-        let body = envelope.json_text("payload").unwrap_or("null");
-        let record = Record::read(body, payloads);
+        let record = Record::read(envelope.payload.map_or("null", RawValue::get), payloads);
         if record.kind == "codex_turn_started"
-            && let (Some(turn), Some(thread)) =
-                (record.fields.text("codex_turn_id"), record.fields.text("thread_id"))
+            && let (Some(turn), Some(thread)) = (record.fields.turn_id.text(), record.fields.thread_id.text())
             && let Ok(thread) = ThreadId::parse(&thread)
         {
             self.threads_of_turns.insert(turn.into_owned(), thread);
         }
         let protocol =
             record.referred_as("event_payload").filter(|_| record.kind == "protocol_event_observed");
-        let inside = PayloadFields::parse(protocol.unwrap_or("null"));
-        let turn = [envelope.text("codex_turn_id"), inside.text("turn_id")].into_iter().flatten().next();
+        let inside: Payload<'_> = protocol.and_then(|event| parse(event).ok()).unwrap_or_default();
+        let turn = envelope.turn_id.text().or_else(|| inside.turn_id.text());
         let turn = Turn { id: turn.unwrap_or_default().into_owned(), is_inferred: false };
-        let named = [envelope.text("thread_id"), record.fields.text("thread_id"), inside.text("thread_id")];
-        let named = named.into_iter().flatten().find_map(|id| ThreadId::parse(&id).ok());
+        let named = [envelope.thread_id, record.fields.thread_id, inside.thread_id];
+        let named = named.into_iter().find_map(|id| ThreadId::parse(&id.text()?).ok());
         let thread = named.or_else(|| self.threads_of_turns.get(&turn.id).cloned());
         let is_inferred = thread.is_none();
         let thread = thread.unwrap_or_else(|| self.root.clone());
@@ -118,8 +117,8 @@ impl TraceFold {
             let referred = record.referred.iter().find(|(field, _)| *field == name);
             let value = match referred {
                 Some((_, content)) => {
-                    let is_request = PayloadFields::parse(value.get()).object("kind").text("type");
-                    let is_request = is_request.is_some_and(|kind| kind == "inference_request");
+                    let kind = object::<FileReference<'_>>(value).and_then(|reference| reference.kind);
+                    let is_request = kind.is_some_and(|kind| kind.name.is("inference_request"));
                     let content = content.as_deref().map(|content| {
                         if is_request { self.shortened(thread, content) } else { raw(content) }
                     });
@@ -137,8 +136,8 @@ impl TraceFold {
 
     /// Leaves out of a request what the one before it had: `input_from` says how many items that are.
     fn shortened(&mut self, thread: &ThreadId, request: &str) -> RawJson {
-        let fields = PayloadFields::parse(request);
-        let items: Vec<RawJson> = fields.items("input").into_iter().map(RawJson::from_raw).collect();
+        let fields: Payload<'_> = parse(request).unwrap_or_default();
+        let items: Vec<RawJson> = items(fields.input).into_iter().map(RawJson::from_raw).collect();
         let before = self.requests.entry(thread.clone()).or_default();
         let same = items.iter().zip(before.iter()).take_while(|(one, other)| one == other).count();
         let new = RawJson::array(items[same..].iter().cloned());
@@ -158,19 +157,19 @@ impl TraceFold {
 
     fn boundary(&mut self, thread: &ThreadId, turn: &Turn, record: &Record<'_>) {
         let checkpoint = record.referred.iter().find_map(|(_, content)| content.as_deref());
-        let Some(checkpoint) = checkpoint.map(PayloadFields::parse) else { return };
-        let is_list =
-            |name| checkpoint.json_text(name).is_some_and(|text| text.trim_start().starts_with('['));
-        if !is_list("input_history") || !is_list("replacement_history") {
+        let checkpoint = checkpoint.and_then(|checkpoint| parse::<Checkpoint<'_>>(checkpoint).ok());
+        let Some(Checkpoint { input_history, replacement_history, .. }) = checkpoint else { return };
+        let is_list = |field: Raw<'_>| field.is_some_and(|list| list.get().starts_with('['));
+        if !is_list(input_history) || !is_list(replacement_history) {
             // A boundary has to have both.
             return;
         }
-        let history = |name| {
+        let history = |field: Raw<'_>| {
             let mut history = History::default();
-            history.replace(&checkpoint.items(name));
+            history.replace(&items(field));
             history
         };
-        let (before, after) = (history("input_history"), history("replacement_history"));
+        let (before, after) = (history(input_history), history(replacement_history));
         let boundary = Boundary { turn, is_remote: true, summary: None, before: &before, after: &after };
         let payload = boundary.payload();
         self.make(thread, SpineType::CompactionBoundary, payload);
@@ -187,20 +186,27 @@ impl TraceFold {
 
 impl<'a> Record<'a> {
     fn read(text: &'a str, payloads: Payloads<'_>) -> Self {
-        let fields = PayloadFields::parse(text);
-        let referred = fields.names().into_iter().filter_map(|name| {
-            let reference = fields.object(&name);
-            reference.text("raw_payload_id")?;
-            let content = reference.text("path").and_then(|path| payloads(&path));
-            Some((name, content.filter(|text| serde_json::from_str::<&RawValue>(text).is_ok())))
+        let fields: TraceRecord<'a> = parse(text).unwrap_or_default();
+        let all = Fields::parse(text).ok();
+        let referred = all.iter().flat_map(Fields::iter).filter_map(|(name, value)| {
+            let reference: FileReference<'_> = object(value)?;
+            reference.id.text()?;
+            let content = reference.path.text().and_then(|path| payloads(&path));
+            let content = content.filter(|text| serde_json::from_str::<&RawValue>(text).is_ok());
+            Some((name.text().into_owned(), content))
         });
         let referred = referred.collect();
-        Self { kind: fields.text("type").unwrap_or_default().into_owned(), fields, referred, text }
+        Self { kind: fields.kind.text().unwrap_or_default(), fields, referred, text }
     }
 
     fn referred_as(&self, name: &str) -> Option<&str> {
         self.referred.iter().find(|(field, _)| field == name).and_then(|(_, content)| content.as_deref())
     }
+}
+
+/// Returns the items of a list.
+fn items(field: Raw<'_>) -> Vec<&RawValue> {
+    field.and_then(|list| serde_json::from_str(list.get()).ok()).unwrap_or_default()
 }
 
 /// What a thread is, in the words of a session file as far as they are the same.
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_told_apart_and_what_is_referred_to_is_put_in_its_place() {
+    fn trace_lines_go_to_their_thread_with_payloads_inlined() {
         let lines = [
             line(
                 "",
@@ -326,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_request_only_what_is_new_is_written() {
+    fn request_has_only_its_new_input() {
         let started = |path| {
             line(
                 "u1",
@@ -355,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_by_the_provider_has_both_histories() {
+    fn remote_compaction_has_both_histories() {
         let installed = line(
             "u1",
             &format!(

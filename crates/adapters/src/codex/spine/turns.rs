@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_names_its_turn_is_believed_and_others_follow_the_one_that_goes_on() {
+    fn records_without_a_turn_id_belong_to_the_current_turn() {
         let mut turns = Turns::default();
         assert_eq!(event(&mut turns, r#"{"type":"task_started","turn_id":"a"}"#), "a");
         assert_eq!(event(&mut turns, r#"{"type":"token_count"}"#), "a");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_childs_turn_inside_of_a_review_is_not_the_turn() {
+    fn child_turn_of_a_review_does_not_become_current() {
         let mut turns = Turns::default();
         event(&mut turns, r#"{"type":"item_completed","thread_id":"t","turn_id":"review"}"#);
         let child = r#"{"type":"task_started","turn_id":"c","turn_attribution":{"parent_turn_id":"review"}}"#;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_without_ids_are_counted_by_prompts() {
+    fn turns_without_ids_are_numbered_by_prompt() {
         let mut turns = Turns::default();
         assert_eq!(event(&mut turns, r#"{"type":"user_message"}"#), "turn-0001");
         assert_eq!(event(&mut turns, r#"{"type":"agent_message"}"#), "turn-0001");

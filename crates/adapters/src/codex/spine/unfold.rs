@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_file_comes_back_line_by_line() {
+    fn unfold_restores_the_lines_of_a_session_file() {
         let lines = [
             r#"{"timestamp":"2026-05-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1","cwd":"/w","git":{"commit_hash":"c0"}}}"#,
             r#"{"timestamp":"2026-05-01T10:00:01.000Z","type":"turn_context","payload":{"turn_id":"u1","model":"m"}}"#,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_comes_back_with_its_direction_and_time() {
+    fn unfold_restores_direction_and_time_of_a_message() {
         let line = r#"{"schema_version":"codex_trace_spine_v1","thread_id":"t1","seq":1,"timestamp":"2026-05-01T10:00:00.050Z","type":"submission","payload":{"id":"1","op":{"method":"initialize","id":1},"rpc":{"dir":"c2s","kind":"request","ticket":1}}}"#;
         let record = SpineRecord::parse(line.as_bytes()).unwrap();
         let back = Unfolding::new().line(&record);

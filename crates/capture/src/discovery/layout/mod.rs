@@ -8,8 +8,9 @@ mod codex;
 mod copilot;
 mod gemini;
 
+use steno_model::Provider;
+
 use super::place::{FilePlace, Role, SessionKey};
-use super::provider::Provider;
 
 /// The maximum depth of a listing, in a home and below a named path. Agents use up to seven levels; a user's own files
 /// that were saved with a session may be deeper.
@@ -59,6 +60,15 @@ pub(super) fn may_hold(provider: Provider, names: &[&str]) -> bool {
         Provider::Codex => codex::may_hold(names),
         Provider::Gemini => gemini::may_hold(names),
         Provider::Copilot => copilot::may_hold(names),
+    }
+}
+
+/// Tells whether an agent's file names have only the beginning of a session's id. The records have all of it.
+#[must_use]
+pub fn has_short_ids(provider: Provider) -> bool {
+    match provider {
+        Provider::Gemini => true,
+        Provider::Claude | Provider::Codex | Provider::Copilot => false,
     }
 }
 
@@ -139,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_databases_locks_and_passing_files_are_left_out() {
+    fn credentials_databases_locks_and_temporary_files_are_left_out() {
         for name in SECRETS {
             assert!(is_left_out(name), "{name}");
         }

@@ -5,8 +5,9 @@ mod store;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steno_capture::discovery::{self, Environment, Home, Origin, Provider, Retention, RetentionOrigin, Role};
+use steno_capture::discovery::{self, Environment, Home, Origin, Retention, RetentionOrigin, Role};
 use steno_model::with_causes;
+use steno_model::{Provider, Vocabulary as _};
 use steno_recorder::sources::{Coverage, Exclusions, SourceFile, SourceLocations, Verdict, coverage};
 use steno_views::{Lines, count, visible};
 
@@ -178,7 +179,7 @@ fn print(
     settings: &Settings,
     output: &mut Output,
 ) {
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         let mut homes = checked.iter().filter(|checked| checked.home.provider == provider).peekable();
         if homes.peek().is_none() {
             output.line(&format!("{:<12} not found", provider.title()));
@@ -285,7 +286,7 @@ fn home_json(checked: &HomeReport) -> Value {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     json!({
         "kind": "home",
-        "provider": checked.home.provider.name(),
+        "provider": checked.home.provider.as_str(),
         "path": checked.home.root.to_string_lossy(),
         "sessions": checked.sessions,
         "files": checked.files,

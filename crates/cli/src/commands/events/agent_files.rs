@@ -57,7 +57,7 @@ fn completeness_json(events: u64, read: &FileReport) -> RawJson {
     };
     RawJson::object(|object| {
         object.string("file", &read.path.display().to_string().as_str().into());
-        object.word("provider", surface.provider());
+        object.word("provider", surface.provider_name());
         object.word("surface", surface.name());
         object.optional("version", read.sniffed.version.as_ref(), ObjectWriter::string);
         object.json(
@@ -86,7 +86,7 @@ fn completeness_line(events: u64, read: &FileReport) -> String {
     let line = format!(
         "{}  {} {}{version}  {} from {}, {} of them bookkeeping, {unknown} unknown, {} unreadable{torn}{}",
         read.path.display(),
-        surface.provider(),
+        surface.provider_name(),
         surface.name(),
         count(events, "event"),
         count(completeness.records, "record"),

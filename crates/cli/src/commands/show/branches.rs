@@ -54,7 +54,7 @@ impl BranchRow {
             session: session.id,
             first: EventRef { run, seq: branch.first },
             events: branch.events,
-            last_at: head.and_then(|head| head.last_at.clone()),
+            last_at: head.and_then(|head| head.summary.last_at.clone()),
             words: first_words(library.store()?, run, branch.first)?,
         })
     }

@@ -1,6 +1,7 @@
 //! `steno show`: shows a run as a conversation, and its child runs after it.
 
 mod branches;
+mod channels;
 
 use std::collections::BTreeSet;
 
@@ -37,8 +38,8 @@ fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: EventPos
 
 /// Finds an event in a session; `None` if its run is not part of it.
 fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<EventPosition>, Failure> {
-    let Some(number) = session.runs.iter().position(|known| known.id == run) else { return Ok(None) };
-    let last = session.runs[number].seq_last;
+    let Some(number) = session.runs.iter().position(|known| known.id() == run) else { return Ok(None) };
+    let last = session.runs[number].summary.seq_last;
     if last.is_none_or(|last| last < seq) {
         let last = last.map_or(0, Seq::get);
         return Err(Failure::nothing(format!("there is no event {run}:{seq}: the last event is {last}")));
@@ -47,9 +48,12 @@ fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<EventPos
 }
 
 pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let ShowArgs { view: args, branches } = args;
+    let ShowArgs { view: args, branches, channels } = args;
     if *branches {
         return branches::run(&args.run, args.json, settings, output);
+    }
+    if *channels {
+        return channels::run(&args.run, args.json, settings, output);
     }
     let (name, seq) = split_event(&args.run);
     // An event belongs to a run; without one, the whole session is shown.

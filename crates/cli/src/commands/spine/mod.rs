@@ -1,11 +1,9 @@
 //! `steno spine`: trace spines of the store, or elsewhere.
 
 mod bundle;
-mod bundle_output;
 mod distill;
 mod ls;
 mod record;
-mod rollouts;
 mod target;
 mod validate;
 

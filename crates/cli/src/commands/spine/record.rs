@@ -1,28 +1,20 @@
 //! `steno spine record`: sessions of Codex as spines, from its session files, its traces, or the archive.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use steno_capture::packing::UnpackReader;
-use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
 use steno_library::{Error as LibraryError, Files, Library, TargetKind};
-use steno_model::{Packing, ThreadId};
+use steno_model::ThreadId;
 use steno_recorder::sources::{SessionIdentity, Verdict};
-use steno_recorder::spines::{
-    Bases, Beside, Error, Forgotten, SessionFile, SpineWriteReport, record_rollout, record_trace,
-};
-use steno_vault::Vault;
+use steno_recorder::spines::{Error, Forgotten, SpineWriteReport, record_file, record_thread, record_trace};
 use steno_views::{Lines, count, visible};
 
 use super::find_thread;
-use super::rollouts::{self, Rollout};
 use crate::args::SpineRecordArgs;
 use crate::connections;
-use crate::failure::{Exit, Failure, Outcome, cannot};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::recording;
 use crate::runs;
@@ -40,7 +32,7 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
         recording.jobs_of(source, &mut jobs)?;
     }
     if args.all {
-        jobs.extend(rollouts::threads(&recording.library)?.into_iter().map(Job::Thread));
+        jobs.extend(recording.library.rollout_threads()?.into_iter().map(Job::Thread));
         if jobs.is_empty() {
             return Err(Failure::nothing("the store has no sessions of Codex").with_hint(HINT));
         }
@@ -126,7 +118,7 @@ impl RecordJob<'_> {
 
     /// Finds a thread of the archive.
     fn thread(&self, source: &str) -> Result<ThreadId, Failure> {
-        let threads: Vec<ThreadId> = rollouts::threads(&self.library)?.into_iter().collect();
+        let threads: Vec<ThreadId> = self.library.rollout_threads()?.into_iter().collect();
         let failure = match self.library.resolve_thread(source, &threads) {
             Ok(thread) => return Ok(thread),
             Err(error @ LibraryError::Ambiguous { .. }) => return Err(error.into()),
@@ -158,7 +150,7 @@ impl RecordJob<'_> {
                 (path.display().to_string(), SessionIdentity::of_file(path).dir)
             }
             Job::Trace(path) => (path.display().to_string(), trace_dir(path)),
-            Job::Thread(thread) => (thread.to_string(), rollouts::dir_of(&self.library, thread)?),
+            Job::Thread(thread) => (thread.to_string(), self.library.rollout_dir(thread)?),
             Job::Unlisted(_) => return Ok(()),
         };
         let path = Path::new(&name).canonicalize().unwrap_or_default();
@@ -181,38 +173,17 @@ impl RecordJob<'_> {
         match job {
             Job::Trace(path) => record_trace(self.journal, &path, self.forgotten)
                 .map_err(|error| no_session(error, &path.display().to_string())),
-            Job::File(path) | Job::Found(path) => {
-                let (mut bytes, unpacked) = open(&path)?;
-                // The spine names it, and bundles look for it there.
-                let path = std::path::absolute(&path)?;
-                let file = SessionFile { path: &path, bytes: &mut *bytes, unpacked };
-                let mut bases = Beside(path.parent().map(Path::to_owned).into_iter().collect());
-                record_rollout(self.journal, file, &mut bases, self.forgotten)
-                    .map_err(|error| no_session(error, &path.display().to_string()))
+            Job::File(path) | Job::Found(path) => record_file(self.journal, &path, self.forgotten)
+                .map_err(|error| no_session(error, &path.display().to_string())),
+            Job::Thread(thread) => {
+                let recorded = record_thread(self.journal, &self.library, &thread, self.forgotten);
+                let recorded = recorded.map_err(|error| no_session(error, thread.as_str()))?;
+                recorded.ok_or_else(|| {
+                    Failure::nothing(format!("the store has no session file of `{thread}`")).with_hint(HINT)
+                })
             }
-            Job::Thread(thread) => self.record_archived(&thread),
             Job::Unlisted(failure) => Err(failure),
         }
-    }
-
-    /// Records what the archive has of a thread.
-    fn record_archived(&self, thread: &ThreadId) -> Result<RecordedSpine, Failure> {
-        let vault = self.library.vault()?;
-        let mut all: Option<RecordedSpine> = None;
-        // Where turns were taken back, the thread goes on in another file.
-        for rollout in rollouts::find(&self.library, thread)? {
-            let (text, unpacked) = whole(&rollout, vault)?;
-            let path = Path::new(&rollout.about.path);
-            let file = SessionFile { path, bytes: &mut text.as_slice(), unpacked };
-            let mut bases = InArchive { library: &self.library };
-            let (threads, written) = record_rollout(self.journal, file, &mut bases, self.forgotten)
-                .map_err(|error| no_session(error, thread.as_str()))?;
-            let before = all.map_or_else(SpineWriteReport::default, |(_, before)| before);
-            all = Some((threads, before + written));
-        }
-        all.ok_or_else(|| {
-            Failure::nothing(format!("the store has no session file of `{thread}`")).with_hint(HINT)
-        })
     }
 }
 
@@ -228,47 +199,18 @@ fn is_rollout(path: &Path) -> bool {
 }
 
 fn no_session(error: Error, source: &str) -> Failure {
-    let hint = match error {
+    let hint = match &error {
         Error::NoThread { .. } => Some("only session files and traces of Codex can be recorded".to_owned()),
         Error::Forgotten { .. } => Some(format!("`steno spine record --again {source}` records it anyway")),
         Error::OtherSource { .. }
         | Error::Forgetting { .. }
         | Error::Source { .. }
+        | Error::Library(_)
         | Error::Spool { .. }
         | Error::Journal { .. } => None,
     };
-    Failure { hint, ..connections::failure(error) }
-}
-
-/// Opens a file; says also how it is packed.
-fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<Packing>), Failure> {
-    let file: File = open_regular(path, Links::Followed).map_err(|error| cannot("open", path, &error))?;
-    let mut bytes = BufReader::new(UnpackReader::new(file));
-    bytes.fill_buf().map_err(|error| cannot("read", path, &error))?;
-    let packing = bytes.get_ref().packing();
-    Ok((Box::new(bytes), packing))
-}
-
-/// Returns all of a file; says also how it is packed.
-fn whole(rollout: &Rollout, vault: &Vault) -> Result<(Vec<u8>, Option<Packing>), Failure> {
-    let mut text = Vec::new();
-    let packing = rollout.write_to(vault, &mut text)?;
-    Ok((text, packing))
-}
-
-/// Session files in the archive that others go on from.
-struct InArchive<'a> {
-    library: &'a Library,
-}
-
-impl Bases for InArchive<'_> {
-    fn open(&mut self, id: &str) -> Option<Box<dyn BufRead>> {
-        let id = ThreadId::parse(id).ok()?;
-        let own = rollouts::find(self.library, &id).ok()?.into_iter().next();
-        let found = own.or_else(|| rollouts::find_further(self.library, &id).ok()?)?;
-        let (text, _) = whole(&found, self.library.vault().ok()?).ok()?;
-        Some(Box::new(Cursor::new(text)))
-    }
+    let failure = connections::failure(error);
+    Failure { hint: hint.or(failure.hint), ..failure }
 }
 
 fn tell((threads, written): &RecordedSpine, is_json: bool, output: &mut Output) {

@@ -1,15 +1,10 @@
-//! Spines as arguments name them: of the store, in a directory, in an archive.
+//! Spines as arguments name them: a thread of the store, a directory, a tar file.
 
-use std::cell::Cell;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use steno_adapters::Surface;
-use steno_capture::packing::UnpackReader;
-use steno_disk::{Links, RealDisk, open_regular};
-use steno_library::{AgentFile, surface_name};
+use steno_library::{AgentFile, SpineTarget, surface_name};
 use steno_model::ThreadId;
 
 use super::find_thread;
@@ -17,37 +12,26 @@ use crate::failure::{Failure, cannot};
 use crate::runs;
 use crate::settings::Settings;
 
-/// A spine, wherever it lies.
-pub(super) enum Target {
-    Thread(ThreadId),
-    Directory(PathBuf),
-    Archive(PathBuf),
-}
-
-impl Target {
-    /// Finds what somebody means: a directory, an archive, or a thread of the store.
-    pub(super) fn find(text: &str, settings: &Settings) -> Result<Self, Failure> {
-        let path = Path::new(text);
-        let about = match path.metadata() {
-            Ok(about) => about,
-            Err(_) if ThreadId::parse(text).is_ok() => {
-                return Ok(Self::Thread(find_thread(text, &runs::need_library(settings)?)?));
-            }
-            Err(error) => return Err(cannot("read", path, &error)),
-        };
-        if !about.is_dir() {
-            check_no_session(path)?;
-            return Ok(Self::Archive(path.to_owned()));
+/// Finds what a user means: a directory, a tar file, or a thread of the store.
+pub(super) fn find(text: &str, settings: &Settings) -> Result<SpineTarget, Failure> {
+    let path = Path::new(text);
+    let about = match path.metadata() {
+        Ok(about) => about,
+        Err(_) if ThreadId::parse(text).is_ok() => {
+            let library = runs::need_library(settings)?;
+            let thread = find_thread(text, &library)?;
+            return Ok(SpineTarget::Thread(Rc::new(library), thread));
         }
-        // A spine of the store has a lock, and numbers that were all given by us.
-        Ok(of_store(path, settings).map_or_else(|| Self::Directory(path.to_owned()), Self::Thread))
+        Err(error) => return Err(cannot("read", path, &error)),
+    };
+    if !about.is_dir() {
+        check_no_session(path)?;
+        return Ok(SpineTarget::Archive(path.to_owned()));
     }
-
-    pub(super) fn name(&self) -> String {
-        match self {
-            Self::Thread(thread) => thread.to_string(),
-            Self::Directory(path) | Self::Archive(path) => path.display().to_string(),
-        }
+    // A spine of the store has a lock, and numbers that were all given by us.
+    match of_store(path, settings) {
+        Some(thread) => Ok(SpineTarget::Thread(Rc::new(runs::need_library(settings)?), thread)),
+        None => Ok(SpineTarget::Directory(path.to_owned())),
     }
 }
 
@@ -64,11 +48,17 @@ fn check_no_session(path: &Path) -> Result<(), Failure> {
         }
         Surface::CodexAppServer
         | Surface::CodexExec
+        | Surface::Acp
+        | Surface::Mcp
         | Surface::ClaudeDisk
         | Surface::ClaudeStream
         | Surface::GeminiChat
         | Surface::GeminiStream
-        | Surface::CopilotEvents => failure.with_hint("only sessions of Codex become spines"),
+        | Surface::GeminiOutput
+        | Surface::CopilotEvents
+        | Surface::CopilotStream
+        | Surface::Http
+        | Surface::Wrap => failure.with_hint("only sessions of Codex become spines"),
     })
 }
 
@@ -78,59 +68,4 @@ fn of_store(path: &Path, settings: &Settings) -> Option<ThreadId> {
     let spines = settings.store.value.join("spine").canonicalize().ok()?;
     let name = path.strip_prefix(spines).ok()?.to_str()?;
     ThreadId::parse(name).ok()
-}
-
-pub(super) fn open_directory(path: &Path) -> Result<RealDisk, Failure> {
-    let opened = RealDisk::open(path).and_then(|disk| disk.ok_or_else(|| io::ErrorKind::NotFound.into()));
-    opened.map_err(|error| cannot("open", path, &error))
-}
-
-/// Opens an archive in a file, compressed or not.
-pub(super) fn open_archive(path: &Path) -> Result<Bounded, Failure> {
-    let file = open_regular(path, Links::Followed).map_err(|error| cannot("read", path, &error))?;
-    Ok(Bounded::of(file))
-}
-
-/// Reads an archive, compressed or not, and stops where it unpacks to more than there can be behind it: a few bytes of a
-/// bomb are as long as anybody likes.
-pub(super) struct Bounded {
-    bytes: UnpackReader<ValidationCounts>,
-    read: Rc<Cell<u64>>,
-    given: u64,
-}
-
-/// How much anything may unpack to, and how many times as much as there is of it beyond that.
-const UNPACKED_BYTES_FREE: u64 = 64 * 1024 * 1024;
-const UNPACKED_TIMES_MAX: u64 = 2_000;
-
-impl Bounded {
-    fn of(file: File) -> Self {
-        let read = Rc::new(Cell::new(0));
-        Self { bytes: UnpackReader::new(ValidationCounts { file, read: Rc::clone(&read) }), read, given: 0 }
-    }
-}
-
-impl Read for Bounded {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let given = self.bytes.read(into)?;
-        self.given += given as u64;
-        if self.given > UNPACKED_BYTES_FREE + self.read.get().saturating_mul(UNPACKED_TIMES_MAX) {
-            let words = format!("it unpacks to more than {UNPACKED_TIMES_MAX} times its size");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
-        }
-        Ok(given)
-    }
-}
-
-struct ValidationCounts {
-    file: File,
-    read: Rc<Cell<u64>>,
-}
-
-impl Read for ValidationCounts {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(into)?;
-        self.read.set(self.read.get() + read as u64);
-        Ok(read)
-    }
 }

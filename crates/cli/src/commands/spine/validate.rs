@@ -1,16 +1,14 @@
 //! `steno spine validate`: checks spines and bundles, and with `--repair` seals what a crash left open.
 
-use std::path::Path;
+use std::rc::Rc;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
-use steno_spine::{
-    Finding, Repair, Report, Severity, repair_directory, repair_spine, validate_archive, validate_directory,
-    validate_spine,
-};
+use steno_library::{SpineTarget, open_directory};
+use steno_spine::{Finding, Repair, Report, Severity, repair_directory, repair_spine};
 use steno_views::{Lines, count, visible};
 
-use super::target::{Target, open_archive, open_directory};
+use super::target;
 use crate::args::SpineValidateArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, size};
@@ -22,7 +20,7 @@ pub fn run(args: &SpineValidateArgs, settings: &Settings, output: &mut Output) -
     for target in targets(args, settings)? {
         let name = target.name();
         let (report, repairs) =
-            if args.repair { repair(&target, settings)? } else { (validate(&target, settings)?, Vec::new()) };
+            if args.repair { repair(&target, settings)? } else { (target.validate()?, Vec::new()) };
         checked += 1;
         invalid += u64::from(!report.is_valid());
         tell(&name, &report, &repairs, args.json, output);
@@ -42,39 +40,28 @@ pub fn run(args: &SpineValidateArgs, settings: &Settings, output: &mut Output) -
     Ok(Exit::Done)
 }
 
-fn targets(args: &SpineValidateArgs, settings: &Settings) -> Result<Vec<Target>, Failure> {
+fn targets(args: &SpineValidateArgs, settings: &Settings) -> Result<Vec<SpineTarget>, Failure> {
     let Some(text) = &args.what else {
-        let threads = runs::need_store(settings)?.spines()?;
-        return Ok(threads.into_iter().map(Target::Thread).collect());
+        let library = Rc::new(runs::need_library(settings)?);
+        let threads = library.spines()?.into_iter();
+        return Ok(threads.map(|thread| SpineTarget::Thread(Rc::clone(&library), thread)).collect());
     };
-    Ok(vec![Target::find(text, settings)?])
+    Ok(vec![target::find(text, settings)?])
 }
 
-pub(super) fn validate(target: &Target, settings: &Settings) -> Result<Report, Failure> {
-    match target {
-        Target::Thread(thread) => Ok(validate_spine(&runs::need_store(settings)?, thread)?),
-        Target::Directory(path) => Ok(validate_directory(&open_directory(path)?)?),
-        Target::Archive(path) => validate_file(path),
-    }
-}
-
-/// Checks an archive in a file, compressed or not.
-pub(super) fn validate_file(path: &Path) -> Result<Report, Failure> {
-    Ok(validate_archive(open_archive(path)?))
-}
-
-fn repair(target: &Target, settings: &Settings) -> Result<(Report, Vec<Repair>), Failure> {
+fn repair(target: &SpineTarget, settings: &Settings) -> Result<(Report, Vec<Repair>), Failure> {
+    let now = jiff::Timestamp::now();
     let (report, repairs) = match target {
-        Target::Thread(thread) => repair_spine(&runs::make_store(settings)?, thread, jiff::Timestamp::now())?,
-        Target::Directory(path) => repair_directory(&open_directory(path)?, jiff::Timestamp::now())?,
-        Target::Archive(path) => {
+        SpineTarget::Thread(_, thread) => repair_spine(&runs::make_store(settings)?, thread, now)?,
+        SpineTarget::Directory(path) => repair_directory(&open_directory(path)?, now)?,
+        SpineTarget::Archive(path) => {
             let message =
                 format!("`{}` is a bundle in a file, and only directories can be repaired", path.display());
             return Err(Failure::usage(message).with_hint("unpack it, and use the directory"));
         }
     };
     // What was found before is no longer so.
-    let now = if repairs.is_empty() { report } else { validate(target, settings)? };
+    let now = if repairs.is_empty() { report } else { target.validate()? };
     Ok((now, repairs))
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use steno_adapters::Sink;
-use steno_capture::discovery::{self, Home, Provider};
+use steno_capture::discovery::{self, Home};
 use steno_library::{AgentFile, FileError, FileReport, Files, Library, RunCounts, Tally, warn_about_unread};
+use steno_model::Provider;
 use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
 use steno_recorder::sources::{SourceLocations, unrecorded_files};
 use steno_session::usage::UsageBuilder;
@@ -88,7 +89,8 @@ fn session_dirs(home: &Home) -> Vec<PathBuf> {
     let dirs: &[&str] = match home.provider {
         Provider::Claude => &["projects"],
         Provider::Codex => &["sessions", "archived_sessions"],
-        Provider::Gemini | Provider::Copilot => &[],
+        Provider::Gemini => &["tmp"],
+        Provider::Copilot => &["session-state"],
     };
     dirs.iter().map(|dir| home.root.join(dir)).filter(|dir| dir.is_dir()).collect()
 }

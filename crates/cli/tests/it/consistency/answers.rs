@@ -26,8 +26,8 @@ impl SessionCounts {
     }
 }
 
-/// What was used: responses, tokens of the prompt that were not cached, read from the cache, written to it, and written by the
-/// model.
+/// Usage: responses, and tokens of the prompt that were not cached, read from the cache, written to it, and output of
+/// the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageAnswer {
     pub responses: u64,
@@ -35,12 +35,12 @@ pub struct UsageAnswer {
     pub cache_read: u64,
     pub cache_write: u64,
     pub output: u64,
-    /// Whether that is all, and not a lower bound.
+    /// Whether the counts are exact, not a lower bound.
     pub is_exact: bool,
 }
 
 impl UsageAnswer {
-    /// Nothing, which is exact.
+    /// No usage, which is exact.
     pub fn none() -> Self {
         Self { is_exact: true, ..Self::default() }
     }
@@ -118,9 +118,9 @@ pub struct Answers {
     pub shown: BTreeMap<String, ShowAnswer>,
     pub trees: BTreeMap<String, TreeAnswer>,
     pub trajectories: BTreeMap<String, TrajectoryAnswer>,
-    /// How many responses `export atif` says that it has written.
+    /// The number of responses that `export atif` reports.
     pub exported_responses: u64,
-    /// Whether a session that one of them has begun is not there.
+    /// Whether a child session is missing.
     pub has_missing: bool,
 }
 
@@ -136,7 +136,7 @@ pub fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Counts what a conversation has.
+/// Counts the content of a conversation.
 pub fn count_shown(conversation: &Value) -> ShowAnswer {
     let mut shown = ShowAnswer::default();
     let in_turns = list(&conversation["turns"]).iter().flat_map(|turn| list(&turn["items"]));
@@ -154,6 +154,7 @@ pub fn count_shown(conversation: &Value) -> ShowAnswer {
                 found.calls += 1;
                 found.results += u64::from(block["is_dangling"] == false);
                 found.approvals += list(&block["approvals"]).len() as u64;
+                found.denied += u64::from(block["is_dangling"] == true && is_denied(&block["approvals"]));
             } else if block["type"] == "tool_result" && block.get("is_amended").is_some() {
                 found.denied += u64::from(block["outcome"] == "denied");
                 let is_change = *class == "file_change" && block["outcome"] == "ok";
@@ -178,7 +179,7 @@ pub fn count_shown(conversation: &Value) -> ShowAnswer {
     shown
 }
 
-/// Counts what a tree has, for each session in it.
+/// Counts the content of a tree, for each session in it.
 pub fn count_tree(tree: &Value, counts: &mut BTreeMap<String, TreeAnswer>) {
     let mut waiting = vec![(tree, String::new())];
     while let Some((node, mut session)) = waiting.pop() {
@@ -198,12 +199,18 @@ pub fn count_tree(tree: &Value, counts: &mut BTreeMap<String, TreeAnswer>) {
         if is_step("turn") {
             own.states.push(text(&node["state"]));
         }
-        // In order, as the last one waiting is looked at first.
+        // In reverse, because the last one is read first.
         waiting.extend(list(&node["children"]).iter().rev().map(|child| (child, session.clone())));
     }
 }
 
-/// Counts what a trajectory has, for each session in it.
+/// Tells whether one of a call's approvals was denied. Some agents report nothing else of such a call.
+fn is_denied(approvals: &Value) -> bool {
+    let decision = |approval: &Value| [&approval["decision"], &approval["answer"]["decision"]].map(text);
+    list(approvals).iter().any(|approval| decision(approval).contains(&"denied".to_owned()))
+}
+
+/// Counts the content of a trajectory, for each session in it.
 pub fn count_trajectory(trajectory: &Value, counts: &mut BTreeMap<String, TrajectoryAnswer>) {
     let mut waiting = vec![trajectory];
     while let Some(of) = waiting.pop() {
@@ -214,7 +221,9 @@ pub fn count_trajectory(trajectory: &Value, counts: &mut BTreeMap<String, Trajec
                 let extra = &result["extra"];
                 let is_result = result.get("source_call_id").is_some() && extra["result_available"] != false;
                 own.all.results += u64::from(is_result);
-                own.all.denied += u64::from(extra["outcome"] == "denied");
+                let has_none = extra["result_available"] == false;
+                let is_refused = has_none && is_denied(&extra["approvals"]);
+                own.all.denied += u64::from(is_refused || extra["outcome"] == "denied");
                 own.all.approvals += list(&extra["approvals"]).len() as u64;
             }
             own.all.approvals += u64::from(step["extra"]["kind"] == "approval");
@@ -263,7 +272,7 @@ impl Server {
         Self { live, file }
     }
 
-    /// Returns the body of what it answers.
+    /// Returns the body of the answer.
     #[track_caller]
     pub fn get(&self, path: &str) -> String {
         let answer = serve::ask(&self.file, path);

@@ -16,17 +16,17 @@ use steno_testkit::{needs, places, shared_dir, skip};
 use self::answers::{Answers, Server, SessionCounts, ShowAnswer, UsageAnswer, ask, number, text};
 use crate::kit::Steno;
 
-/// Sessions that begin with responses of another one, which nothing marks as copied: sums over sessions count those in the
-/// session that began first.
+/// Sessions that begin with unmarked copies of another session's responses: sums over sessions count these in the
+/// earliest session.
 const COPIED: [&str; 1] = ["6248d83c"];
 
-/// How many receipts of a session are compared byte for byte.
+/// The maximum number of receipts of a session that are compared byte for byte.
 const RECEIPTS_MAX: usize = 40;
 
-/// How many stores are asked at a time.
+/// The number of stores that are checked at the same time.
 const THREADS: usize = 4;
 
-/// Does something with each of several things, some at a time; returns what came of them in their order.
+/// Runs `work` for each item in parallel; returns the results in order.
 fn each_of<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = Mutex::new(0..things.len());
     let done = Mutex::new(BTreeMap::new());
@@ -44,7 +44,7 @@ fn each_of<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec
     done.into_inner().unwrap().into_values().collect()
 }
 
-/// A store, what it lists, and where its views differ.
+/// A store, its list, and the differences between its views.
 struct Check<'a> {
     steno: &'a Steno,
     server: Server,
@@ -56,7 +56,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Takes note if two answers differ.
+    /// Notes a difference between two answers.
     fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, one: &T, other: &T) {
         if one != other {
             self.wrong.push(format!("{}: {what}: {one:?}, {other:?}", self.context));
@@ -79,7 +79,7 @@ impl Check<'_> {
         }
     }
 
-    /// Compares what `show`, `tree` and `export atif` say of each session of a family.
+    /// Compares the answers of `show`, `tree` and `export atif` about each session of a family.
     fn views(&mut self, answers: &Answers) {
         let ids = |keys: Vec<&String>| keys.into_iter().cloned().collect::<BTreeSet<_>>();
         self.same(
@@ -106,7 +106,8 @@ impl Check<'_> {
                 continue;
             };
             self.same(&format!("{id}: show and atif"), &shown.all, &trajectory.all);
-            // Whether that is all, a session with subagents does not know by itself: its agent counts them in.
+            // The totals of an agent include its subagents, so a session with subagents does not know whether its own
+            // usage is exact.
             let is_alone = answers.shown.len() == 1;
             let known = |usage: &UsageAnswer| UsageAnswer { is_exact: usage.is_exact || !is_alone, ..*usage };
             let (one, other) = (shown.usage.as_ref().map(known), trajectory.usage.as_ref().map(known));
@@ -145,7 +146,7 @@ impl Check<'_> {
             .for_each(|usage| used.add(usage));
         let mut told = self.usage.get(&id).map_or_else(UsageAnswer::none, UsageAnswer::of_row);
         if answers.has_missing {
-            // The agent's own count has what its subagents used, and those are not here: only `usage` adds them up.
+            // The agent's total includes missing subagents; only `usage` uses it.
             (told.is_exact, used.is_exact) = (false, false);
         }
         if !COPIED.iter().any(|copied| id.starts_with(copied)) {
@@ -153,7 +154,7 @@ impl Check<'_> {
         }
     }
 
-    /// Compares the receipts of a session's turns with what `show` says, and with those of the API, byte for byte.
+    /// Compares the receipts of a session's turns with `show`, and with those of the API byte for byte.
     fn receipts(&mut self, id: &str, shown: &ShowAnswer) {
         let listed = self.steno.run(&["receipt", "ls", "--thread", id, "--json"]).out;
         let thread = self.server.get(&format!("/v1/threads/{id}"));
@@ -165,7 +166,7 @@ impl Check<'_> {
         let turns: Vec<String> = listed.lines().map(|turn| text(&crate::kit::json(turn)["id"])).collect();
         for (number_of, turn) in turns.iter().enumerate() {
             let served = self.server.get(&format!("/v1/threads/{id}/turns/{turn}/receipt"));
-            // Of a very long session not each, as each reads all of it.
+            // Not every receipt of a very long session, because each reads all of it.
             if number_of % turns.len().div_ceil(RECEIPTS_MAX) == 0 {
                 let args = ["receipt", "export", "--thread", id, "--turn", turn, "--format", "json"];
                 let said = self.steno.run(&args);
@@ -181,11 +182,10 @@ impl Check<'_> {
             has_approvals |= !effects["approval_required_count"].is_null();
             changes += number(&effects["file_change_count"]);
             let usage = &receipt["usage_evidence"]["usage"];
-            // As the provider calls it.
-            written += number(&usage["output_tokens"]) + number(&usage["outputTokens"]);
+            written += written_tokens(usage);
             statuses.push(text(&receipt["turn"]["status"]));
         }
-        // Where only denials are visible a receipt does not say who was asked.
+        // If only denials are visible, a receipt has no approvals.
         let approvals = if has_approvals { shown.in_turns.approvals } else { counts.approvals };
         let want = SessionCounts { approvals, ..shown.in_turns.clone() };
         self.same(&format!("{id}: receipts and show"), &counts, &want);
@@ -197,7 +197,19 @@ impl Check<'_> {
     }
 }
 
-/// Compares all views of the sessions that a path has; returns how many there were, and what differs.
+/// Returns what the model wrote, by the provider's names. Gemini does not count thoughts as output.
+fn written_tokens(usage: &Value) -> u64 {
+    let of = |name: &str| number(&usage[name]);
+    match () {
+        () if !usage["tool_calls"].is_null() => of("total_tokens") - of("input_tokens"),
+        () => {
+            let output = ["output_tokens", "outputTokens", "output", "candidates"];
+            output.into_iter().map(of).sum::<u64>() + of("thoughts")
+        }
+    }
+}
+
+/// Compares all views of the sessions in a path; returns their number and the differences.
 fn check(path: &Path) -> (u64, Vec<String>) {
     let steno = Steno::new();
     let said = steno.run(&["import", &path.to_string_lossy()]);
@@ -227,7 +239,7 @@ fn check(path: &Path) -> (u64, Vec<String>) {
     (sessions, wrong)
 }
 
-/// Returns the directories and files below a place that hold one or more sources of the same sessions.
+/// Returns the directories and files that contain one or more sources of the same sessions.
 fn parts(shared: &Path, place: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(shared.join(place)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -235,18 +247,41 @@ fn parts(shared: &Path, place: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Where the captures of Claude and Codex are: directories with several channels of the same sessions.
-const CAPTURES: [&str; 3] = ["captures/claude/2.1.197", "captures/claude/2.1.325", "captures/codex/0.166.0"];
+/// The captures: directories with several channels of the same sessions.
+const CAPTURES: [&str; 5] = [
+    "captures/claude/2.1.197",
+    "captures/claude/2.1.325",
+    "captures/codex/0.166.0",
+    "captures/copilot/1.0.102",
+    "captures/gemini/0.61.0",
+];
 
-/// Where single files of theirs are.
-const FILES: [&str; 4] = ["versions/claude", "versions/codex", "recordings/claude", "recordings/codex"];
+/// Directories with single files of agents.
+const FILES: [&str; 7] = [
+    "versions/claude",
+    "versions/codex",
+    "versions/copilot",
+    "versions/gemini",
+    "recordings/claude",
+    "recordings/codex",
+    "recordings/gemini",
+];
 
-/// Tells whether the long form is wanted, which `just nightly` asks for.
+/// Recorded connections.
+const CONNECTIONS: [&str; 4] = [
+    "captures/gemini/0.61.0/acp/duplex.jsonl",
+    "captures/copilot/1.0.102/acp/duplex.jsonl",
+    "versions/mcp/stdio_claude_client.ndjson",
+    "versions/mcp/stdio_codex_client.ndjson",
+];
+
+/// Returns true for the long form of the test, which `just nightly` runs.
 fn is_long() -> bool {
     std::env::var_os("STENO_TEST_LONG").is_some()
 }
 
-/// Writes the lifelike sessions of the corpus below a directory. The longest one takes minutes: it is for the long form.
+/// Writes the realistic sessions of the corpus below a directory. The longest one takes minutes and is for the long
+/// form.
 fn lifelike(shared: &Path, dir: &Path) -> bool {
     let mut python = std::process::Command::new("python3");
     let Ok(status) = python.arg(shared.join("corpus/demo.py")).arg(dir).status() else { return false };
@@ -275,12 +310,13 @@ fn every_view_gives_the_same_answer() {
     let places = CAPTURES.iter().chain(&FILES);
     let mut all: Vec<PathBuf> = places.flat_map(|place| parts(&shared, place)).collect();
     all.push(places::workspace_root().join("crates/cli/src/demo/agents"));
+    all.extend(CONNECTIONS.map(|file| shared.join(file)));
     if is_long() {
         // Each file of a capture by itself.
         let captures = CAPTURES.iter().flat_map(|place| parts(&shared, place));
         all.extend(captures.flat_map(|part| orders::sources(&part)));
     }
-    check_all(&all, 90);
+    check_all(&all, 94);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::stores::without_places;
 use super::{CAPTURES, each_of, parts};
 use crate::kit::{Steno, json};
 
-/// Returns what `show`, `tree` and `export atif` say of what names name, by session and without places.
+/// Returns the answers of `show`, `tree` and `export atif` for some names, by session and without places.
 fn answers(steno: &Steno, names: &[String]) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for name in names {
@@ -75,5 +75,10 @@ fn checkpoints_give_the_same_answers_as_their_import() {
         checkpoints(&longest_source(&shared.join(part)), &dir);
         dir
     };
-    check_all(&["captures/claude/2.1.325/main", "captures/codex/0.166.0/exec_main"].map(put));
+    let parts = [
+        "captures/claude/2.1.325/main",
+        "captures/codex/0.166.0/exec_main",
+        "captures/copilot/1.0.102/main_responses",
+    ];
+    check_all(&parts.map(put));
 }

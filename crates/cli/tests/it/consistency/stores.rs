@@ -55,7 +55,7 @@ impl MemoryStore {
         archive.settle().unwrap();
     }
 
-    /// Returns a copy, which goes its own way.
+    /// Returns an independent copy.
     pub fn fork(&self) -> Self {
         let to = SimDisk::new(1);
         for (path, bytes) in self.0.snapshot() {
@@ -88,7 +88,7 @@ impl MemoryStore {
         all
     }
 
-    /// Returns what every view says of every session, without places.
+    /// Returns the answers of every view about every session, without places.
     pub fn everything(&self) -> BTreeMap<String, Value> {
         let library = self.library();
         let mut all: BTreeMap<String, Value> =
@@ -126,7 +126,7 @@ fn receipts(library: &Library, session: RunId) -> Value {
     Value::Array(receipts.collect())
 }
 
-/// Takes away what depends on which run a fact was read from: ids of runs, numbers of events, and what is made of these.
+/// Removes everything that depends on the run of a fact: run ids, event numbers, and values derived from them.
 pub fn without_places(value: &mut Value) {
     const PLACES: [&str; 18] = [
         "run",
@@ -151,7 +151,7 @@ pub fn without_places(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !PLACES.contains(&name.as_str()));
-            // The item of a receipt is named after its event; a step of a trajectory names the run beside the event.
+            // The id of a receipt's item contains its event; a step of a trajectory names run and event.
             for (name, inner) in fields.iter_mut() {
                 if let ("extra", Value::Object(extra)) = (name.as_str(), &mut *inner) {
                     extra.remove("run_id");
@@ -170,7 +170,7 @@ pub fn without_places(value: &mut Value) {
     }
 }
 
-/// Puts files together that show the same sessions.
+/// Groups files of the same sessions.
 pub fn by_session(files: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
     let mut groups: Vec<(Vec<RunId>, Vec<PathBuf>)> = Vec::new();
     for file in files {

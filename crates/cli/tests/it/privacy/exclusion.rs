@@ -156,7 +156,7 @@ fn doctor_names_a_pattern_that_matches_nothing() {
     assert_eq!((about("/src/misspelt"), about(&format!("/src/{SECRET}-project"))), (1, 0), "{}", said.out);
 }
 
-/// Files with secrets in the homes of agents, and below a session's own directory, where any other name is taken.
+/// Files with secrets in the homes of agents, and in a session's directory, where all other names are archived.
 #[test]
 fn credentials_settings_and_shell_snapshots_are_not_archived_unless_they_are_named() {
     let steno = Steno::new();

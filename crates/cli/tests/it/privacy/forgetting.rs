@@ -19,7 +19,7 @@ fn filled(steno: &Steno) -> (World, World) {
     (secret, public)
 }
 
-/// Tries to have what was forgotten archived again, by every way in that does not ask for it.
+/// Tries to archive forgotten sessions again with every command that must not.
 fn try_again(steno: &Steno, secret: &World) {
     done(&steno.run(&["import"]));
     // Copies, of homes and of single files.
@@ -140,7 +140,7 @@ fn other_sessions_of_the_project_are_kept() {
     for place in [" prompt", " title", " typed", " todo"] {
         assert_absent_text(&steno, &format!("{SECRET}{place}"));
     }
-    // Somebody wants it back.
+    // The user wants it back.
     done(&steno.run(&["import", "--again", &secret.claude_file().display().to_string()]));
     super::assert_present(&steno, &format!("{SECRET} prompt"));
 }

@@ -34,7 +34,7 @@ fn is_present(steno: &Steno, text: &str) -> bool {
     !places_of(&steno.store(), text).is_empty()
 }
 
-/// Fails unless a text is in the store: the scan would find what is there.
+/// Fails unless a text is in the store, which shows that the scan works.
 #[track_caller]
 fn assert_present(steno: &Steno, text: &str) {
     assert!(is_present(steno, text), "`{text}` is not in the store");

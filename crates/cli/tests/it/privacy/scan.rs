@@ -10,7 +10,7 @@ use zstd::stream::read::Decoder;
 
 const PACK_HEADER_LEN: usize = 16;
 const FRAME_MAGIC: &[u8] = b"SCHK";
-/// Up to where a frame's header has the same fields in all forms.
+/// The length of the common part of all frame headers.
 const HASH_END: usize = 72;
 const HASH_LEN: usize = 32;
 
@@ -26,7 +26,7 @@ pub fn places_of(store: &Path, text: &str) -> Vec<String> {
     let mut frames = HashMap::new();
     for path in files_below(store) {
         let name = path.strip_prefix(store).unwrap().display().to_string();
-        // Somebody may be at work in the store.
+        // Another process may be writing to the store.
         let Ok(bytes) = fs::read(&path) else { continue };
         if name.contains(text) || holds(&bytes, text) {
             found.push(name.clone());

@@ -165,9 +165,19 @@ impl Session {
 
     /// Records the session, and returns the path of a bundle of it.
     pub fn bundled(&self, steno: &Steno, name: &str) -> String {
-        let file = steno.dir.path().join(format!("rollout-{}.jsonl", self.thread));
+        self.bundled_as(steno, name, &self.text())
+    }
+
+    /// The session file.
+    pub fn text(&self) -> String {
         let text: Vec<String> = self.lines.iter().map(Value::to_string).collect();
-        fs::write(&file, text.join("\n") + "\n").unwrap();
+        text.join("\n") + "\n"
+    }
+
+    /// Records a session file that was changed, and returns the path of a bundle of it.
+    pub fn bundled_as(&self, steno: &Steno, name: &str, text: &str) -> String {
+        let file = steno.dir.path().join(format!("rollout-{}.jsonl", self.thread));
+        fs::write(&file, text).unwrap();
         let store = steno.dir.path().join(format!("store-{name}"));
         let store = store.to_str().unwrap();
         let said = steno.run(&["--store", store, "spine", "record", file.to_str().unwrap()]);
@@ -245,7 +255,7 @@ pub fn runs(task: &Path, script: &str, dir: &Path) -> bool {
     Command::new(task.join(script)).current_dir(dir).output().unwrap().status.success()
 }
 
-/// The task works: what checks it fails before its solution, and passes behind it.
+/// Checks that a task works: its check fails before the solution and passes after it.
 #[track_caller]
 pub fn works(task: &Path, dir: &Path) {
     built(task, dir);

@@ -1,4 +1,4 @@
-//! Tasks from a connection: changes are read from the repository, whatever program made them.
+//! Tasks from a connection: changes are read from the repository, so any program may have made them.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::kit::Steno;
 
 const THREAD: &str = "th1";
 
-/// A server that does one turn when it is asked to. Its model is heard when the recorder has looked at the repository, and it
-/// waits for that again at the end: a real agent would not, and then the look counts for nothing.
+/// A server that does one turn when it is asked to. Its model is heard when the recorder has looked at the repository,
+/// and it waits for that again at the end: a real agent would not, and then the look counts for nothing.
 fn server(repo: &Repo, steno: &Steno, items: &[Value], work: &str) -> String {
     let thinks = item("started", &json!({"type": "reasoning", "id": "r1", "summary": [], "content": []}));
     server_with(repo, steno, ":", &[&[thinks], items].concat(), work)
@@ -94,7 +94,7 @@ fn changes_by_commands_come_from_the_working_tree() {
     needs!(tool("git"), "git is absent");
     let steno = Steno::new();
     let repo = Repo::new(&steno);
-    // It was changed already when the session began, and that is where the task begins.
+    // The file was changed before the session, and the task begins with that content.
     fs::write(repo.dir.join("notes.txt"), "draft\n").unwrap();
     let items = [command("c1", "./mend", &repo), command("c2", "./check.sh", &repo)].concat();
     let work =

@@ -3,6 +3,7 @@
 mod kit;
 mod live;
 mod refusals;
+mod rollouts;
 
 use std::fs;
 use std::path::Path;
@@ -360,13 +361,13 @@ fn tests_written_by_the_session_are_installed_before_the_check() {
     assert_eq!(table("task")["tests_of_window"], json!(["test_more.py"]));
     let dir = path("dir");
     kit::built(&path("task"), &dir);
-    // Somebody has a test of that name that checks nothing; it comes back as it was.
+    // A test with that name that checks nothing is restored afterwards.
     fs::write(dir.join("calc.py"), kit::CALC).unwrap();
     fs::write(dir.join("test_more.py"), "import unittest\n").unwrap();
     assert!(!kit::runs(&path("task"), "tests/test.sh", &dir));
     assert_eq!(fs::read_to_string(dir.join("test_more.py")).unwrap(), "import unittest\n");
     fs::remove_file(dir.join("test_more.py")).unwrap();
-    // Nothing is written where a link leads.
+    // Nothing is written through a link.
     std::os::unix::fs::symlink("more.py", dir.join("test_more.py")).unwrap();
     assert!(!kit::runs(&path("task"), "tests/test.sh", &dir));
     assert_eq!(fs::read_to_string(dir.join("more.py")).unwrap_or_default(), "");

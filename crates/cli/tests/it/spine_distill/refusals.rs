@@ -9,7 +9,7 @@ use super::kit::{Repo, Session, distilled, git, mended, works};
 use super::{refused, toml};
 use crate::kit::Steno;
 
-/// Distills the only turn of a session with its repository, and returns what checks it and what solves it.
+/// Distills the only turn of a session with its repository; returns the check and the solution.
 fn kinds(steno: &Steno, repo: &Repo, session: &Session, name: &str) -> (String, String) {
     let bundle = session.bundled(steno, name);
     let task = steno.dir.path().join(format!("task-{name}"));
@@ -46,12 +46,12 @@ fn check_command_must_run_after_the_last_change() {
         };
         check(&make, "patches", "patches");
     }
-    // What keeps changes leaves them as they are.
+    // Commands that only store changes do not change files.
     let kept = |session: &mut Session| {
         session.changes(&mended()).runs("pytest", 0).runs("git add -A && git commit -m x", 0);
     };
     check(&kept, "test_runner", "patches");
-    // A call that was made before a file was changed has seen the file as it was, whenever it ended.
+    // A call that began before a change may have used the old file, whenever it ended.
     let at_once = |session: &mut Session| {
         let input = json!({"cmd": "pytest"}).to_string();
         session.line(
@@ -137,7 +137,7 @@ fn earlier_changes_are_one_step_with_their_line_ends() {
     assert!(!dir.join(".steno-before").exists());
 }
 
-/// Whatever a record says, it becomes data and never a command.
+/// The content of records becomes data, never a command.
 #[test]
 fn unknown_shell_gives_no_command() {
     needs!(tool("git"), "git is absent");
@@ -178,7 +178,7 @@ fn rolled_back_turns_are_reported_and_left_out() {
     refused(&steno, &[&bundle, "--turns", "1..3"], hint);
     let task = steno.dir.path().join("task");
     distilled(&steno, &[&bundle, "--turns", "3", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
-    // The words are gone from the session, and the files are where they were.
+    // The messages are removed from the session, but the files are not reverted.
     let table = &toml(&task)["metadata"]["steno"];
     assert_eq!(table["repository"]["patches_before"], json!(["call_1", "call_2"]));
     let why = "turns before it were taken back, and are no part of what came before";

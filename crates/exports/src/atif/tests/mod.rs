@@ -14,7 +14,7 @@ use super::{Family, MediaSink, NoMedia, NoRecords, NothingBeside, Records, Run, 
 const FIXTURES: &str = "crates/exports/src/atif/fixtures";
 const RUN: &str = "11111111-0000-4000-8000-000000000001";
 
-/// A picture for every mark that asks for its record.
+/// Returns a record with a picture for every mark.
 struct OnePicture;
 
 impl Records for OnePicture {
@@ -56,14 +56,14 @@ fn check_golden(names: &[&str], media: &[&str]) {
     let mut kept = Kept::default();
     let trajectory = family.trajectory(root, &mut kept).unwrap();
     assert_eq!(validate(&trajectory.json, &mut NothingBeside), []);
-    // A step a line, so that a difference can be seen; else these are the bytes.
+    // One step per line, so that differences are visible; otherwise the bytes are the same.
     let lines = trajectory.json.replace("{\"step_id\":", "\n{\"step_id\":");
     golden::check(format!("src/atif/fixtures/{}.out.json", names[0]), &format!("{lines}\n"));
     assert_eq!(kept.0.keys().collect::<Vec<_>>(), media);
 }
 
 #[test]
-fn a_session_with_subagents_is_the_checked_in_document() {
+fn session_with_subagents_matches_the_golden_file() {
     check_golden(
         &["session", "child", "grandchild"],
         &[
@@ -74,12 +74,12 @@ fn a_session_with_subagents_is_the_checked_in_document() {
 }
 
 #[test]
-fn a_session_whose_usage_comes_apart_is_the_checked_in_document() {
+fn session_with_separate_usage_matches_the_golden_file() {
     check_golden(&["codex"], &[]);
 }
 
 #[test]
-fn the_same_events_give_the_same_bytes() {
+fn same_events_give_the_same_bytes() {
     let json = || {
         let family = Family::new(["session", "child", "grandchild"].map(fixture).into());
         family.trajectory(RunId::parse(RUN).unwrap(), &mut NoMedia).unwrap().json
@@ -87,7 +87,7 @@ fn the_same_events_give_the_same_bytes() {
     assert_eq!(json(), json());
 }
 
-/// Returns the trajectory of events that are given as type, path and payload.
+/// Returns the trajectory of events, given as type, path and payload.
 fn trajectory(events: &[(&str, &str, Value)]) -> Option<Trajectory> {
     let line = |(index, (kind, path, payload)): (usize, &(&str, &str, Value))| {
         let time = format!("2026-06-08T08:14:{:02}Z", index % 60);
@@ -122,12 +122,12 @@ fn used(id: &str) -> Value {
 }
 
 #[test]
-fn a_run_without_steps_is_no_trajectory() {
+fn run_without_steps_has_no_trajectory() {
     assert!(trajectory(&[("run.started", "", json!({"name": "claude", "kind": "session"}))]).is_none());
 }
 
 #[test]
-fn what_is_not_known_is_not_there() {
+fn unknown_fields_are_omitted() {
     let got = value(&[("message.user", "", json!({"role": "user", "blocks": [text("Hi.")]}))]);
     let want = json!({
         "schema_version": "ATIF-v1.8",
@@ -142,7 +142,7 @@ fn what_is_not_known_is_not_there() {
 }
 
 #[test]
-fn an_id_that_is_used_again_becomes_another() {
+fn reused_call_id_gets_a_suffix() {
     let said =
         |id: &str, response: &str| json!({"role": "assistant", "blocks": [used(id)], "response": response});
     let got = value(&[
@@ -163,7 +163,7 @@ fn an_id_that_is_used_again_becomes_another() {
 }
 
 #[test]
-fn a_result_stands_under_its_call_however_late_it_comes() {
+fn late_result_is_in_the_step_of_its_call() {
     let got = value(&[
         ("message.assistant", "turn-1", json!({"role": "assistant", "blocks": [used("1")], "response": "a"})),
         ("tool.call", "turn-1", call("1")),
@@ -181,7 +181,7 @@ fn a_result_stands_under_its_call_however_late_it_comes() {
 }
 
 #[test]
-fn a_call_that_is_in_no_response_is_a_step_of_its_own() {
+fn call_without_a_response_is_its_own_step() {
     let got = value(&[("tool.call", "", call("1")), ("tool.result", "", result("2", "alone"))]);
     let counts: Vec<_> =
         got["steps"].as_array().unwrap().iter().map(|step| &step["llm_call_count"]).collect();
@@ -192,7 +192,7 @@ fn a_call_that_is_in_no_response_is_a_step_of_its_own() {
 }
 
 #[test]
-fn a_call_that_is_told_before_its_response_is_one_call() {
+fn call_before_its_response_is_one_call() {
     let got = value(&[
         ("tool.call", "", call("1")),
         ("message.assistant", "", json!({"role": "assistant", "blocks": [used("1")], "response": "a"})),
@@ -202,7 +202,7 @@ fn a_call_that_is_told_before_its_response_is_one_call() {
 }
 
 #[test]
-fn the_largest_counts_of_a_response_are_its_metrics() {
+fn metrics_have_the_largest_counts_of_a_response() {
     let said = |output: u64, is_final: bool| {
         let usage = json!({"input_tokens": 2, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 1, "output_tokens": output});
         json!({"role": "assistant", "blocks": [text("a")], "response": "r", "usage": usage, "usage_scope": "response", "final": is_final})
@@ -219,13 +219,13 @@ fn the_largest_counts_of_a_response_are_its_metrics() {
 }
 
 #[test]
-fn what_is_copied_is_counted_where_it_is_from() {
+fn usage_of_copied_steps_is_not_counted() {
     let line = |seq: u64, from: &Value, response: &str| {
         let usage = json!({"input_tokens": 2, "output_tokens": 3});
         let payload = json!({"role": "assistant", "blocks": [text("a")], "response": response, "usage": usage, "usage_scope": "response", "final": true});
         json!({"seq": seq, "run_id": RUN, "type": "message.assistant", "path": "", "iteration": 0, "timestamp": "", "payload": payload, "copied_from": from})
     };
-    // Our adapters name a run; a writer that names a session is understood too.
+    // Our adapters name a run; other writers may name a session.
     let session = json!({"session_id": "s", "id": "r"});
     let lines = [line(1, &json!(RUN), "a"), line(2, &session, "b"), line(3, &Value::Null, "c")];
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
@@ -245,7 +245,7 @@ fn what_is_copied_is_counted_where_it_is_from() {
 }
 
 #[test]
-fn a_total_of_the_agent_counts_where_nothing_else_does() {
+fn session_total_counts_only_without_other_usage() {
     let total = json!({"role": "assistant", "blocks": [], "usage": {"input_tokens": 7, "output_tokens": 2}, "usage_scope": "session"});
     let said = json!({"role": "assistant", "blocks": [text("a")]});
     let got = value(&[("message.assistant", "", said), ("message.assistant", "", total)]);
@@ -256,7 +256,7 @@ fn a_total_of_the_agent_counts_where_nothing_else_does() {
 }
 
 #[test]
-fn a_picture_without_its_record_is_named() {
+fn picture_without_its_record_is_described() {
     let mark =
         json!({"type": "text", "fidelity": "agent_emitted", "text": "", "label": "image", "size_bytes": 9});
     let got = value(&[("message.user", "", json!({"role": "user", "blocks": [mark]}))]);
@@ -265,7 +265,7 @@ fn a_picture_without_its_record_is_named() {
 }
 
 #[test]
-fn runs_that_name_each_other_are_not_lost() {
+fn runs_with_circular_parents_are_exported() {
     let link = |number: u32, parent: u32| {
         let run = |number: u32| format!("{number:08x}-0000-4000-8000-000000000000");
         let event = json!({"seq": 1, "run_id": run(number), "parent_run_id": run(parent), "type": "message.user", "path": "", "iteration": 0, "timestamp": "", "payload": {"role": "user", "blocks": [text("a")]}});

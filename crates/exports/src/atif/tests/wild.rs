@@ -1,4 +1,4 @@
-//! Whatever events come, in whatever order: the trajectory is written, and it is valid.
+//! Arbitrary events in any order give a valid trajectory.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ fn folded(events: &[Value], number: u32) -> Run {
 
 proptest! {
     #[test]
-    fn any_events_make_a_valid_trajectory(
+    fn arbitrary_events_give_a_valid_trajectory(
         runs in prop::collection::vec(prop::collection::vec(event(), 0..40), 1..4),
     ) {
         let runs = (1..).zip(&runs).map(|(number, events)| {

@@ -1,10 +1,10 @@
-//! Each rule tripped by one fault in a document that is good without it.
+//! Each rule is broken by one fault in a valid document.
 
 use std::collections::BTreeMap;
 
 use super::{Beside, Finding, NothingBeside, Severity, Stood, validate};
 
-/// A document with everything in it that a rule looks at.
+/// A valid document with everything that a rule checks.
 const GOOD: &str = r#"{
 "schema_version":"ATIF-v1.8","session_id":"s","trajectory_id":"t",
 "agent":{"name":"a","version":"1","model_name":"m","tool_definitions":[{"type":"function"}],"extra":{"x":1,"x":2}},
@@ -18,7 +18,7 @@ const GOOD: &str = r#"{
 "extra":{},
 "subagent_trajectories":[{"schema_version":"ATIF-v1.8","trajectory_id":"u","agent":{"name":"a","version":"1"},"steps":[{"step_id":1,"source":"user","message":"Hi"}]}]}"#;
 
-/// The files that the good document refers to.
+/// The files that the valid document refers to.
 struct Files(BTreeMap<&'static str, &'static [u8]>);
 
 impl Beside for Files {
@@ -33,7 +33,7 @@ fn files() -> Files {
     Files(BTreeMap::from([(MEDIUM, &b"foo"[..]), ("other.json", b"{}"), ("next.json", b"{}")]))
 }
 
-/// Puts a fault into the good document, and expects it to be found, alone and in its place.
+/// Puts a fault into the valid document, and expects only this finding at its place.
 #[track_caller]
 fn check(from: &str, to: &str, rule: &str, place: &str) {
     check_all(from, to, &[(rule, place)]);
@@ -48,13 +48,13 @@ fn check_all(from: &str, to: &str, want: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_good_document_has_no_findings() {
+fn valid_document_has_no_findings() {
     assert_eq!(validate(GOOD, &mut files()), []);
     assert_eq!(validate(GOOD, &mut NothingBeside), []);
 }
 
 #[test]
-fn what_is_no_json_is_told() {
+fn invalid_json_is_reported() {
     check("\"extra\":{},\n\"subagent", "\"extra\":{,\n\"subagent", "json.syntax", "");
     check("\"message\":\"end\"", "\"message\":\"\\ud800\"", "json.surrogate", "");
     check("\"session_id\":\"s\"", "\"session_id\":\"s\",\"session_id\":\"s\"", "json.duplicate_key", "");
@@ -68,7 +68,7 @@ fn what_is_no_json_is_told() {
 }
 
 #[test]
-fn versions_are_known_ones() {
+fn unknown_version_is_reported() {
     check("\"schema_version\":\"ATIF-v1.8\",\"session_id\"", "\"session_id\"", "version", "");
     check("ATIF-v1.8\",\"session_id\"", "ATIF-v1.9\",\"session_id\"", "version", "schema_version");
     check("ATIF-v1.8\",\"session_id\"", "ATIF-v1.08\",\"session_id\"", "version", "schema_version");
@@ -76,7 +76,7 @@ fn versions_are_known_ones() {
 }
 
 #[test]
-fn fields_are_those_of_their_object() {
+fn wrong_fields_are_reported() {
     check("\"message\":\"end\"", "\"message\":\"end\",\"color\":1", "field.unknown", "steps[3].color");
     check(
         "\"function_name\":\"f\",\"arguments\":{\"a\":1}",
@@ -114,14 +114,14 @@ fn fields_are_those_of_their_object() {
 }
 
 #[test]
-fn times_are_of_rfc_3339() {
+fn time_must_be_rfc_3339() {
     check("2026-06-08T08:14:42Z", "2026-06-08", "time", "steps[0].timestamp");
     check("2026-06-08T08:14:42Z", "2026-06-31T08:14:42Z", "time", "steps[0].timestamp");
 }
 
 #[test]
-fn fields_are_not_newer_than_the_version() {
-    // What is embedded declares a version of its own.
+fn fields_newer_than_the_version_are_reported() {
+    // The embedded trajectory has its own version.
     let newer = |minor: u8| {
         let document = GOOD.replacen("ATIF-v1.8", &format!("ATIF-v1.{minor}"), 1);
         let found = validate(&document, &mut files());
@@ -150,7 +150,7 @@ fn fields_are_not_newer_than_the_version() {
 }
 
 #[test]
-fn a_session_was_needed_once() {
+fn older_versions_need_a_session_id() {
     let old = r#"{"schema_version":"ATIF-v1.6","agent":{"name":"a","version":"1"},"steps":[{"step_id":1,"source":"user","message":""}]}"#;
     let found = validate(old, &mut NothingBeside);
     assert_eq!(found.len(), 1);
@@ -158,7 +158,7 @@ fn a_session_was_needed_once() {
 }
 
 #[test]
-fn steps_are_numbered_from_one() {
+fn steps_must_be_numbered_from_one() {
     check("\"step_id\":3", "\"step_id\":7", "steps.number", "steps[2].step_id");
     let empty = "\"steps\":[{\"step_id\":1,\"source\":\"user\",\"message\":\"Hi\"}]}]}";
     check(empty, "\"steps\":[]}]}", "steps.empty", "subagent_trajectories[0].steps");
@@ -168,7 +168,7 @@ fn steps_are_numbered_from_one() {
 }
 
 #[test]
-fn only_the_agent_thinks_calls_and_costs() {
+fn agent_fields_in_other_steps_are_reported() {
     check(
         "\"message\":\"end\"",
         "\"message\":\"end\",\"tool_calls\":[]",
@@ -184,14 +184,14 @@ fn only_the_agent_thinks_calls_and_costs() {
 }
 
 #[test]
-fn calls_and_results_belong_together() {
+fn duplicate_calls_and_unknown_results_are_reported() {
     check(
         "\"tool_call_id\":\"c2\",\"function_name\":\"f\",\"arguments\":{\"a\":1}}],\"observation\":{\"results\":[{\"source_call_id\":\"c1\",\"content\":\"ok\",\"subagent_trajectory_ref\":[{\"trajectory_id\":\"u\"}]},{\"source_call_id\":\"c2\",",
         "\"tool_call_id\":\"c1\",\"function_name\":\"f\",\"arguments\":{\"a\":1}}],\"observation\":{\"results\":[{\"source_call_id\":\"c1\",\"content\":\"ok\",\"subagent_trajectory_ref\":[{\"trajectory_id\":\"u\"}]},{",
         "call.duplicate",
         "steps[1].tool_calls[1].tool_call_id",
     );
-    // Also in another step.
+    // In another step too.
     check(
         "\"tool_call_id\":\"c3\"",
         "\"tool_call_id\":\"c1\"",
@@ -213,7 +213,7 @@ fn calls_and_results_belong_together() {
 }
 
 #[test]
-fn subagents_are_where_references_say() {
+fn broken_subagent_references_are_reported() {
     let place = "steps[1].observation.results[0].subagent_trajectory_ref[0]";
     let alone = "subagent_trajectory_ref\":[{\"trajectory_id\":\"u\"";
     let found =
@@ -265,7 +265,7 @@ fn subagents_are_where_references_say() {
 }
 
 #[test]
-fn numbers_fit_each_other() {
+fn inconsistent_counts_are_reported() {
     check_all(
         "\"cached_tokens\":4,\"cost_usd\":0.5,",
         "\"cached_tokens\":11,\"cost_usd\":0.5,",
@@ -289,7 +289,7 @@ fn numbers_fit_each_other() {
 }
 
 #[test]
-fn media_are_files_beside_the_document() {
+fn missing_or_changed_media_are_reported() {
     let path = format!("\"path\":\"{MEDIUM}\"");
     let place = "steps[0].message[1].source.path";
     check(&path, "\"path\":\"media/gone.png\"", "media.missing", place);
@@ -312,7 +312,7 @@ fn media_are_files_beside_the_document() {
     changed.0.insert(MEDIUM, b"bar");
     let found = validate(GOOD, &mut changed);
     assert_eq!((found[0].rule, &*found[0].place, found.len()), ("media.hash", place, 1));
-    // Harbor does not look for the media of embedded trajectories.
+    // Harbor does not check the media of embedded trajectories.
     let inside = "\"steps\":[{\"step_id\":1,\"source\":\"user\",\"message\":\"Hi\"}]}]}";
     check(
         inside,
@@ -323,7 +323,7 @@ fn media_are_files_beside_the_document() {
 }
 
 #[test]
-fn findings_have_a_limit() {
+fn number_of_findings_is_limited() {
     let steps = "{},".repeat(2_000);
     let document = format!(
         r#"{{"schema_version":"ATIF-v1.8","agent":{{"name":"a","version":"1"}},"steps":[{steps}{{}}]}}"#

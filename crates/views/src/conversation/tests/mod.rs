@@ -1,4 +1,4 @@
-//! Small runs written by hand, and the conversations that they are.
+//! Small hand-written runs and their conversations.
 
 mod step_lines;
 mod text;
@@ -10,7 +10,7 @@ use steno_session::{Content, SessionBuilder};
 use super::*;
 use crate::testing::{run_id, time};
 
-/// Makes the events of a run from type, path and payload; a fourth value has more fields of the envelope.
+/// Makes the events of a run from type, path and payload; a fourth value adds fields to the envelope.
 fn events(lines: &[Value]) -> Vec<ExchangeEvent> {
     let event = |(index, line): (usize, &Value)| {
         let seq = index as u64 + 1;
@@ -34,7 +34,7 @@ fn fold(lines: &[Value]) -> Conversation {
     Conversation::of(&builder.finish())
 }
 
-/// Compares what a run says, one line for each item; those of turns are indented.
+/// Compares the conversation of a run, one line for each item; items of turns are indented.
 #[track_caller]
 fn check(lines: &[Value], want: &[&str]) {
     let conversation = serde_json::to_value(fold(lines)).unwrap();

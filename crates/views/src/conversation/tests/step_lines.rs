@@ -1,4 +1,4 @@
-//! What stands beside a conversation and at its head: steps of the system, ends, forks, copies, what has no words.
+//! Lines beside the messages of a conversation: system steps, ends, forks, copies, and content without text.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::fold;
 use crate::testing::run_id;
 use crate::{ParentReport, State};
 
-/// Compares all lines but the first, which is the head.
+/// Compares all lines except the first, which is the head.
 #[track_caller]
 fn check(lines: &[Value], want: &[&str]) {
     let shown = text(&fold(lines));
@@ -144,7 +144,7 @@ fn cut_lines_fit_the_width() {
     let plain = |_: ConversationTone, words: &str| words.to_owned();
     let shown =
         |width| styled_text(&conversation, &ConversationStyle { width, ..ConversationStyle::plain(&plain) });
-    // All but the head, and what was said, which is whole.
+    // All lines except the head and the messages, which are not cut.
     let widest = |text: &str| {
         let lines = text.lines().skip(1).filter(|line| !line.starts_with("  "));
         lines.map(|line| line.chars().count()).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Conversations as lines of text: what is whole, what is cut, and that none of it steers a terminal.
+//! Conversations as text: which lines are cut, and that foreign text is escaped.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn tool(kind: &str, id: &str, fields: &Value) -> Value {
     json!([kind, "t1", payload])
 }
 
-/// A run with something of everything.
+/// Returns a run with every kind of item.
 fn run() -> Vec<Value> {
     let long = (1..=9).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
     let child = json!({"child_run_id": run_id(2).to_string()});
@@ -123,7 +123,7 @@ fn foreign_text_is_escaped_and_indented() {
     assert!(shown.contains("  ▸ Fake") && !shown.lines().any(is_faked), "{shown}");
 }
 
-/// Puts a text after every string but those that say what something is.
+/// Appends a text to every string except types and kinds.
 fn poison(value: &mut Value, text: &str) {
     match value {
         Value::String(found) => found.push_str(text),

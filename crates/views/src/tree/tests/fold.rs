@@ -83,7 +83,7 @@ fn step_search_stops_at_the_loop_limit() {
     let loops = |len| vec!["0"; len].join(",");
     let around = |len| {
         let lines = [format!("> a loop={}", loops(len)), format!("> a.b loop={}", loops(100))];
-        fold(1, &lines).step(StepId(1)).unwrap().parent
+        fold(1, &lines).step(StepId(1)).unwrap().facts.parent
     };
     assert_eq!(around(100), Some(StepId(0)));
     assert_eq!(around(63), Some(StepId(0)));
@@ -200,7 +200,7 @@ fn links_are_ordered_and_unique_per_step() {
         fold(1, &[">> a child=3", ">> b child=2", "<< a child=3", "u - child=4", "future.type b child=5"]);
     let link = |run, step: Option<usize>| Link { run_id: run_id(run), step: step.map(StepId) };
     assert_eq!(tree.links, [link(3, Some(0)), link(2, Some(1)), link(4, None), link(5, Some(1))]);
-    assert_eq!(tree.step(StepId(0)).unwrap().child_run_id, Some(run_id(3)));
+    assert_eq!(tree.step(StepId(0)).unwrap().facts.child_run_id, Some(run_id(3)));
 }
 
 #[test]
@@ -246,8 +246,9 @@ fn document_examples_give_a_tree() {
         builder.push(&ExchangeEvent::parse(envelope.as_bytes()).unwrap());
     }
     let tree = RunTree::of(&builder.finish());
+    // The call was denied, and so needs no result.
     let want = [
-        "analyze:analyze 2.. 1m1c0r open",
+        "analyze:analyze 2.. 1m1c0r0f1d open",
         "  analyze.approval:be1b 5..6",
         "  analyze.subagent:general-purpose 7.. open",
         "  analyze:api ..8 failed: 529 overloaded",

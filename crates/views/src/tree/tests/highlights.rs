@@ -1,4 +1,4 @@
-//! What people want to notice in a tree: what failed, what was refused, what is copied or not there, and no noise.
+//! Highlights of a tree: failed and denied calls, copies, missing runs, and no noise.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ fn failed_and_denied_calls_are_counted() {
     let outcomes = [("a", "ok"), ("b", "failed"), ("c", "denied"), ("d", "unknown"), ("e", "interrupted")];
     lines.extend(outcomes.map(|(id, outcome)| tool("tool.result", id, &json!({"outcome": outcome}))));
     check(&of_one(&lines), &["run 00000001…  open  10 events  5 calls (2 failed, 1 denied)"]);
-    // What becomes known later counts too, and once.
+    // Amended outcomes count too, once.
     let amend = |id: &str| json!(["step.completed", "", {"name": id, "kind": "amend", "tool_call_id": id, "result": {"outcome": "failed"}}]);
     lines.extend([amend("d"), amend("d"), amend("b")]);
     assert!(text(&of_one(&lines)).contains("5 calls (3 failed, 1 denied)"), "{}", text(&of_one(&lines)));
@@ -144,7 +144,7 @@ fn open_child_shows_the_parent_report() {
             "   └─ child run 00000004…  open  1 event",
         ],
     );
-    // One that was called again is as the last call says, and one with an end of its own needs no other's word.
+    // The last report about a child counts, and a child with its own end ignores reports.
     let again = [">> a child=2", "<< a child=2", ">> a child=2", ">> b child=3", "<< b child=3"];
     let joined = join_runs(&[(1, &again), (2, child), (3, &["run - parent=1", "end - error=x"])]);
     assert!(joined.reported().is_empty(), "{:?}", joined.reported());

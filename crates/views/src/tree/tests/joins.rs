@@ -1,4 +1,4 @@
-//! Several runs as one tree: from either side, with what is missing, in circles, and deep.
+//! Several runs as one tree: links from either side, missing runs, cycles, and deep trees.
 
 use proptest::prelude::*;
 use steno_model::Timestamp;
@@ -138,7 +138,7 @@ const LEVELS: u32 = 1000;
 fn check_deep(joined: &Forest, nodes: usize) {
     let text = text(joined);
     assert_eq!(text.lines().count(), nodes);
-    // Lines are drawn for 64 levels, then the depth is a number.
+    // Lines are drawn for 64 levels; beyond that the depth is a number.
     assert!(text.lines().nth(64).unwrap().starts_with(&format!("{}└─ ", "   ".repeat(63))));
     assert!(text.lines().nth(65).unwrap().starts_with("[65] └─ "));
     let json = serde_json::to_string(&export(joined)).unwrap();
@@ -209,7 +209,7 @@ fn runs_without_parent_are_roots() {
         &[1, 3],
         &[child(2, 1, None, JoinKind::Unlinked)],
     );
-    // A run that is linked and does not say so itself is below all the same, and once.
+    // A linked run that does not name its parent is below it, once.
     check_all(&[(2, &["run"]), (3, &[">> a child=2"])], &[3], &[child(2, 3, Some(0), JoinKind::Linked)]);
     check_all(
         &[(1, &[">> a child=3"]), (2, &[">> b child=3"]), (3, &["run - parent=2"])],

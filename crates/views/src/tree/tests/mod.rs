@@ -1,4 +1,4 @@
-//! Claims about trees. An outline is what they are checked against: a step a line, inner ones indented.
+//! Tests of trees. They compare an outline, with a line for each step and inner steps indented.
 
 mod fold;
 mod highlights;
@@ -36,25 +36,25 @@ fn outline(tree: &RunTree) -> Vec<String> {
     while let Some((depth, id)) = stack.pop() {
         let step = tree.step(id).unwrap();
         lines.push(format!("{}{}", "  ".repeat(depth), outline_step(step)));
-        stack.extend(step.children.iter().rev().map(|&id| (depth + 1, id)));
+        stack.extend(step.facts.children.iter().rev().map(|&id| (depth + 1, id)));
     }
     lines
 }
 
 fn outline_step(step: &Step) -> String {
-    let mut words = vec![match &step.name {
-        Some(name) => format!("{}:{name}", step.path),
-        None => step.path.to_string(),
+    let mut words = vec![match &step.facts.name {
+        Some(name) => format!("{}:{name}", step.facts.path),
+        None => step.facts.path.to_string(),
     }];
-    if step.iteration > 0 {
-        words.push(format!("#{}", step.iteration));
+    if step.facts.iteration > 0 {
+        words.push(format!("#{}", step.facts.iteration));
     }
-    words.extend(step.loop_indices.as_ref().map(|indices| format!("@{indices:?}")));
-    words.extend(step.attempt.map(|attempt| format!("^{attempt}")));
+    words.extend(step.facts.loop_indices.as_ref().map(|indices| format!("@{indices:?}")));
+    words.extend(step.facts.attempt.map(|attempt| format!("^{attempt}")));
     let seq = |event: Option<crate::EventRef>| event.map(|event| event.seq.to_string()).unwrap_or_default();
     words.push(format!("{}..{}", seq(step.started), seq(step.completed)));
     words.push(outline_counts(step.counts));
-    words.push(match (step.state, &step.error) {
+    words.push(match (step.facts.state, &step.facts.error) {
         (State::Open, None) => "open".into(),
         (State::Completed, None) => String::new(),
         (State::Failed, Some(error)) => format!("failed: {error}"),

@@ -1,4 +1,4 @@
-//! Garbage: whatever is pushed, nothing panics, nothing is lost, and nothing that is shown steers a terminal.
+//! Random events: no panic, no lost events, and no terminal escapes in the output.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ fn check_nothing_lost(tree: &RunTree, events: &[ExchangeEvent]) {
     assert_eq!(found, want);
     let messages: u64 = tree.steps().map(|(_, step)| step.counts.messages).sum();
     let is_message = |event: &&ExchangeEvent| event.event_type.to_string().starts_with("message.");
-    // Those that say nothing are not counted, and none is counted twice.
+    // Empty messages are not counted, and none is counted twice.
     assert!(messages + tree.counts.messages <= events.iter().filter(is_message).count() as u64);
     assert_eq!(tree.events, events.len() as u64);
 }

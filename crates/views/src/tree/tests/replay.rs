@@ -1,14 +1,14 @@
-//! What is recorded of an execution gives back the tree of what ran (R75).
+//! The record of an execution gives the tree of its steps (R75).
 //!
-//! A plan is performed on paper: it says which steps there are, and its events come in an order that a real
-//! execution could give. Branches and iterations that run side by side are shuffled into each other.
+//! A plan describes an execution: its steps, and events in an order that a real execution could give. Branches and
+//! parallel iterations are interleaved at random.
 
 use proptest::prelude::*;
 
 use super::super::StepPath;
 use super::{fold, outline};
 
-/// A step and what happens in it.
+/// A step and its content.
 #[derive(Clone, Debug)]
 struct Plan {
     rounds: Repetition,
@@ -19,13 +19,13 @@ struct Plan {
     steps: Vec<Plan>,
 }
 
-/// How often a step, or what is in it, is done.
+/// The repetition of a step or of its inner steps.
 #[derive(Clone, Copy, Debug)]
 enum Repetition {
     Once,
-    /// The inner steps run so many times.
+    /// The inner steps run this many times.
     Loop(u64),
-    /// The step itself fails so many times before its last attempt.
+    /// The step itself fails this many times before its last attempt.
     Retry(u64),
 }
 
@@ -42,7 +42,7 @@ enum StepEnd {
     StaysOpen,
 }
 
-/// A step that happens at another's place.
+/// A step at the path of another step.
 #[derive(Clone, Copy, Debug)]
 enum GuestStep {
     Approval,
@@ -53,13 +53,13 @@ enum GuestStep {
 /// How loops are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
-    /// With the extra field `loop`, which tells iterations apart that run side by side.
+    /// With the extra field `loop`, which distinguishes parallel iterations.
     Indices,
-    /// With `iteration` alone, as 002 has it. It can only say what happens one by one and comes to an end.
+    /// With `iteration` only, as in 002. It supports only sequential iterations that end.
     IterationOnly,
 }
 
-/// Where a step is performed.
+/// The place of a step.
 #[derive(Clone)]
 struct StepPlace {
     parent: Option<usize>,
@@ -84,7 +84,7 @@ enum Moment {
     Message,
 }
 
-/// A line of the record and the step that it is about.
+/// A line of the record, and its step.
 struct EventLine {
     step: usize,
     moment: Moment,
@@ -145,7 +145,7 @@ impl Performance {
 
     fn steps(&mut self, plan: &Plan, around: &StepPlace) -> Vec<EventLine> {
         const NAMES: [&str; 4] = ["a", "b.c", r"d\", "é"];
-        // Side by side, two steps of one name cannot be told apart; one by one they can.
+        // Parallel steps with the same name cannot be distinguished; sequential ones can.
         let distinct = if self.dialect == Dialect::Indices { NAMES.len() } else { 2 };
         let named = plan.steps.iter().zip((0..distinct).cycle());
         let threads = named.map(|(step, index)| self.perform(step, NAMES[index], around)).collect();
@@ -191,7 +191,7 @@ impl Performance {
         text.map(|text| EventLine { step, moment: Moment::End, text }).into_iter().collect()
     }
 
-    /// Writes where something happens in the notation of events.
+    /// Returns a place in the notation of events.
     fn spot(&self, at: &StepPlace, attempt: Option<u64>) -> String {
         let mut words = vec![path(&at.path)];
         if let Some(iteration) = at.loops.last() {
@@ -205,7 +205,7 @@ impl Performance {
         words.join(" ")
     }
 
-    /// Writes the same in the notation of outlines.
+    /// Returns a place in the notation of outlines.
     fn shown(&self, at: &StepPlace, attempt: Option<u64>) -> String {
         let mut words = vec![String::new()];
         if let Some(iteration) = at.loops.last().filter(|&&iteration| iteration > 0) {
@@ -218,7 +218,7 @@ impl Performance {
         words.join(" ")
     }
 
-    /// Puts threads behind each other, or shuffles them into each other; each keeps its own order.
+    /// Concatenates threads or interleaves them; each keeps its own order.
     fn weave(&mut self, threads: Vec<Vec<EventLine>>, order: Order) -> Vec<EventLine> {
         if order == Order::OneByOne || self.dialect == Dialect::IterationOnly {
             return threads.into_iter().flatten().collect();
@@ -237,7 +237,7 @@ impl Performance {
         out
     }
 
-    /// Returns the outline of what ran, once it is known which line is which event.
+    /// Returns the outline of the executed steps; the events must have their numbers.
     fn outline(&self) -> Vec<String> {
         let mut order: Vec<usize> = (0..self.ran.len()).collect();
         order.sort_by_key(|&step| self.ran[step].started.or(self.ran[step].completed));
@@ -296,7 +296,7 @@ fn plans(dialect: Dialect) -> impl Strategy<Value = Vec<Plan>> {
         1 => (1_u64..3).prop_map(Repetition::Retry),
     ];
     let order = prop_oneof![Just(Order::OneByOne), Just(Order::SideBySide)];
-    // An iteration that never ends cannot be told from the next one without loop indices.
+    // Without loop indices, an iteration without an end cannot be distinguished from the next.
     let open = u32::from(dialect == Dialect::Indices);
     let fate = prop_oneof![3 => Just(StepEnd::Completes), 1 => Just(StepEnd::Fails), open => Just(StepEnd::StaysOpen)];
     let guest =

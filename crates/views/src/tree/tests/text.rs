@@ -1,4 +1,4 @@
-//! The tree as people and programs see it.
+//! The tree as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -154,7 +154,7 @@ fn similar_run_ids_are_shown_longer() {
     assert_eq!(text(&joined), "run 01988a3c-111…  open  1 event\n");
 }
 
-/// A step whose every text is hostile: OSC 52, OSC 8, CSI 2J, C1 CSI, bidi override, line breaks.
+/// A step with hostile text in every field: OSC 52, OSC 8, CSI 2J, C1 CSI, bidi override, line breaks.
 const HOSTILE: &str = r#"{"seq":1,"run_id":"00000001-0000-4000-8000-000000000000","type":"step.completed","path":"a\u001b]52;c;cm0=\u0007","iteration":0,"timestamp":"\u001b[2J","payload":{"name":"\u001b]8;;http://x\u001b\\y","kind":"\u009b2J\u202e","error":"one\ntwo\r\t\u007f"}}"#;
 
 #[test]

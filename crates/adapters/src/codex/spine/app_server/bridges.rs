@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
-use super::super::fields::PayloadFields;
 use super::message::Message;
+use crate::codex::wire::RpcReply;
+use crate::wire::{RawField as _, parse};
 
 /// How many answers wait until it is known whose child asked.
 const WAITING_MAX: usize = 1000;
@@ -75,16 +77,16 @@ pub(super) struct Bridges {
 impl Bridges {
     /// Takes in who begins whom. Returns the child and where it was begun, when that is new.
     pub(super) fn link(&mut self, message: &Message<'_>) -> Option<(String, Link)> {
-        let item = message.params.object("item");
-        let (turn, call) = (message.turn()?, item.text("id")?);
-        let (parent, child) = match &*item.text("type")? {
-            "collabAgentToolCall" if item.text("tool").is_some_and(|tool| tool == "spawnAgent") => {
-                let child =
-                    item.items("receiverThreadIds").first().and_then(|id| JsonString::from_raw(id))?;
-                (item.text("senderThreadId")?, child.to_text().into_owned())
+        let item = message.params.item?;
+        let (turn, call) = (message.turn()?, item.id.text()?);
+        let (parent, child) = match &*item.kind.text()? {
+            "collabAgentToolCall" if item.tool.is("spawnAgent") => {
+                let children: Vec<&RawValue> = serde_json::from_str(item.receivers_camel?.get()).ok()?;
+                let child = children.first().and_then(|id| JsonString::from_raw(id))?;
+                (item.sender_camel.text()?, child.to_text().into_owned())
             }
-            "subAgentActivity" if item.text("kind").is_some_and(|kind| kind == "started") => {
-                (message.thread()?, item.text("agentThreadId")?.into_owned())
+            "subAgentActivity" if item.activity.is("started") => {
+                (message.thread()?, item.agent_thread_id_camel.text()?.into_owned())
             }
             _ => return None,
         };
@@ -103,7 +105,7 @@ impl Bridges {
         else {
             return;
         };
-        let call = message.params.text("itemId").or_else(|| message.params.text("callId"));
+        let call = message.params.item_id.text().or_else(|| message.params.call_id.text());
         let question = Question {
             asked,
             thread: thread.into_owned(),
@@ -116,9 +118,8 @@ impl Bridges {
     /// Takes an answer in, and returns the bridges that are known now.
     pub(super) fn answer(&mut self, message: &Message<'_>) -> Vec<Bridge> {
         let question = message.id.and_then(|id| self.questions.remove(id));
-        let fields = PayloadFields::parse(message.text);
         let question = question.filter(|question| !self.roots.contains(&question.thread));
-        if let (Some(question), Some(result)) = (question, fields.json("result"))
+        if let (Some(question), Some(result)) = (question, message.raw_result.map(RawJson::from_raw))
             && self.waiting.len() < WAITING_MAX
         {
             self.waiting.push((question, result));
@@ -151,7 +152,7 @@ impl Bridges {
 }
 
 fn bridge(question: &Question, link: &Link, result: &RawJson) -> Bridge {
-    let fields = PayloadFields::parse(result.as_str());
+    let reply: RpcReply<'_> = parse(result.as_str()).unwrap_or_default();
     let payload = RawJson::object(|object| {
         object.word("bridge_kind", question.asked.name());
         for (name, value) in [
@@ -167,7 +168,7 @@ fn bridge(question: &Question, link: &Link, result: &RawJson) -> Bridge {
         if question.asked == ChildRequest::Input {
             object.json("user_input_response", result);
         } else {
-            let decision = fields.json("decision");
+            let decision = reply.decision.map(RawJson::from_raw);
             object.optional("decision", decision.as_ref(), ObjectWriter::json);
         }
     });

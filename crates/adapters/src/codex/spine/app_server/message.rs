@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
 use steno_model::Lane;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
-use super::super::fields::PayloadFields;
+use crate::codex::wire::{self, Params, RpcReply};
+use crate::wire::{Raw, RawField, object, parse};
 
 /// What is never recorded: secrets of the account, and proofs of the machine.
 const SECRET_METHODS: [&str; 3] =
@@ -38,38 +40,47 @@ pub(super) struct Message<'a> {
     pub(super) method: Cow<'a, str>,
     /// The JSON text of its id.
     pub(super) id: Option<&'a str>,
-    pub(super) params: PayloadFields<'a>,
-    pub(super) result: PayloadFields<'a>,
+    pub(super) params: Params<'a>,
+    pub(super) reply: RpcReply<'a>,
+    /// Its parameters and its result as they are.
+    pub(super) raw_params: Raw<'a>,
+    pub(super) raw_result: Raw<'a>,
     pub(super) text: &'a str,
 }
 
 impl<'a> Message<'a> {
     /// Reads a message; `None` when it is no object.
     pub(super) fn read(lane: Lane, text: &'a str) -> Option<Self> {
-        steno_model::json::Fields::parse(text).ok()?;
-        let fields = PayloadFields::parse(text);
-        let (method, id) = (fields.text("method"), fields.json_text("id"));
+        let message: wire::Message<'_> = parse(text).ok()?;
+        let (method, id) = (message.method.text(), message.id.map(RawValue::get));
         let kind = match (&method, id) {
             (Some(_), Some(_)) => Kind::Request,
             (Some(_), None) => Kind::Notification,
-            (None, _) if fields.json_text("error").is_some() => Kind::Error,
+            (None, _) if message.error.is_some() => Kind::Error,
             (None, _) => Kind::Response,
         };
-        let (params, result) = (fields.object("params"), fields.object("result"));
-        Some(Self { lane, kind, method: method.unwrap_or_default(), id, params, result, text })
+        Some(Self {
+            lane,
+            kind,
+            method: method.unwrap_or_default(),
+            id,
+            params: message.params.and_then(object).unwrap_or_default(),
+            reply: message.result.and_then(object).unwrap_or_default(),
+            raw_params: message.params,
+            raw_result: message.result,
+            text,
+        })
     }
 
     /// Returns the thread that it names.
     pub(super) fn thread(&self) -> Option<Cow<'a, str>> {
-        [
-            self.params.text("threadId"),
-            self.params.text("conversationId"),
-            self.params.object("thread").text("id"),
-            self.result.object("thread").text("id"),
-        ]
-        .into_iter()
-        .flatten()
-        .next()
+        let named = [
+            self.params.thread_id,
+            self.params.conversation_id,
+            self.params.thread.and_then(|thread| thread.id),
+            self.reply.thread.and_then(|thread| thread.id),
+        ];
+        named.into_iter().find_map(RawField::text)
     }
 
     /// Tells whether the server says it by itself: a notice or a request, about what there is.
@@ -79,12 +90,15 @@ impl<'a> Message<'a> {
 
     /// Returns the turn that it names.
     pub(super) fn turn(&self) -> Option<Cow<'a, str>> {
-        let named = [
-            self.params.text("turnId"),
-            self.params.object("turn").text("id"),
-            self.result.object("turn").text("id"),
-        ];
-        named.into_iter().flatten().next()
+        let turn = self.turn_fields();
+        let named =
+            [self.params.turn_id, turn.and_then(|turn| turn.id), self.reply.turn.and_then(|turn| turn.id)];
+        named.into_iter().find_map(RawField::text)
+    }
+
+    /// Returns the turn in its parameters.
+    pub(super) fn turn_fields(&self) -> Option<wire::Turn<'a>> {
+        self.params.turn.and_then(object)
     }
 
     /// Tells whether it, or the request that it answers, is of a method that is never recorded.
@@ -111,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_apart() {
+    fn read_finds_the_kind_of_a_message() {
         for (text, kind) in [
             (r#"{"method":"turn/start","id":1,"params":{}}"#, Kind::Request),
             (r#"{"method":"initialized"}"#, Kind::Notification),

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn missing_messages_round_trip() {
         let mut missing = Missing::of(Lane::ToAgent, 5, 2, 30, WhyMissing::NotWritten);
         missing.go_on(&Missing::of(Lane::FromAgent, 7, 1, 12, WhyMissing::NotWritten));
         missing.error = Some("no space".to_owned());

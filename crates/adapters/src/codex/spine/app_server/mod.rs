@@ -9,6 +9,7 @@ mod session;
 mod settings;
 mod withholding;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use steno_model::json::{JsonString, RawJson};
@@ -20,9 +21,10 @@ pub use self::missing::{Missing, WhyMissing};
 use self::settings::Settings;
 pub use self::withholding::{MessageFacts, Withholding};
 use super::SpineMade;
-use super::fields::PayloadFields;
 use super::payload;
 use super::turns::Turn;
+use crate::codex::wire::ClientInfo;
+use crate::wire::{RawField as _, object};
 
 /// How many messages wait for the first thread, and how many bytes of them.
 const WAITING_MAX: usize = 1000;
@@ -214,7 +216,8 @@ impl ConnectionFold {
         let method = answered.as_ref().map_or(&*message.method, |(method, _)| method).to_owned();
         let named = message.thread().and_then(|id| ThreadId::parse(&id).ok());
         if method == "initialize" && message.kind == Kind::Request {
-            self.originator = message.params.object("clientInfo").json("name");
+            let client: Option<ClientInfo<'_>> = message.params.client_info.and_then(object);
+            self.originator = client.and_then(|client| client.name).map(RawJson::from_raw);
         }
         let is_answer = message.lane == Lane::FromAgent && message.kind == Kind::Response;
         let is_loaded =
@@ -270,11 +273,11 @@ impl ConnectionFold {
             self.begin(thread.clone());
         }
         self.bridges.add_root(thread.as_str());
-        let said = message.result.object("thread");
+        let said = message.reply.thread.unwrap_or_default();
         let known = self.threads.entry(thread.clone()).or_default();
         known.settings.take(message);
-        known.path = path_in(&said);
-        known.cwd = said.text("cwd").map(std::borrow::Cow::into_owned);
+        known.path = said.path.text().map(Cow::into_owned);
+        known.cwd = said.cwd.text().map(Cow::into_owned);
         let meta = session::loaded(thread, &said, self.originator.as_ref());
         let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer.into());
         self.make(thread, SpineType::SessionMeta, payload);
@@ -282,7 +285,7 @@ impl ConnectionFold {
 
     /// Turns were taken back: the thread goes on in another session file.
     fn moved(&mut self, thread: &ThreadId, message: &Message<'_>) {
-        let path = path_in(&message.result.object("thread"));
+        let path = message.reply.thread.and_then(|thread| thread.path.text()).map(Cow::into_owned);
         if let Some(known) = self.threads.get_mut(thread).filter(|_| path.is_some()) {
             known.path = path;
         }
@@ -325,7 +328,7 @@ impl ConnectionFold {
         }
         let turn = Turn { id: message.turn().unwrap_or_default().into_owned(), is_inferred: false };
         // A turn within another is a review's, whose settings are its own and not told.
-        let within = message.params.object("turn").text("rootTurnId");
+        let within = message.turn_fields().and_then(|turn| turn.root_turn_id.text());
         if within.is_some_and(|within| within != turn.id) {
             return;
         }
@@ -345,7 +348,8 @@ impl ConnectionFold {
             return;
         }
         let path = self.threads.get(thread).and_then(|known| known.path.clone());
-        match (message.params.object("item").text("type").as_deref(), path) {
+        let kind = message.params.item.and_then(|item| item.kind.text());
+        match (kind.as_deref(), path) {
             (Some("contextCompaction"), path) => self.compaction(thread, message, path),
             (Some("commandExecution"), Some(path)) => {
                 self.around.push(Around::Ran { thread: thread.clone(), path });
@@ -427,11 +431,6 @@ impl ConnectionFold {
     }
 }
 
-/// Returns where a thread's session file lies.
-fn path_in(thread: &PayloadFields<'_>) -> Option<String> {
-    thread.text("path").map(std::borrow::Cow::into_owned)
-}
-
 /// Returns the other direction.
 fn other(lane: Lane) -> Lane {
     match lane {
@@ -443,7 +442,7 @@ fn other(lane: Lane) -> Lane {
 /// Returns what a record is called: the turn it is about, or else the request, or else the method.
 fn record_id(message: &Message<'_>) -> String {
     let request = message.id.map(|id| id.trim_matches('"').to_owned());
-    let turn = message.turn().filter(|_| message.lane == Lane::FromAgent).map(std::borrow::Cow::into_owned);
+    let turn = message.turn().filter(|_| message.lane == Lane::FromAgent).map(Cow::into_owned);
     turn.or(request).unwrap_or_else(|| message.method.clone().into_owned())
 }
 
@@ -469,7 +468,7 @@ mod tests {
         LinePlace { offset, length: 99 }
     }
 
-    /// Folds a conversation: `>` to the agent, `<` from it. Returns thread, type and payload of each record.
+    /// Folds messages to the agent (`>`) and from it (`<`). Returns thread, type and payload of each record.
     fn fold(fold: &mut ConnectionFold, lines: &[&str]) -> Vec<(String, SpineType, String)> {
         let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
         let mut records = Vec::new();
@@ -498,7 +497,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_message_is_one_record_of_some_thread() {
+    fn each_message_is_one_record() {
         let more = [
             r#">{"method":"turn/start","id":3,"params":{"threadId":"p","model":"m2","n":1e400}}"#,
             r#"<{"method":"turn/started","params":{"threadId":"p","turn":{"id":"u1","rootTurnId":"u1"}}}"#,
@@ -513,7 +512,7 @@ mod tests {
         assert_eq!((said(SpineType::Submission).count(), said(SpineType::Event).count()), (3, 6));
         let meta = &said(SpineType::SessionMeta).next().unwrap().2;
         assert!(meta.starts_with(r#"{"id":"p","cwd":"/w","rollout_path":"/r.jsonl","originator":"editor","spine_source":{"kind":"app_server","#), "{meta}");
-        // Of a turn within another the settings are not known.
+        // The settings of a turn inside another turn are not known.
         assert_eq!(said(SpineType::TurnContext).count(), 1);
         assert_eq!(
             said(SpineType::TurnContext).next().unwrap().2,
@@ -534,9 +533,9 @@ mod tests {
     ];
 
     #[test]
-    fn a_parent_that_answers_for_a_child_is_a_bridge_with_all_six_ids() {
+    fn answer_by_the_parent_is_a_bridge_with_six_ids() {
         let want = r#"{"bridge_kind":"exec_approval","parent_thread_id":"p","parent_turn_id":"pu","parent_call_id":"pc","sub_agent_thread_id":"c","sub_agent_turn_id":"cu","sub_agent_call_id":"cc","decision":"accept"}"#;
-        // Whose child it is may be told before the answer, or behind it.
+        // The message that names the parent may come before or after the answer.
         for order in [[0, 1, 2, 3], [2, 0, 1, 3], [0, 2, 1, 3]] {
             let lines: Vec<&str> = BEGIN.into_iter().chain(order.map(|at| CHILD[at])).collect();
             let records = fold(&mut connection(), &lines);
@@ -549,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_answers_for_itself_has_no_bridge() {
+    fn answer_by_the_thread_itself_is_not_a_bridge() {
         let own = CHILD[0].replace("\"c\"", "\"p\"");
         let mut folded = connection();
         let lines: Vec<&str> = BEGIN.into_iter().chain([own.as_str(), CHILD[1], CHILD[2]]).collect();
@@ -559,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_answers_is_no_bridge_and_input_is_carried_whole() {
+    fn unanswered_request_is_not_a_bridge_and_user_input_is_kept_whole() {
         let ask = r#"<{"method":"item/tool/requestUserInput","id":7,"params":{"threadId":"c","turnId":"cu","itemId":"cc"}}"#;
         let answer = r#">{"id":7,"result":{"answers":{"q":{"answers":["Red"]}}}}"#;
         let lines: Vec<&str> = BEGIN.into_iter().chain([CHILD[2], ask]).collect();
@@ -577,7 +576,7 @@ mod tests {
         );
     }
 
-    /// The spine that each message is in, in the order of their tickets.
+    /// Returns the spine of each message, in ticket order.
     fn places(lines: &[&str]) -> Vec<String> {
         let records = fold(&mut connection(), lines);
         let mut places: Vec<(u64, String)> = Vec::new();
@@ -592,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_only_the_client_names_has_no_spine() {
+    fn thread_named_only_by_the_client_has_no_spine() {
         let more = [
             r#">{"method":"turn/start","id":3,"params":{"threadId":"typo"}}"#,
             r#"<{"error":{"code":-32600,"message":"thread not found"},"id":3}"#,
@@ -604,7 +603,7 @@ mod tests {
         ];
         let lines: Vec<&str> = BEGIN.into_iter().chain(more).collect();
         assert!(places(&lines).iter().all(|thread| thread == "p"));
-        // Without any thread they are the connection's own.
+        // Without any thread they belong to the connection.
         assert!(
             places(&[&BEGIN[..2], &["<{}"], &more[4..]].concat()[..])
                 .iter()
@@ -613,10 +612,10 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_the_server_names_has_one_from_then_on() {
+    fn thread_has_a_spine_once_the_server_names_it() {
         let more = [
             r#">{"method":"thread/resume","id":5,"params":{"threadId":"r"}}"#,
-            // Said before the answer came.
+            // Sent before the answer.
             r#">{"method":"turn/start","id":6,"params":{"threadId":"r","model":"m9"}}"#,
             r#"<{"id":5,"result":{"thread":{"id":"r"},"model":"m"}}"#,
             r#"<{"id":6,"result":{"turn":{"id":"u"}}}"#,
@@ -626,7 +625,7 @@ mod tests {
         ];
         let lines: Vec<&str> = BEGIN.into_iter().chain(more).collect();
         assert_eq!(places(&lines)[4..], ["p", "p", "r", "r", "k", "k", "k"]);
-        // What waited for the first thread is in its spine, whoever named it before.
+        // Messages that waited for the first thread are in its spine, whatever thread they name.
         let lines: Vec<&str> = BEGIN[..2].iter().chain(&more[..4]).copied().collect();
         assert!(places(&lines).iter().all(|thread| thread == "r"));
         let child = r#">{"method":"turn/steer","id":8,"params":{"threadId":"c"}}"#;
@@ -635,11 +634,11 @@ mod tests {
     }
 
     #[test]
-    fn every_spine_says_which_messages_are_missing_and_where() {
+    fn every_spine_records_missing_messages_at_their_place() {
         let mut folded = connection();
         let time = Timestamp::parse("2026-05-01T10:00:00.000Z").unwrap();
         let missing = Missing::between(3, 4);
-        // Before there is a thread it waits for the first one, like everything else.
+        // Without a thread the note waits for the first one.
         assert_eq!(folded.missing(&missing, &time, place(7)).len(), 0);
         let records = fold(&mut folded, &BEGIN.into_iter().chain([CHILD[2], CHILD[3]]).collect::<Vec<_>>());
         let is_missing = |payload: &String| payload.contains(r#""msg":{"type":"missing""#);
@@ -649,7 +648,7 @@ mod tests {
         assert_eq!(threads, ["p", "c"]);
         let want = r#"{"id":"","msg":{"type":"missing","first_ticket":3,"last_ticket":4,"messages":2,"reason":"unknown"}}"#;
         assert!(made.iter().all(|(_, made)| made.payload.as_str() == want), "{made:?}");
-        // What stands at the same place comes behind it.
+        // A message at the same place has a later position.
         let line = br#"{"method":"warning","params":{"threadId":"p"}}"#;
         let captured = Captured { lane: Lane::FromAgent, ticket: 5, time: &time, place: place(9000), line };
         let next = folded.message(captured);
@@ -657,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_has_to_be_looked_up_and_a_connection_without_threads_is_kept() {
+    fn compactions_are_reported_once_with_the_current_path() {
         let mut folded = connection();
         let done = r#"<{"method":"item/completed","params":{"threadId":"p","turnId":"u9","item":{"type":"contextCompaction","id":"k"}}}"#;
         fold(&mut folded, &BEGIN.into_iter().chain([done]).collect::<Vec<_>>());
@@ -667,7 +666,7 @@ mod tests {
             path: Some("/r.jsonl".to_owned()),
         };
         assert_eq!((folded.compacted(), folded.compacted()), (vec![want.clone()], Vec::new()));
-        // Where turns were taken back, the thread goes on elsewhere.
+        // After a revert the thread continues in another file.
         let revert = [
             r#">{"method":"thread/revert","id":8,"params":{"threadId":"p","beforeTurnId":"u7"}}"#,
             r#"<{"id":8,"result":{"thread":{"id":"p","path":"/r_2.jsonl"}}}"#,
@@ -675,6 +674,10 @@ mod tests {
         ];
         fold(&mut folded, &revert);
         assert_eq!(folded.compacted(), [Compacted { path: Some("/r_2.jsonl".to_owned()), ..want }]);
+    }
+
+    #[test]
+    fn connection_without_threads_keeps_its_messages() {
         let records = fold(&mut connection(), &BEGIN[..2]);
         assert_eq!(records.len(), 2);
         assert!(records.iter().all(|(thread, ..)| thread == "connection"));

@@ -5,28 +5,30 @@ use steno_model::{ThreadId, Timestamp};
 
 use super::super::fields::PayloadFields;
 use super::super::payload::object_of;
+use crate::codex::wire;
+use crate::wire::RawField as _;
 
 /// What git is called on the wire, and in a session file.
 const GIT_NAMES: [(&str, &str); 3] =
     [("sha", "commit_hash"), ("branch", "branch"), ("originUrl", "repository_url")];
 
 /// Returns the session of a thread that a client has loaded.
-pub(super) fn loaded(thread: &ThreadId, said: &PayloadFields<'_>, originator: Option<&RawJson>) -> RawJson {
+pub(super) fn loaded(thread: &ThreadId, said: &wire::Thread<'_>, originator: Option<&RawJson>) -> RawJson {
     RawJson::object(|object| {
         object.string("id", &JsonString::from_text(thread.as_str()));
         object.optional("timestamp", created_at(said).as_ref(), ObjectWriter::json);
-        for (name, wire) in [
-            ("cwd", "cwd"),
-            ("cli_version", "cliVersion"),
-            ("source", "source"),
-            ("model_provider", "modelProvider"),
-            ("forked_from_id", "forkedFromId"),
-            ("parent_thread_id", "parentThreadId"),
-            ("rollout_path", "path"),
+        for (name, value) in [
+            ("cwd", said.cwd),
+            ("cli_version", said.cli_version),
+            ("source", said.source),
+            ("model_provider", said.model_provider),
+            ("forked_from_id", said.forked_from_id),
+            ("parent_thread_id", said.parent_thread_id),
+            ("rollout_path", said.path),
         ] {
-            object.optional(name, known(said, wire).as_ref(), ObjectWriter::json);
+            object.optional(name, value.json().as_ref(), ObjectWriter::json);
         }
-        let git = known(said, "gitInfo").map(|_| git(&said.object("gitInfo")));
+        let git = said.git_info.json().map(|info| git(&PayloadFields::parse(info.as_str())));
         object.optional("git", git.as_ref(), ObjectWriter::json);
         object.optional("originator", originator, ObjectWriter::json);
     })
@@ -42,13 +44,9 @@ pub(super) fn child(id: &str, parent: &str, originator: Option<&RawJson>) -> Raw
     })
 }
 
-fn known(said: &PayloadFields<'_>, name: &str) -> Option<RawJson> {
-    said.json(name).filter(|value| !value.is_null())
-}
-
 /// Returns when it began: the wire counts seconds, and a session file has a time.
-fn created_at(said: &PayloadFields<'_>) -> Option<RawJson> {
-    let told = known(said, "createdAt")?;
+fn created_at(said: &wire::Thread<'_>) -> Option<RawJson> {
+    let told = said.created_at.json()?;
     let time = told.as_str().parse().ok().and_then(Timestamp::from_unix_seconds);
     Some(time.map_or(told, |time| time.as_json().to_json()))
 }
@@ -56,22 +54,24 @@ fn created_at(said: &PayloadFields<'_>) -> Option<RawJson> {
 fn git(said: &PayloadFields<'_>) -> RawJson {
     let renamed = GIT_NAMES
         .into_iter()
-        .filter_map(|(wire, name)| Some((JsonString::from_text(name), known(said, wire)?)));
+        .filter_map(|(wire, name)| Some((JsonString::from_text(name), said.json(wire)?)))
+        .filter(|(_, value)| !value.is_null());
     object_of(renamed.chain(said.others(&GIT_NAMES.map(|(wire, _)| wire))).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::parse;
 
     #[track_caller]
     fn check(said: &str, want: &str) {
         let thread = ThreadId::parse("t").unwrap();
-        assert_eq!(loaded(&thread, &PayloadFields::parse(said), None).as_str(), want);
+        assert_eq!(loaded(&thread, &parse(said).unwrap(), None).as_str(), want);
     }
 
     #[test]
-    fn times_and_git_are_written_as_a_session_file_has_them() {
+    fn time_and_git_have_the_names_of_a_session_file() {
         check(
             r#"{"id":"t","createdAt":1794805641,"gitInfo":{"sha":"c0","branch":null,"originUrl":"https://x/y","n":1e400}}"#,
             r#"{"id":"t","timestamp":"2026-11-16T05:07:21.000Z","git":{"commit_hash":"c0","repository_url":"https://x/y","n":1e400}}"#,

@@ -1,38 +1,37 @@
-//! What is in force in a thread, put together from what a connection says of it, in the words of a session file.
+//! The settings of a thread, from the messages of a connection, with the names of a session file.
 
 use steno_model::json::RawJson;
 
-use super::super::fields::PayloadFields;
 use super::message::Message;
+use crate::codex::wire::ThreadSettings;
+use crate::wire::{RawField as _, object};
 
-/// What a setting is called on the wire, and in a session file.
-const NAMES: [(&str, &str); 9] = [
-    ("cwd", "cwd"),
-    ("approvalPolicy", "approval_policy"),
-    ("sandbox", "sandbox_policy"),
-    ("sandboxPolicy", "sandbox_policy"),
-    ("model", "model"),
-    ("modelProvider", "model_provider"),
-    ("effort", "effort"),
-    ("reasoningEffort", "effort"),
-    ("collaborationMode", "collaboration_mode"),
-];
-
-/// The settings of a thread as they stand.
+/// The latest settings of a thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings(Vec<(&'static str, RawJson)>);
 
 impl Settings {
-    /// Takes in what a message says: the answer to a thread's start, the start of a turn, a notice of new settings.
+    /// Takes the settings in a message: the answer to a thread's start, the start of a turn, a notice of new settings.
     pub(super) fn take(&mut self, message: &Message<'_>) {
-        self.overlay(&message.result);
-        self.overlay(&message.params);
-        self.overlay(&message.params.object("threadSettings"));
+        for object in [message.raw_result.and_then(object), message.raw_params.and_then(object)] {
+            self.overlay(&object.unwrap_or_default());
+        }
+        self.overlay(&message.params.settings.unwrap_or_default());
     }
 
-    fn overlay(&mut self, said: &PayloadFields<'_>) {
-        for (wire, name) in NAMES {
-            let Some(value) = said.json(wire).filter(|value| !value.is_null()) else { continue };
+    fn overlay(&mut self, settings: &ThreadSettings<'_>) {
+        for (name, value) in [
+            ("cwd", settings.cwd),
+            ("approval_policy", settings.approval_policy),
+            ("sandbox_policy", settings.sandbox),
+            ("sandbox_policy", settings.sandbox_policy),
+            ("model", settings.model),
+            ("model_provider", settings.model_provider),
+            ("effort", settings.effort),
+            ("effort", settings.reasoning_effort),
+            ("collaboration_mode", settings.collaboration_mode),
+        ] {
+            let Some(value) = value.json() else { continue };
             match self.0.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, known)) => *known = value,
                 None => self.0.push((name, value)),

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_and_what_answers_it_are_withheld() {
+    fn secret_request_and_its_answer_are_withheld() {
         let mut withholding = Withholding::default();
         let mut kept = |lane, text: &str| {
             withholding.pass(lane, text.as_bytes()).kept.map(|kept| kept.as_str().to_owned())
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_what_comes_whole_are_not_weighty() {
+    fn deltas_are_not_weighty() {
         let mut withholding = Withholding::default();
         for (lane, text, is_weighty) in [
             (Lane::ToAgent, r#"{"method":"initialized"}"#, true),

@@ -9,16 +9,14 @@ mod trial;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use steno_capture::git;
+use steno_capture::git::{self, Snapshot};
 use steno_exports::harbor::{Check, Concern, Plan, Refusal, Session, Span, TaskFile, TaskInputs, Wish};
 use steno_views::{Lines, count, visible};
 
 use self::recorded::TaskSession;
-use self::repository::Snapshot;
-use super::bundle_output::in_the_way;
-use super::target::Target;
+use super::target;
 use crate::args::SpineDistillArgs;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome, already_exists};
 use crate::output::Output;
 use crate::settings::Settings;
 
@@ -34,7 +32,7 @@ pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) ->
         return Err(Failure::usage(format!("`{}` {what}", repository.display())));
     }
     for name in &args.bundles {
-        let read = Target::find(name, settings).and_then(|target| TaskSession::read(&target, settings));
+        let read = target::find(name, settings).and_then(|target| TaskSession::read(&target));
         let recorded = match read {
             Ok(recorded) => recorded,
             Err(failure) if args.bundles.len() == 1 => return Err(failure),
@@ -95,7 +93,7 @@ struct Into<'a> {
 impl Into<'_> {
     fn check(&self) -> Result<(), Failure> {
         if self.is_one && self.path.symlink_metadata().is_ok() {
-            return Err(in_the_way(self.path));
+            return Err(already_exists(self.path));
         }
         Ok(())
     }
@@ -151,7 +149,7 @@ impl Distilling<'_> {
             |diff: &steno_exports::harbor::Diff| self.recorded.artifacts.read(&diff.path, &diff.sha256);
         let is_wanted = !self.args.no_trajectory;
         let before = if is_wanted {
-            self.recorded.before(&plan.turns[0])
+            self.recorded.session.before(&plan.turns[0])
         } else {
             Err("it was not wanted".to_owned())
         };
@@ -160,7 +158,7 @@ impl Distilling<'_> {
         if let Some(repository) = &self.args.repo {
             let snapshot = match Snapshot::read(repository, &plan.start.commit) {
                 Ok(snapshot) => snapshot,
-                Err(refusal) => return Ok(Err(refusal)),
+                Err(why) => return Ok(Err(Refusal::new(why))),
             };
             for submodule in snapshot.submodules() {
                 plan.start
@@ -168,10 +166,10 @@ impl Distilling<'_> {
                     .push(format!("`{submodule}` is a repository of its own, and not part of it"));
             }
             let dir = output::beside(path, "try")?;
-            if let Err(refusal) = snapshot.try_out(plan, &given, &dir)? {
+            if let Err(refusal) = repository::try_patches(&snapshot, plan, &given, &dir)? {
                 return Ok(Err(refusal));
             }
-            given.snapshot = Some(snapshot.to_tar()?);
+            given.snapshot = Some(repository::to_tar(&snapshot)?);
             let files = plan.files(&given);
             if let (Ok(files), true) = (&files, self.args.trial)
                 && let Err(refusal) = trial::run(plan, files, &snapshot, path)?

@@ -5,10 +5,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use steno_disk::{discard, give_name};
 use steno_exports::harbor::TaskFile;
 
-use super::super::bundle_output::{discard, give_name};
-use crate::failure::{Failure, cannot};
+use crate::failure::{Failure, already_exists, cannot};
 
 /// Returns a path beside another that nobody else uses.
 pub fn beside(path: &Path, what: &str) -> Result<PathBuf, Failure> {
@@ -23,7 +23,12 @@ pub fn beside(path: &Path, what: &str) -> Result<PathBuf, Failure> {
 pub fn write(path: &Path, files: &[TaskFile]) -> Result<(), Failure> {
     let temporary = beside(path, "task")?;
     let written = write_all(&temporary, files).map_err(|error| cannot("write", path, &error));
-    let named = written.and_then(|()| give_name(&temporary, path));
+    let named = written.and_then(|()| {
+        give_name(&temporary, path).map_err(|error| {
+            let is_there = error.kind() == io::ErrorKind::AlreadyExists;
+            if is_there { already_exists(path) } else { cannot("name", path, &error) }
+        })
+    });
     if named.is_err() {
         discard(&temporary);
     }

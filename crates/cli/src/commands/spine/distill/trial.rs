@@ -9,11 +9,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use steno_exports::harbor::{Plan, Refusal, TaskFile};
+use steno_capture::git::Snapshot;
+use steno_disk::discard;
+use steno_exports::harbor::{Plan, Refusal, TRIAL, TaskFile, TrialStep};
 
-use super::super::bundle_output::discard;
-use super::output;
-use super::repository::Snapshot;
+use super::{output, repository};
 use crate::failure::{Failure, cannot};
 
 /// How long a script may take, as Harbor has it.
@@ -45,14 +45,10 @@ fn tried(
     dir: &Path,
 ) -> Result<Result<(), Refusal>, Failure> {
     let failed = |error: io::Error| cannot("try the task in", dir, &error);
-    if let Err(refusal) = snapshot.begin(files, dir).map_err(failed)? {
+    if let Err(refusal) = repository::begin(snapshot, files, dir).map_err(failed)? {
         return Ok(Err(refusal));
     }
-    for (script, wanted, otherwise) in [
-        ("tests/test.sh", false, "its check succeeds before the solution is applied"),
-        ("solution/solve.sh", true, "its solution cannot be applied"),
-        ("tests/test.sh", true, "its check fails after the solution is applied"),
-    ] {
+    for TrialStep { script, succeeds: wanted, otherwise } in TRIAL {
         match succeeds(&task.join(script), dir).map_err(failed)? {
             Some(found) if found == wanted => {}
             Some(_) => return Ok(Err(Refusal::new(format!("the trial failed: {otherwise}")))),

@@ -1,0 +1,40 @@
+//! The shapes of a rollout trace's records, as far as we use them. Protocol events in it are payloads of rollouts.
+
+use crate::wire::wire;
+
+wire! {
+    /// What a trace says of itself.
+    pub(super) struct TraceManifest { root_thread_id: "root_thread_id", started_at_ms: "started_at_unix_ms", }
+}
+
+wire! {
+    /// A line of a trace.
+    pub(super) struct TraceLine {
+        time_ms: "wall_time_unix_ms",
+        thread_id: "thread_id",
+        turn_id: "codex_turn_id",
+        payload: "payload",
+    }
+}
+
+wire! {
+    /// The payload of a line.
+    pub(super) struct TraceRecord { kind: "type", thread_id: "thread_id", turn_id: "codex_turn_id", }
+}
+
+wire! {
+    /// A reference to a file of the trace.
+    pub(super) struct FileReference { id: "raw_payload_id", kind: "kind" => ReferenceKind, path: "path", }
+}
+
+wire! {
+    pub(super) struct ReferenceKind { name: "type", }
+}
+
+wire! {
+    /// What the model was shown before a compaction, and after it.
+    pub(super) struct Checkpoint {
+        input_history: "input_history",
+        replacement_history: "replacement_history",
+    }
+}

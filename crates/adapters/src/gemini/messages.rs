@@ -1,0 +1,294 @@
+//! Messages of a chat: what is new under a message's id becomes events, what was seen is not repeated.
+
+use serde_json::value::RawValue;
+use steno_model::json::{Extra, JsonString, RawJson};
+use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, StepPayload};
+
+use super::calls::{CallRecord, calls_of};
+use super::content::{ContentPart, file_mark, parts_of, text_block, text_of};
+use super::prompt::{context_name, is_snapshot};
+use super::session::{NewText, ResponseOf, Session};
+use super::usage::{Scope, push_usage};
+use super::wire::{ChatRecord, ThoughtRecord};
+use crate::adapter::RecordOutcome;
+use crate::emit::{Emit, push, string};
+use crate::shapes::{elements, words};
+use crate::wire::{Raw, RawField as _, WireObject as _, object};
+
+/// The words of a message that are new, and which entries they give.
+#[derive(Default)]
+struct NewWords {
+    blocks: Vec<ContentBlock>,
+    entries: Vec<EntryType>,
+    tokens: Option<RawJson>,
+}
+
+impl NewWords {
+    fn push(&mut self, block: ContentBlock, entry: EntryType) {
+        self.blocks.push(block);
+        self.entries.push(entry);
+    }
+}
+
+impl Session {
+    /// Takes a message, for the first time or again.
+    pub(super) fn message(&mut self, message: &ChatRecord<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
+        let id = message_id(message, emit.text());
+        let kind = message.message_type.text().unwrap_or_default();
+        let parts = parts_of(message.content);
+        let is_odd = message.is_odd() || parts.iter().any(|part| matches!(part, ContentPart::Unknown));
+        let is_read = match &*kind {
+            "user" => {
+                self.user_message(&id, message, &parts, emit);
+                true
+            }
+            "gemini" => self.model_message(&id, message, &parts, emit),
+            "info" | "warning" | "error" => {
+                self.notice(&id, &kind, &parts, emit);
+                true
+            }
+            _ => {
+                let name = if kind.is_empty() { "untyped" } else { &*kind };
+                self.known(&id);
+                return self.unknown(name, emit);
+            }
+        };
+        if is_odd || !is_read { self.unknown(&kind, emit) } else { RecordOutcome::Understood }
+    }
+
+    /// Writes what the model said; false if something in it is of an unknown kind.
+    fn model_message(
+        &mut self,
+        id: &str,
+        message: &ChatRecord<'_>,
+        parts: &[ContentPart<'_>],
+        emit: &mut Emit<'_>,
+    ) -> bool {
+        let is_again = self.is_known(id);
+        let (mut calls, has_odd_call) = calls_of(message.tool_calls, id);
+        calls.extend(calls_in(parts, id, is_again));
+        let mut said = NewWords::default();
+        let has_odd_thought = self.new_thoughts(id, message.thoughts, parts, &mut said);
+        self.new_text(id, parts, &mut said);
+        let counts = message.tokens.filter(|tokens| tokens.get().starts_with('{'));
+        said.tokens = counts.json().filter(|tokens| self.known(id).tokens(tokens));
+        let model = message.model.json();
+        let response = ResponseOf { id, model: model.as_ref() };
+        self.say(response, said, emit);
+        self.take_calls(response, calls, emit);
+        self.take_responses(parts, emit);
+        !(has_odd_call || has_odd_thought)
+    }
+
+    /// Finds the thoughts that are new; true if one is of an unknown kind.
+    fn new_thoughts(
+        &mut self,
+        id: &str,
+        thoughts: Raw<'_>,
+        parts: &[ContentPart<'_>],
+        said: &mut NewWords,
+    ) -> bool {
+        let mut is_odd = false;
+        let known = self.known(id);
+        let mut take = |text: JsonString| {
+            if known.thought(&text.to_text()) {
+                let block = ContentBlock::new(Fidelity::AgentEmitted, BlockContent::Thinking(Some(text)));
+                said.push(block, EntryType::Thinking);
+            }
+        };
+        for raw in elements(thoughts).unwrap_or_default() {
+            match thought_text(raw) {
+                Some(text) => take(text),
+                None => is_odd = true,
+            }
+        }
+        for part in parts {
+            if let ContentPart::Thought(raw) = part
+                && let Some(text) = JsonString::from_raw(raw)
+            {
+                take(text);
+            }
+        }
+        is_odd
+    }
+
+    /// Finds the text that is new: all of it, or what it has grown by.
+    fn new_text(&mut self, id: &str, parts: &[ContentPart<'_>], said: &mut NewWords) {
+        let text = text_of(parts);
+        match self.known(id).text(&text) {
+            NewText::Nothing => {}
+            NewText::Rest(rest) => {
+                said.push(ContentBlock::text(Fidelity::AgentEmitted, rest), EntryType::AssistantMessage);
+            }
+            NewText::All => {
+                for part in parts {
+                    if let ContentPart::Text(raw) = part
+                        && raw.get() != "\"\""
+                    {
+                        said.push(text_block(raw), EntryType::AssistantMessage);
+                    }
+                }
+            }
+        }
+        if said.blocks.is_empty() {
+            return;
+        }
+        // A file comes with the words that are new.
+        for part in parts {
+            if let ContentPart::File(blob) = part {
+                said.push(file_mark(blob), EntryType::AssistantMessage);
+            }
+        }
+    }
+
+    /// Writes new words and usage of a response.
+    fn say(&mut self, response: ResponseOf<'_>, said: NewWords, emit: &mut Emit<'_>) {
+        if said.blocks.is_empty() && said.tokens.is_none() {
+            return;
+        }
+        let mut extra = response.fields();
+        if !said.blocks.is_empty() {
+            extra.push("id", string(response.id));
+        }
+        let has_usage = said.tokens.is_some();
+        if let Some(tokens) = said.tokens {
+            push_usage(&mut extra, tokens, Scope::Response);
+        }
+        emit.assistant(&self.run, said.blocks, extra);
+        for entry in said.entries {
+            emit.entry(&self.run, entry, None);
+        }
+        if has_usage {
+            emit.entry(&self.run, EntryType::TokenUsage, None);
+        }
+    }
+
+    /// Writes a message on the user's side: a prompt, context that Gemini CLI added, or results.
+    fn user_message(
+        &mut self,
+        id: &str,
+        message: &ChatRecord<'_>,
+        parts: &[ContentPart<'_>],
+        emit: &mut Emit<'_>,
+    ) {
+        if self.take_responses(parts, emit) {
+            // Parts beside a result belong to it.
+            self.known(id);
+            return;
+        }
+        let is_again = self.is_known(id);
+        let text = text_of(parts);
+        let has_files = parts.iter().any(|part| matches!(part, ContentPart::File(_)));
+        let is_new = self.known(id).text(&text) != NewText::Nothing || (has_files && !is_again);
+        if !is_new {
+            return;
+        }
+        if is_snapshot(&text) {
+            return self.compaction(&text, emit);
+        }
+        let mut blocks = Vec::new();
+        for part in parts {
+            match part {
+                ContentPart::Text(raw) => match context_name(id, &Some(*raw).text().unwrap_or_default()) {
+                    Some(name) => self.fact(name, name, Some(RawJson::from_raw(raw)), emit),
+                    None => blocks.push(text_block(raw)),
+                },
+                ContentPart::File(blob) => blocks.push(file_mark(blob)),
+                ContentPart::Thought(_)
+                | ContentPart::Call(_)
+                | ContentPart::Response(_)
+                | ContentPart::Unknown => {}
+            }
+        }
+        if blocks.is_empty() {
+            return;
+        }
+        if !is_again {
+            emit.begin_turn(&mut self.run, None, None);
+        }
+        self.prompt(id, message, blocks, emit);
+    }
+
+    /// Writes what a person said.
+    fn prompt(&mut self, id: &str, message: &ChatRecord<'_>, blocks: Vec<ContentBlock>, emit: &mut Emit<'_>) {
+        let mut extra = Extra::default();
+        extra.push("id", string(id));
+        push(&mut extra, "display_content", message.display_content.json());
+        emit.user(&self.run, blocks, extra);
+        emit.entry(&self.run, EntryType::UserMessage, None);
+    }
+
+    /// Takes the function responses of a message; false if it has none.
+    fn take_responses(&mut self, parts: &[ContentPart<'_>], emit: &mut Emit<'_>) -> bool {
+        let mut has_any = false;
+        for part in parts {
+            if let ContentPart::Response(response) = part {
+                has_any = true;
+                self.take_response(response, emit);
+            }
+        }
+        has_any
+    }
+
+    /// Writes a notice of Gemini CLI to its user.
+    fn notice(&mut self, id: &str, kind: &str, parts: &[ContentPart<'_>], emit: &mut Emit<'_>) {
+        let text = text_of(parts);
+        let is_again = self.is_known(id);
+        if self.known(id).text(&text) == NewText::Nothing && is_again {
+            return;
+        }
+        if kind == "error" {
+            emit.error(&self.run, "error", &text);
+            emit.entry(&self.run, EntryType::Error, None);
+        } else {
+            self.fact(kind, kind, Some(string(&text)), emit);
+        }
+    }
+
+    /// Writes a compaction, begun and ended at once.
+    pub(super) fn compaction(&mut self, summary: &str, emit: &mut Emit<'_>) {
+        let path = self.run.turns.path_of("compaction");
+        emit.step_started(&self.run, &path, StepPayload::new("compaction", "compaction"));
+        let result = Some(string(summary));
+        let payload = StepPayload { result, ..StepPayload::new("compaction", "compaction") };
+        emit.step_completed(&self.run, &path, payload);
+        emit.entry(&self.run, EntryType::SystemEvent, Some("compaction"));
+        self.live.compacted();
+    }
+}
+
+/// Returns a message's id; one without an id is known by its bytes.
+pub(super) fn message_id(message: &ChatRecord<'_>, text: &str) -> String {
+    let id = words(message.id).map(|id| id.to_text().into_owned()).filter(|id| !id.is_empty());
+    id.unwrap_or_else(|| format!("{:016x}", crate::repeats::hash_of(text)))
+}
+
+/// Returns the text of a thought as the model wrote it: the subject in bold, then the description.
+fn thought_text(raw: &RawValue) -> Option<JsonString> {
+    let thought = object::<ThoughtRecord<'_>>(raw).filter(|thought| !thought.is_odd())?;
+    let subject = thought.subject.string().filter(|subject| !subject.is_empty());
+    match (subject, thought.description.string()) {
+        (Some(subject), Some(description)) if !description.is_empty() => {
+            Some(format!("**{}**\n{}", subject.to_text(), description.to_text()).as_str().into())
+        }
+        (Some(subject), _) => Some(format!("**{}**", subject.to_text()).as_str().into()),
+        (None, description) => description,
+    }
+}
+
+/// Returns the calls in a message's content. They are copies of those in its list, if it has one.
+fn calls_in<'a>(parts: &[ContentPart<'a>], message: &str, is_again: bool) -> Vec<CallRecord<'a>> {
+    let mut calls = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let ContentPart::Call(call) = part else { continue };
+        let id = match words(call.id) {
+            Some(id) => id.to_text().into_owned(),
+            // Without an id it cannot be told from a call in an earlier version of the message.
+            None if is_again => continue,
+            None => format!("{message}:{number}"),
+        };
+        let name = call.name.string().unwrap_or_else(|| "".into());
+        calls.push(CallRecord::of_content(id, name, call.args));
+    }
+    calls
+}

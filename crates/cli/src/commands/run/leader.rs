@@ -1,0 +1,89 @@
+//! The leader of the session in which a command has its terminal.
+//!
+//! A command that stops (Ctrl-Z) must have a parent in its session that is not in its process group; otherwise the
+//! system ignores the stop. So this small process starts the command and waits for it, like a shell.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use rustix::process::{Pid, Signal, getpid, ioctl_tiocsctty, kill_process, kill_process_group, setsid};
+use rustix::termios::{isatty, tcsetpgrp};
+use signal_hook::consts::{
+    SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGWINCH,
+};
+use signal_hook::iterator::Signals;
+
+use super::child::wait;
+use super::{NOT_FOUND, NOT_STARTED, exit_of};
+use steno_model::wrap::ProcessEnd;
+
+/// The first argument of the process.
+pub const ARGUMENT: &str = "__wrap-leader";
+
+/// Returns the command that starts a leader. Its streams are those of the command.
+pub fn command(words: &[OsString]) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(ARGUMENT).args(words);
+    Ok(command)
+}
+
+/// Runs the leader.
+pub fn main(words: &[OsString]) -> ExitCode {
+    match lead(words) {
+        Ok(end) => ExitCode::from(exit_of(end).code()),
+        Err(error) => {
+            let program = words.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+            let shown = steno_views::visible(&program, steno_views::Lines::Escape);
+            writeln!(io::stderr(), "error: cannot start `{shown}`: {error}").ok();
+            ExitCode::from(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED })
+        }
+    }
+}
+
+fn lead(words: &[OsString]) -> io::Result<ProcessEnd> {
+    let (program, rest) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    // Standard input may be another terminal, which is not that of this session.
+    let terminal = streams.into_iter().rev().find(|stream| isatty(stream)).ok_or(io::ErrorKind::NotFound)?;
+    setsid()?;
+    ioctl_tiocsctty(terminal)?;
+    // Until the command has the terminal, its keys and sizes are for us. We also are in the background later: SIGTTOU
+    // must not stop us.
+    let signals = Signals::new([SIGINT, SIGQUIT, SIGTSTP, SIGWINCH, SIGTTOU])?;
+    let child = Command::new(program).args(rest).process_group(0).spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    // Not earlier: the command inherits which of these are ignored.
+    for signal in [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT] {
+        signals.handle().add_signal(signal)?;
+    }
+    forward_signals(pid, signals)?;
+    tcsetpgrp(terminal, pid).ok();
+    wait(pid, |status| {
+        // It may have used the terminal before it was allowed to.
+        let was_early = matches!(status.stopping_signal(), Some(SIGTTIN | SIGTTOU));
+        if !was_early {
+            // Our parent sees this, and stops too. It continues us.
+            kill_process(getpid(), Signal::STOP).ok();
+        }
+        tcsetpgrp(terminal, pid).ok();
+        kill_process_group(pid, Signal::CONT).ok();
+    })
+}
+
+/// Passes signals on to the command.
+fn forward_signals(pid: Pid, mut signals: Signals) -> io::Result<()> {
+    std::thread::Builder::new().name("steno-signals".to_owned()).spawn(move || {
+        for signal in &mut signals {
+            let Some(named) = Signal::from_named_raw(signal) else { continue };
+            match signal {
+                SIGTTOU | SIGCONT => {}
+                SIGTERM | SIGUSR1 | SIGUSR2 => drop(kill_process(pid, named)),
+                // The terminal sends these to all programs in the foreground.
+                _ => drop(kill_process_group(pid, named)),
+            }
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The recorder: a process of its own that archives the file of a running command.
+
+use std::ffi::OsString;
+use std::io::BufRead as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use steno_disk::LockGuard;
+use steno_journal::Journal;
+use steno_recorder::sources::{GrowingFile, SourceLocations, SourceRecorder, SourceRecorderOptions};
+use steno_recorder::wraps::RecordedWrap;
+use uuid::Uuid;
+
+use crate::args::{EntriesFileArgs, Global};
+use crate::failure::{Exit, Failure};
+use crate::recording::{self, EntriesLog};
+use crate::settings::Settings;
+use crate::{connections, runs, wraps};
+
+/// The first argument of the process.
+pub const ARGUMENT: &str = "__wrap-recorder";
+
+/// The recorder leaves the processor to the command.
+const NICENESS: i32 = 19;
+/// How long to wait for more: at first, and at most.
+const WAIT_MIN: Duration = Duration::from_millis(10);
+const WAIT_MAX: Duration = Duration::from_millis(160);
+
+/// A recorder that was started.
+pub struct RecorderProcess(Child);
+
+impl RecorderProcess {
+    /// Starts the recorder of a command. It has none of our streams.
+    pub fn start(
+        wrap: RecordedWrap,
+        entries: &EntriesFileArgs,
+        settings: &Settings,
+    ) -> std::io::Result<Self> {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let config = settings.file.clone().filter(|_| settings.file_named).map(absolute).unwrap_or_default();
+        let entries = entries.path(settings).map(absolute).unwrap_or_default();
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(ARGUMENT).arg(wrap.id.to_string()).arg(absolute(settings.store.value.clone()));
+        command.arg(config).arg(entries);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+        command.spawn().map(Self)
+    }
+
+    /// Tells whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+/// Runs the recorder.
+pub fn main(args: &[OsString]) -> ExitCode {
+    // A signal of the terminal is not for us, and neither is the end of the shell.
+    rustix::process::setsid().ok();
+    rustix::process::nice(NICENESS).ok();
+    let outcome = RecorderArgs::parse(args).and_then(RecorderArgs::record);
+    let exit = outcome.err().map_or(Exit::Done, |failure| failure.exit);
+    ExitCode::from(exit.code())
+}
+
+struct RecorderArgs {
+    wrap: RecordedWrap,
+    settings: Settings,
+    entries: EntriesFileArgs,
+}
+
+impl RecorderArgs {
+    fn parse(args: &[OsString]) -> Result<Self, Failure> {
+        let [id, store, config, entries] = args else { return Err(Failure::usage("wrong arguments")) };
+        let id = Uuid::try_parse_ascii(id.as_bytes()).map_err(|_| Failure::usage("wrong id"))?;
+        let path = |text: &OsString| Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
+        let (store, config) = (path(store), path(config));
+        let global = Global { store, config, demo: false, color: None, verbose: false };
+        let settings = Settings::load(&global, None, &|name| std::env::var_os(name))?;
+        Ok(Self { wrap: RecordedWrap { id }, settings, entries: EntriesFileArgs { file: path(entries) } })
+    }
+
+    fn record(self) -> Result<(), Failure> {
+        let journal =
+            Journal::new(runs::make_store(&self.settings)?, recording::journal_options(&self.settings));
+        let entries = EntriesLog::open(&self.entries, &self.settings).unwrap_or_default();
+        let done = match &entries {
+            Some(log) => log.collecting(|| self.follow(&journal, Some(log))),
+            None => self.follow(&journal, None),
+        };
+        if done? && !journal.store().is_paused(jiff::Timestamp::now()) {
+            wraps::import_leftover_wraps(&journal, &self.settings);
+            connections::import_leftover_connections(&journal, &self.settings);
+        }
+        Ok(())
+    }
+
+    /// Records the file until nobody writes it any more, and removes it. Returns whether all of it was recorded.
+    fn follow(&self, journal: &Journal, entries: Option<&EntriesLog>) -> Result<bool, Failure> {
+        let path = self.settings.store.value.canonicalize()?.join(self.wrap.path().as_str());
+        let entries = entries.map(|log| log.collector.clone());
+        let options = SourceRecorderOptions { entries, ..SourceRecorderOptions::default() };
+        let mut recorder = SourceRecorder::open(journal.clone(), options).map_err(recording::failure)?;
+        let mut growth =
+            Growth { wrap: self.wrap, journal, path: &path, guard: None, wait: WAIT_MIN, size: 0 };
+        // The first output shows the session, which may have been forgotten.
+        while !growth.has_output() && growth.wait() == GrowingFile::Open {}
+        let found = SourceLocations { given: vec![path.clone()], ..SourceLocations::default() }.list();
+        let Some(file) = found.files.first() else { return Ok(false) };
+        let done = loop {
+            match recorder.record_growing(file, &mut || growth.wait()) {
+                Err(error) if error.is_forgotten() => {
+                    while growth.wait() == GrowingFile::Open {}
+                    break true;
+                }
+                // Recording is paused.
+                Ok(false) if growth.wait() == GrowingFile::Open => {}
+                done => break done.map_err(recording::failure)?,
+            }
+        };
+        recorder.settle().map_err(recording::failure)?;
+        if done {
+            self.wrap.remove(journal.store()).map_err(|error| Failure::could_not(error.to_string()))?;
+        }
+        Ok(done)
+    }
+}
+
+/// Waits for the file to grow.
+struct Growth<'a> {
+    wrap: RecordedWrap,
+    journal: &'a Journal,
+    path: &'a Path,
+    /// The lock of the file, once nobody writes it any more.
+    guard: Option<Box<dyn LockGuard>>,
+    wait: Duration,
+    size: u64,
+}
+
+impl Growth<'_> {
+    /// Tells whether the file has more than its header, the first line.
+    fn has_output(&self) -> bool {
+        let file = std::fs::File::open(self.path).map(std::io::BufReader::new);
+        let header = file.and_then(|mut file| file.skip_until(b'\n'));
+        header.is_ok_and(|header| self.size() > header as u64)
+    }
+
+    fn size(&self) -> u64 {
+        std::fs::metadata(self.path).map_or(0, |found| found.len())
+    }
+
+    /// Waits a moment; the longer the longer the file has not grown.
+    fn wait(&mut self) -> GrowingFile {
+        if self.guard.is_none() {
+            self.guard = self.wrap.lock(self.journal.store()).unwrap_or_default();
+        }
+        if self.guard.is_some() {
+            return GrowingFile::Complete;
+        }
+        let now = self.size();
+        self.wait = if now == self.size { (self.wait * 2).min(WAIT_MAX) } else { WAIT_MIN };
+        self.size = now;
+        std::thread::sleep(self.wait);
+        GrowingFile::Open
+    }
+}

@@ -1,0 +1,84 @@
+//! Session files, recorded as spines from their paths or from the vault.
+
+use std::io::{BufRead, BufReader, Cursor};
+use std::path::Path;
+
+use steno_capture::packing::UnpackReader;
+use steno_disk::{Links, open_regular};
+use steno_journal::Journal;
+use steno_library::{Error as LibraryError, FileError, Library, Rollout};
+use steno_model::{Packing, ThreadId};
+
+use super::{Bases, Beside, Error, Forgotten, SessionFile, SpineWriteReport, record_rollout};
+
+/// Records what the session file at a path has that its thread's spine has not.
+///
+/// # Errors
+/// [`Error::Forgotten`], or what the file or the journal says.
+pub fn record_file(
+    journal: &Journal,
+    path: &Path,
+    forgotten: Forgotten,
+) -> Result<(Vec<ThreadId>, SpineWriteReport), Error> {
+    let failed = |doing| move |error| Error::from(LibraryError::from(FileError::of(doing, path, error)));
+    let file = open_regular(path, Links::Followed).map_err(failed("open"))?;
+    let mut bytes = BufReader::new(UnpackReader::new(file));
+    bytes.fill_buf().map_err(failed("read"))?;
+    let unpacked = bytes.get_ref().packing();
+    // The spine names it, and bundles look for it there.
+    let absolute = std::path::absolute(path).map_err(failed("find"))?;
+    let mut bases = Beside(absolute.parent().map(Path::to_owned).into_iter().collect());
+    record_rollout(
+        journal,
+        SessionFile { path: &absolute, bytes: &mut bytes, unpacked },
+        &mut bases,
+        forgotten,
+    )
+}
+
+/// Records what the vault has of a thread that its spine has not; `None` if the vault has no session file of it.
+///
+/// # Errors
+/// [`Error::Forgotten`], or what the vault or the journal says.
+pub fn record_thread(
+    journal: &Journal,
+    library: &Library,
+    thread: &ThreadId,
+    forgotten: Forgotten,
+) -> Result<Option<(Vec<ThreadId>, SpineWriteReport)>, Error> {
+    let forgotten = match forgotten {
+        Forgotten::Again => Forgotten::Again,
+        Forgotten::Stays | Forgotten::Archived => Forgotten::Archived,
+    };
+    let mut all: Option<(Vec<ThreadId>, SpineWriteReport)> = None;
+    // If turns were taken back, the thread continues in another file.
+    for rollout in library.rollouts(thread)? {
+        let (text, unpacked) = read_all(&rollout)?;
+        let file = SessionFile { path: rollout.path(), bytes: &mut text.as_slice(), unpacked };
+        let (threads, written) = record_rollout(journal, file, &mut InVault { library }, forgotten)?;
+        let before = all.map_or_else(SpineWriteReport::default, |(_, before)| before);
+        all = Some((threads, before + written));
+    }
+    Ok(all)
+}
+
+fn read_all(rollout: &Rollout) -> Result<(Vec<u8>, Option<Packing>), Error> {
+    let mut text = Vec::new();
+    let packing = rollout.write_to(&mut text)?;
+    Ok((text, packing))
+}
+
+/// Session files in the vault that others continue.
+struct InVault<'a> {
+    library: &'a Library,
+}
+
+impl Bases for InVault<'_> {
+    fn open(&mut self, id: &str) -> Option<Box<dyn BufRead>> {
+        let id = ThreadId::parse(id).ok()?;
+        let own = self.library.rollouts(&id).ok()?.into_iter().next();
+        let found = own.or_else(|| self.library.further_rollout(&id).ok()?)?;
+        let (text, _) = read_all(&found).ok()?;
+        Some(Box::new(Cursor::new(text)))
+    }
+}

@@ -1,0 +1,10 @@
+//! Reads bytes as Gemini CLI's output as one JSON document.
+#![no_main]
+
+use steno_adapters::gemini;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| steno_fuzz::check(gemini::output, input));
+
+libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    steno_fuzz::mutate(data, size, max_size, seed)
+});
