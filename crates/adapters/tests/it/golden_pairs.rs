@@ -33,7 +33,7 @@ fn http_recordings_match_their_golden_files() {
 
 #[test]
 fn gemini_sessions_match_their_golden_files() {
-    check("gemini", 27, gemini_pieces);
+    check("gemini", 28, gemini_pieces);
 }
 
 #[test]
