@@ -76,6 +76,7 @@ impl Environment {
 
     /// Returns a variable that is set and not empty.
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
+        debug_assert!(Self::VARIABLES.contains(&name), "`{name}` is missing in `Environment::VARIABLES`");
         self.variables.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
@@ -120,20 +121,20 @@ impl Candidate {
 }
 
 fn candidates(provider: Provider, environment: &Environment) -> Vec<Candidate> {
-    let variable = match provider {
-        Provider::Claude => "CLAUDE_CONFIG_DIR",
-        Provider::Codex => "CODEX_HOME",
-        Provider::Gemini => "GEMINI_CLI_HOME",
-        Provider::Copilot => "COPILOT_HOME",
+    let named_by = |variable: &'static str, paths: fn(&OsStr) -> Vec<PathBuf>| {
+        let named = environment.variable(variable).map(paths).unwrap_or_default();
+        named.into_iter().map(|path| Candidate::named(provider, variable, path)).collect::<Vec<_>>()
     };
-    let named = environment.variable(variable).map(|value| match provider {
-        Provider::Claude => split_list(value),
+    let whole = |value: &OsStr| vec![PathBuf::from(value)];
+    let mut found = match provider {
+        Provider::Claude => named_by("CLAUDE_CONFIG_DIR", split_list),
+        Provider::Codex => named_by("CODEX_HOME", whole),
         // The variable replaces the user's home directory, not the agent's.
-        Provider::Gemini => vec![Path::new(value).join(".gemini")],
-        Provider::Codex | Provider::Copilot => vec![PathBuf::from(value)],
-    });
-    let named = named.into_iter().flatten().map(|path| Candidate::named(provider, variable, path));
-    named.chain(defaults(provider, environment)).collect()
+        Provider::Gemini => named_by("GEMINI_CLI_HOME", |value| vec![Path::new(value).join(".gemini")]),
+        Provider::Copilot => named_by("COPILOT_HOME", whole),
+    };
+    found.extend(defaults(provider, environment));
+    found
 }
 
 fn defaults(provider: Provider, environment: &Environment) -> Vec<Candidate> {

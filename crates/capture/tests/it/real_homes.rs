@@ -56,7 +56,10 @@ fn check(home: &Home) -> usize {
 #[test]
 fn captured_homes_are_classified_file_by_file() {
     let captures = needs!(shared_dir(), "../shared is absent").join("captures");
-    for &provider in Provider::ALL {
+    let is_captured = |provider: &&Provider| captures.join(provider.as_str()).is_dir();
+    let known: Vec<_> = Provider::ALL.iter().filter(is_captured).copied().collect();
+    assert!(known.len() >= 4, "only {known:?}");
+    for provider in known {
         let mut found = 0;
         let versions = captures.join(provider.as_str());
         for cmd in places::files_below(&versions).into_iter().filter(|path| path.ends_with("/run.txt")) {
