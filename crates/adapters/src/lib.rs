@@ -69,6 +69,7 @@ mod run;
 mod shapes;
 mod sink;
 mod sniff;
+mod surface;
 mod version;
 mod wire;
 mod wrap;
@@ -76,31 +77,37 @@ mod wrap;
 pub use adapter::{Adapter, Completeness, Source};
 pub use record_bounds::{RecordAt, RecordFraming, SourceLine, SourceLines};
 pub use sink::{AdapterEntry, Sink};
-pub use sniff::{HEAD_BYTES_MAX, NoSession, SniffResult, Surface, no_session, sniff};
+pub use sniff::{HEAD_BYTES_MAX, NoSession, SniffResult, no_session, sniff};
+pub use surface::Surface;
 pub use version::{AdapterAge, adapter_age, adapter_versions};
 
 /// Opens the adapter for a sniff result; `None` for surfaces that are recognised but not yet read.
 #[must_use]
 pub fn open(sniffed: &SniffResult, source: Source) -> Option<Adapter> {
-    let adapter = match sniffed.surface {
-        Surface::ClaudeDisk => claude::disk(source),
-        Surface::ClaudeStream => claude::stream(source),
-        Surface::CodexRollout => codex::rollout(source),
-        Surface::CodexExec => codex::exec(source),
-        Surface::CodexAppServer => codex::app_server(source),
-        Surface::CopilotEvents => copilot::events(source),
-        Surface::CopilotStream => copilot::stream(source),
-        Surface::Http => http::recording(source),
-        Surface::GeminiChat => gemini::chat(source),
-        Surface::GeminiStream => gemini::stream(source),
-        Surface::GeminiOutput => gemini::output(source),
-        Surface::Acp => acp::connection(source),
-        Surface::Mcp => mcp::connection(source),
-        Surface::Wrap => wrap::wrap(source),
-    };
+    let adapter = adapter_of(sniffed.surface, source);
     Some(match (sniffed.is_conversation, sniffed.is_event_stream) {
         (true, _) => adapter.of_conversation(),
         (false, true) => adapter.of_events(),
         (false, false) => adapter,
     })
+}
+
+/// Makes the adapter of a surface.
+fn adapter_of(surface: Surface, source: Source) -> Adapter {
+    match surface {
+        Surface::ClaudeDisk => claude::disk(source),
+        Surface::ClaudeStream => claude::stream(source),
+        Surface::CodexRollout => codex::rollout(source),
+        Surface::CodexExec => codex::exec(source),
+        Surface::CodexAppServer => codex::app_server(source),
+        Surface::GeminiChat => gemini::chat(source),
+        Surface::GeminiStream => gemini::stream(source),
+        Surface::GeminiOutput => gemini::output(source),
+        Surface::CopilotEvents => copilot::events(source),
+        Surface::CopilotStream => copilot::stream(source),
+        Surface::Http => http::recording(source),
+        Surface::Acp => acp::connection(source),
+        Surface::Mcp => mcp::connection(source),
+        Surface::Wrap => wrap::wrap(source),
+    }
 }

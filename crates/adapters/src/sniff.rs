@@ -2,115 +2,16 @@
 
 use steno_model::json::JsonString;
 use steno_model::wrap::WRAP_MAGIC;
-use steno_model::{Provider, Vocabulary as _};
 
 use crate::conversation::{Message, is_envelope};
 use crate::http;
 use crate::repair::{self, PieceContent};
 use crate::rpc::{BEGAN, rpc_surface, rpc_version};
+use crate::surface::Surface;
 use crate::wire::{RawField as _, parse, wire};
 
 /// The most bytes of a source that are examined.
 pub const HEAD_BYTES_MAX: usize = 1024 * 1024;
-
-/// What a provider's records look like in one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Surface {
-    /// A session file of Claude Code.
-    ClaudeDisk,
-    /// Claude Code's `stream-json`, with or without the control protocol.
-    ClaudeStream,
-    /// A rollout of Codex.
-    CodexRollout,
-    /// `codex exec --json`.
-    CodexExec,
-    /// Codex's app-server.
-    CodexAppServer,
-    /// A connection of the Agent Client Protocol.
-    Acp,
-    /// A connection to an MCP server.
-    Mcp,
-    /// A chat file of Gemini CLI.
-    GeminiChat,
-    /// Gemini CLI's `stream-json`.
-    GeminiStream,
-    /// Gemini CLI's output as one JSON document.
-    GeminiOutput,
-    /// A session file of Copilot CLI.
-    CopilotEvents,
-    /// What `copilot -p --output-format json` prints.
-    CopilotStream,
-    /// Model calls over HTTP: a recording of `steno proxy`, or bodies of requests and answers.
-    Http,
-    /// The output of a command that `steno run` started.
-    Wrap,
-}
-
-impl Surface {
-    /// Returns the agent that writes such records; `None` for protocols that several agents use.
-    #[must_use]
-    pub fn provider(self) -> Option<Provider> {
-        match self {
-            Self::ClaudeDisk | Self::ClaudeStream => Some(Provider::Claude),
-            Self::CodexRollout | Self::CodexExec | Self::CodexAppServer => Some(Provider::Codex),
-            Self::GeminiChat | Self::GeminiStream | Self::GeminiOutput => Some(Provider::Gemini),
-            Self::CopilotEvents | Self::CopilotStream => Some(Provider::Copilot),
-            Self::Acp | Self::Mcp | Self::Http | Self::Wrap => None,
-        }
-    }
-
-    /// Tells whether an agent prints such records, or exchanges them with a client.
-    #[must_use]
-    pub fn is_stream(self) -> bool {
-        match self {
-            Self::ClaudeStream
-            | Self::CodexExec
-            | Self::CodexAppServer
-            | Self::GeminiStream
-            | Self::GeminiOutput
-            | Self::CopilotEvents
-            | Self::CopilotStream
-            | Self::Acp => true,
-            Self::ClaudeDisk
-            | Self::CodexRollout
-            | Self::GeminiChat
-            | Self::Mcp
-            | Self::Http
-            | Self::Wrap => false,
-        }
-    }
-
-    /// Returns the name of the agent or the protocol.
-    #[must_use]
-    pub fn provider_name(self) -> &'static str {
-        match self.provider() {
-            Some(provider) => provider.as_str(),
-            None if self == Self::Acp => "acp",
-            None if self == Self::Mcp => "mcp",
-            None if self == Self::Wrap => crate::wrap::PROVIDER,
-            None => "http",
-        }
-    }
-
-    /// Returns the surface's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeDisk => "disk",
-            Self::ClaudeStream | Self::GeminiStream | Self::CopilotStream => "stream",
-            Self::CodexRollout => "rollout",
-            Self::CodexExec => "exec",
-            Self::CodexAppServer => "app-server",
-            Self::Acp => "acp",
-            Self::Mcp => "mcp",
-            Self::GeminiChat => "chat",
-            Self::GeminiOutput => "output",
-            Self::CopilotEvents => "events",
-            Self::Http => "exchanges",
-            Self::Wrap => "wrap",
-        }
-    }
-}
 
 /// What was recognised about a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,8 +130,8 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
     }
     let mut found: Option<SniffResult> = None;
     look_at_document(head, &mut found);
-    // Only these are written as documents. Another record over many lines is not the file of a session.
-    found = found.filter(|found| matches!(found.surface, Surface::GeminiChat | Surface::GeminiOutput));
+    // Another record over many lines is not the file of a session.
+    found = found.filter(|found| found.surface.is_document());
     if found.is_some() {
         return found;
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, RawJson};
-use steno_model::{EntryType, Lane, RunId};
+use steno_model::{EntryType, Lane, Provider, RunId, Vocabulary as _};
 
 use super::requests::{self, Requests};
 use super::session::Session;
@@ -25,9 +25,6 @@ static ABOUT: AdapterInfo = AdapterInfo {
     carries: &["prompts", "calls", "results", "thinking", "approvals"],
     detail_name: "message",
 };
-
-/// Agents whose own files have runs, by a part of the name that they give themselves.
-const AGENTS: [&str; 4] = ["claude", "codex", "copilot", "gemini"];
 
 const UPDATE: &str = "session/update";
 
@@ -107,7 +104,9 @@ impl Connection {
 
     /// Returns the run of the agent's own file.
     fn session_run(&self, session: &str) -> RunId {
-        let agent = AGENTS.into_iter().find(|agent| self.agent_name.contains(agent));
+        // Agents have files of their own; the name that an agent gives itself contains the provider's.
+        let mut names = Provider::ALL.iter().map(|provider| provider.as_str());
+        let agent = names.find(|agent| self.agent_name.contains(agent));
         run_id_of(agent.unwrap_or(PROVIDER), session)
     }
 

@@ -3,7 +3,7 @@
 use steno_model::json::JsonString;
 
 use super::{BEGAN, RpcMessage};
-use crate::sniff::Surface;
+use crate::surface::Surface;
 use crate::wire::{RawField as _, object, parse, wire};
 
 wire! {

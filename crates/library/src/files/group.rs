@@ -199,8 +199,7 @@ fn plain_name(path: &Path) -> OsString {
 /// enough.
 fn heads_of(path: &Path) -> Vec<RunHead> {
     let Ok(file) = AgentFile::open(path) else { return Vec::new() };
-    let is_connection =
-        matches!(file.surface(), Some(Surface::CodexAppServer | Surface::Acp | Surface::Mcp | Surface::Http));
+    let is_connection = file.surface().is_some_and(Surface::is_connection);
     let mut heads = HeadSink::default();
     // Errors are reported when the file is read.
     file.read(&mut heads, |heads| !is_connection && !heads.by_run.is_empty()).ok();

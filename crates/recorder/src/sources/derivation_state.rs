@@ -51,7 +51,7 @@ impl DerivationState {
 
     /// Saves that the whole store was derived with the adapters of this program.
     pub(crate) fn write(&mut self, disk: &dyn Disk) -> std::io::Result<()> {
-        self.adapters = adapter_versions().map(str::to_owned).to_vec();
+        self.adapters = adapter_versions().iter().map(|&adapter| adapter.to_owned()).collect();
         let text = serde_json::to_string(self).expect("our own records are strings and numbers");
         replace_file(disk, &path(), format!("{text}\n").as_bytes())
     }
