@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use steno_adapters::{Adapter, AdapterEntry, Sink, Source, claude, codex, copilot, open, sniff};
-use steno_model::{Draft, EventType, Frame, Lane, RunId, Vocabulary as _};
+use steno_model::{Draft, EventType, Frame, Lane, Provider, RunId, Vocabulary as _};
 use steno_testkit::{needs, places, shared_dir};
 
 use crate::reading::{is_named, source_of};
@@ -159,9 +159,10 @@ fn check_file(path: &Path, tally: &mut Tally) {
 fn every_line_of_every_sample_has_an_entry() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut tally = Tally::default();
-    let agents = ["claude", "codex", "copilot", "gemini"];
-    let of_agents = ["captures", "versions", "recordings"].map(|kind| agents.map(|agent| (kind, agent)));
-    for (kind, agent) in of_agents.into_iter().flatten().chain([("versions", "mcp")]) {
+    let agents = || Provider::ALL.iter().map(|provider| provider.as_str());
+    let kinds = ["captures", "versions", "recordings"].into_iter();
+    let of_agents = kinds.flat_map(|kind| agents().map(move |agent| (kind, agent)));
+    for (kind, agent) in of_agents.chain([("versions", "mcp")]) {
         let root = shared.join(kind).join(agent);
         if !root.exists() {
             continue;
