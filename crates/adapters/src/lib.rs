@@ -55,6 +55,8 @@ mod conversation;
 pub mod copilot;
 mod documents;
 mod emit;
+#[cfg(test)]
+mod example;
 pub mod gemini;
 pub mod http;
 mod lines;

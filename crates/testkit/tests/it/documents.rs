@@ -1,5 +1,5 @@
 //! Lists in documents that have a counterpart in the tree: the recipes of `justfile` in `CONTRIBUTING.md`, the rows of the
-//! benchmarks in `docs/benchmarks.md`, and the tests in `docs/promises.md`.
+//! benchmarks in `docs/benchmarks.md`, the tests in `docs/promises.md`, and code and tests in `docs/adapters/writing.md`.
 
 use std::path::Path;
 
@@ -63,6 +63,27 @@ fn benchmarks_page_names_every_row() {
         unlisted.is_empty() && unprinted.is_empty(),
         "not listed {unlisted:?}, not printed {unprinted:?}"
     );
+}
+
+/// The page about new adapters, and the adapter that it explains.
+const WRITING: (&str, &str) = ("docs/adapters/writing.md", "crates/adapters/src/example.rs");
+
+#[test]
+fn page_on_adapters_shows_the_example_and_names_existing_tests() {
+    let page = places::read(WRITING.0);
+    let blocks: Vec<&str> =
+        page.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let example = places::read(WRITING.1);
+    assert!(!blocks.is_empty(), "{} shows no code", WRITING.0);
+    for block in blocks {
+        assert!(example.contains(block), "{} has another text than this:\n{block}", WRITING.1);
+    }
+    let files = places::files();
+    let read = |path: &str| files.iter().any(|file| file == path).then(|| places::read(path));
+    let tests: Vec<_> = first_cells(&page).into_iter().filter(|cell| cell.contains("::")).collect();
+    assert!(tests.len() >= 8, "{tests:?}");
+    let absent: Vec<_> = tests.iter().filter(|test| !is_test(test, &read)).collect();
+    assert!(absent.is_empty(), "no {absent:?}");
 }
 
 #[test]
