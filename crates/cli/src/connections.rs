@@ -85,9 +85,9 @@ pub fn import_connection(
 pub fn import_file(journal: &Journal, path: PathBuf) -> Result<bool, Failure> {
     let mut archive = SourceRecorder::open(journal.clone(), SourceRecorderOptions::default())
         .map_err(recording::failure)?;
-    let found = SourceLocations { given: vec![path], ..SourceLocations::default() }.list();
+    let listing = SourceLocations { given: vec![path], ..SourceLocations::default() }.list();
     let mut result = ImportResult::default();
-    archive.import(&found.files, &mut result);
+    archive.import(&listing.files, &mut result);
     archive.settle().map_err(recording::failure)?;
     match result.failed {
         Some(message) => Err(Failure::could_not(message)),
@@ -150,8 +150,8 @@ pub fn forget_failure(error: forget::ForgetError) -> Failure {
     let failure = match error {
         forget::ForgetError::SpineHeld { .. } | forget::ForgetError::ConnectionHeld { .. } => {
             let hint = "nothing was forgotten; try again when `steno app-server`, `steno mcp`, `steno proxy` or `steno spine record` has ended";
-            let held = Failure { exit: Exit::Held, ..Failure::could_not(with_causes(&error)) };
-            return held.with_hint(hint);
+            let failure = Failure { exit: Exit::Held, ..Failure::could_not(with_causes(&error)) };
+            return failure.with_hint(hint);
         }
         forget::ForgetError::Connection { .. } => Failure::could_not(with_causes(&error)),
         forget::ForgetError::Library(error) => error.into(),

@@ -55,11 +55,11 @@ pub fn marked_name(words: &str, index: &IdIndex<RunId>, is_shown: impl Fn(RunId)
     let dim = Style::new().dimmed();
     let (word, id) = words.rsplit_once("run ").map(|(before, id)| (format!("{before}run "), id))?;
     let short = id.strip_suffix('…');
-    let mut found = index.beginning_with(short.unwrap_or(id));
-    if found.len() > 1 {
-        found.retain(|(_, run)| is_shown(*run));
+    let mut matches = index.beginning_with(short.unwrap_or(id));
+    if matches.len() > 1 {
+        matches.retain(|(_, run)| is_shown(*run));
     }
-    let [(whole, meaning)] = found[..] else { return None };
+    let [(whole, meaning)] = matches[..] else { return None };
     let part = index.shortest(whole, meaning);
     let shown = match (short, part) {
         (None, _) => marked(whole, part),

@@ -97,11 +97,11 @@ pub fn find(text: &str, settings: &Settings) -> Result<RunOrFile, Failure> {
 
 /// Resolves a RUN argument to a run or a transcript file; fails for agents' files and directories.
 pub fn find_recorded(text: &str, settings: &Settings) -> Result<RunOrFile, Failure> {
-    let found = find(text, settings)?;
-    if let RunOrFile::File(path) = &found {
+    let target = find(text, settings)?;
+    if let RunOrFile::File(path) = &target {
         check_kind(path)?;
     }
-    Ok(found)
+    Ok(target)
 }
 
 /// Fails for agents' files and directories.
@@ -155,8 +155,8 @@ pub fn no_run(path: &Path) -> Failure {
 }
 
 /// Opens a run or file for reading, up to its current end.
-pub fn open_reader(found: &RunOrFile, settings: &Settings) -> Result<Reader, Failure> {
-    match found {
+pub fn open_reader(target: &RunOrFile, settings: &Settings) -> Result<Reader, Failure> {
+    match target {
         RunOrFile::Run(run) => {
             let store = need_store(settings)?;
             let reader = Reader::open(&store, *run)?.until_now()?;

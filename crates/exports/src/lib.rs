@@ -4,7 +4,7 @@
 //! - [`harbor`]: [`harbor::Plan`] makes a Harbor task of a window of a session.
 //!
 //! ```
-//! use steno_exports::atif::{Family, NoMedia, NoRecords, NothingBeside, Run, validate};
+//! use steno_exports::atif::{Family, NoMedia, NoRecords, NoFiles, Run, validate};
 //! use steno_model::{ExchangeEvent, RunId};
 //! use steno_session::{Content, SessionBuilder};
 //!
@@ -15,7 +15,7 @@
 //! let family = Family::new([(run, Run::of(builder.finish(), &mut NoRecords))].into());
 //! let trajectory = family.trajectory(run, &mut NoMedia).expect("the session has a step");
 //! assert!(trajectory.json.contains("Fix the build."));
-//! assert_eq!(validate(&trajectory.json, &mut NothingBeside), []);
+//! assert_eq!(validate(&trajectory.json, &mut NoFiles), []);
 //! # Ok::<(), steno_model::Error>(())
 //! ```
 //!

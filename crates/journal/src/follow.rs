@@ -74,7 +74,7 @@ impl Follower {
     /// # Errors
     /// When the file was deleted, replaced, or has become shorter than what was read.
     pub fn wait(&self, at_most: Duration) -> Result<WakeReason, Error> {
-        let heard = if let Some(watch) = &self.watch {
+        let is_changed = if let Some(watch) = &self.watch {
             watch.changed.recv_timeout(at_most).is_ok()
         } else {
             std::thread::sleep(at_most.min(POLL_INTERVAL));
@@ -82,7 +82,7 @@ impl Follower {
         };
         self.reader.check_in_place(&**self.store.disk())?;
         // The file is read again in both cases, so a lost notice costs time but no event.
-        Ok(if heard { WakeReason::Changed } else { WakeReason::TimedOut })
+        Ok(if is_changed { WakeReason::Changed } else { WakeReason::TimedOut })
     }
 }
 

@@ -120,13 +120,13 @@ impl Store {
         let dir = StorePath::transcripts();
         let transcript = RunFile::Transcript(run).path();
         let prefix = format!("{run}.");
-        let beside = list(disk, &dir)?.into_iter().filter(|name| name.starts_with(&prefix));
+        let sidecars = list(disk, &dir)?.into_iter().filter(|name| name.starts_with(&prefix));
         let superseded = transcript.superseded(1);
         let is_beside = |path: &StorePath| *path != transcript && *path != superseded;
-        let beside = beside.map(|name| dir.below(name)).filter(is_beside);
+        let sidecars = sidecars.map(|name| dir.below(name)).filter(is_beside);
         let mut bytes = 0;
         // These are deleted last: as long as one of them exists, the run is found and can be deleted again.
-        for paths in [beside.collect(), vec![superseded.clone()], vec![transcript.clone()]] {
+        for paths in [sidecars.collect(), vec![superseded.clone()], vec![transcript.clone()]] {
             for path in paths {
                 let found = disk.identity(&path).map_err(|source| Error::io("access", &path, source))?;
                 bytes += found.map_or(0, |found| found.size_bytes);

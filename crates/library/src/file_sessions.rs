@@ -76,30 +76,28 @@ impl Library {
         let sessions = self.file_sessions()?;
         let index =
             IdIndex::new(sessions.iter().enumerate().map(|(number, one)| (one.id.to_owned(), number)));
-        let mut found = index.exact(text);
-        if found.is_empty() {
-            found = index.parts(text);
+        let mut matches = index.exact(text);
+        if matches.is_empty() {
+            matches = index.parts(text);
         }
-        if found.is_empty() && parse_id(text).is_ok() {
+        if matches.is_empty() && parse_id(text).is_ok() {
             let is_short =
                 |number: usize| sessions[number].manifest.info.known_provider().is_some_and(has_short_ids);
             let begins = |(id, number): &(String, usize)| is_short(*number) && text.starts_with(id.as_str());
-            found = index.all().filter(|one| begins(one)).collect();
+            matches = index.all().filter(|one| begins(one)).collect();
         }
         let candidate =
             |(id, number): &(String, usize)| sessions[*number].candidate(index.shortest(id, number));
-        Ok(found.into_iter().map(candidate).collect())
+        Ok(matches.into_iter().map(candidate).collect())
     }
 
     /// Returns an error if a text names one or more sessions without events.
     pub(crate) fn without_events(&self, text: &str) -> Result<Option<Error>, Error> {
-        let mut found = self.file_sessions_named(text)?;
-        Ok(match found.len() {
+        let mut candidates = self.file_sessions_named(text)?;
+        Ok(match candidates.len() {
             0 => None,
-            1 => found.pop().map(|one| Error::WithoutEvents { session: one.id }),
-            _ => {
-                Some(Error::Ambiguous { text: text.to_owned(), want: TargetKind::Session, candidates: found })
-            }
+            1 => candidates.pop().map(|one| Error::WithoutEvents { session: one.id }),
+            _ => Some(Error::Ambiguous { text: text.to_owned(), want: TargetKind::Session, candidates }),
         })
     }
 

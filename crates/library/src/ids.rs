@@ -89,8 +89,8 @@ impl<T: PartialEq> IdIndex<T> {
     pub fn exact(&self, text: &str) -> Vec<&(String, T)> {
         let text = text.to_ascii_lowercase();
         let from = self.forward.partition_point(|(id, _)| *id < text);
-        let found = self.forward[from..].iter().take_while(|(id, _)| *id == text);
-        self.sorted(found.map(|(_, index)| *index).collect())
+        let matches = self.forward[from..].iter().take_while(|(id, _)| *id == text);
+        self.sorted(matches.map(|(_, index)| *index).collect())
     }
 
     /// Returns every id that begins or ends with this text, with or without its hyphens; none for fewer than
@@ -101,9 +101,9 @@ impl<T: PartialEq> IdIndex<T> {
             return Vec::new();
         }
         let text = text.to_ascii_lowercase();
-        let mut found: Vec<usize> = beginning_with(&self.forward, &text).collect();
-        found.extend(beginning_with(&self.backward, &reversed(&text)));
-        self.sorted(found)
+        let mut indices: Vec<usize> = beginning_with(&self.forward, &text).collect();
+        indices.extend(beginning_with(&self.backward, &reversed(&text)));
+        self.sorted(indices)
     }
 
     /// Returns every id.
@@ -124,11 +124,11 @@ impl<T: PartialEq> IdIndex<T> {
         let is_enough = |part: &str| {
             let part = part.to_ascii_lowercase();
             let backward = reversed(&part);
-            let mut found =
+            let mut indices =
                 beginning_with(&self.forward, &part).chain(beginning_with(&self.backward, &backward));
             part.starts_with(|letter: char| letter != '-')
                 && !part.ends_with('-')
-                && found.all(|index| self.ids[index].1 == *meaning)
+                && indices.all(|index| self.ids[index].1 == *meaning)
         };
         let lens = || (PART_LEN_MIN..id.len()).filter(|len| id.is_char_boundary(*len));
         let beginning = lens().find(|len| is_enough(&id[..*len])).unwrap_or(id.len());
@@ -138,10 +138,10 @@ impl<T: PartialEq> IdIndex<T> {
         end.map_or(ShortestPart::Beginning(beginning), ShortestPart::End)
     }
 
-    fn sorted(&self, mut found: Vec<usize>) -> Vec<&(String, T)> {
-        found.sort_unstable();
-        found.dedup();
-        found.into_iter().map(|index| &self.ids[index]).collect()
+    fn sorted(&self, mut indices: Vec<usize>) -> Vec<&(String, T)> {
+        indices.sort_unstable();
+        indices.dedup();
+        indices.into_iter().map(|index| &self.ids[index]).collect()
     }
 }
 

@@ -59,8 +59,8 @@ impl Library {
                 (vec![Job::Transcript(path.clone())], false)
             }
             Target::Path(path) => {
-                let beside = Some(path.with_extension("")).filter(|beside| beside.is_dir());
-                let paths: Vec<PathBuf> = [path.clone()].into_iter().chain(beside).collect();
+                let dir = Some(path.with_extension("")).filter(|dir| dir.is_dir());
+                let paths: Vec<PathBuf> = [path.clone()].into_iter().chain(dir).collect();
                 (grouped(&paths), true)
             }
         };

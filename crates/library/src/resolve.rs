@@ -223,8 +223,8 @@ impl Library {
         if is_part {
             self.store()?;
         }
-        let found = self.index()?.parts(text);
-        let Some((_, session)) = found.first() else {
+        let matches = self.index()?.parts(text);
+        let Some((_, session)) = matches.first() else {
             // A thread with a name, recorded from a connection.
             let session = session_run(text);
             if !self.relations()?.runs_of(session).is_empty() {
@@ -239,11 +239,11 @@ impl Library {
                 Error::InvalidName { text: text.to_owned(), want }
             });
         };
-        if found.iter().any(|(_, other)| other != session) {
-            let ids = found.iter().map(|(id, session)| (id.clone(), *session)).collect::<Vec<_>>();
+        if matches.iter().any(|(_, other)| other != session) {
+            let ids = matches.iter().map(|(id, session)| (id.clone(), *session)).collect::<Vec<_>>();
             return Err(self.several_sessions(text, want, ids)?);
         }
-        let runs: Vec<RunId> = found.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
+        let runs: Vec<RunId> = matches.iter().filter_map(|(id, _)| RunId::parse(id).ok()).collect();
         match (want, &runs[..]) {
             (TargetKind::Run, [run]) if self.has(*run)? => Ok(Target::Run(*run)),
             (TargetKind::Run | TargetKind::Session | TargetKind::Thread, _) => {
@@ -279,10 +279,10 @@ impl Library {
         &self,
         text: &str,
         want: TargetKind,
-        found: Vec<(String, RunId)>,
+        matches: Vec<(String, RunId)>,
     ) -> Result<Error, Error> {
         let mut ids: Vec<(String, RunId)> = Vec::new();
-        for (id, session) in found {
+        for (id, session) in matches {
             match ids.iter_mut().find(|(_, known)| *known == session) {
                 Some(known) if id == session.to_string() => known.0 = id,
                 Some(_) => {}

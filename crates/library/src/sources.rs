@@ -82,7 +82,7 @@ impl Library {
 
     /// Returns the files of a session, its own first: those of all its runs, except files that also show other sessions.
     fn files_of(&self, session: RunId) -> Result<Vec<Manifest>, Error> {
-        let mut found = self.sources_of(session)?;
+        let mut files = self.sources_of(session)?;
         let shown = self.relations()?.runs_of(session);
         let mut own = BTreeSet::from([session]);
         for run in &shown {
@@ -93,12 +93,12 @@ impl Library {
             let mut runs = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
             // A connection may have other threads, and is found by its threads.
             let is_whole = connection_of(manifest).is_none() && runs.all(is_own);
-            if is_whole && found.iter().all(|known| known.id != manifest.id) {
-                found.push(manifest.clone());
+            if is_whole && files.iter().all(|known| known.id != manifest.id) {
+                files.push(manifest.clone());
             }
         }
-        found.retain(|manifest| connection_of(manifest).is_none());
-        Ok(found)
+        files.retain(|manifest| connection_of(manifest).is_none());
+        Ok(files)
     }
 
     /// Returns the thread of a session, if it has a spine or a recorded connection.
@@ -128,9 +128,9 @@ impl Library {
             is_own(manifest)
                 || SessionKey::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
         };
-        let mut found: Vec<Manifest> = manifests.iter().filter(belongs).cloned().collect();
-        found.sort_by_key(|manifest| (Some(manifest.id) != first, manifest.info.path.0.clone()));
-        Ok(found)
+        let mut sources: Vec<Manifest> = manifests.iter().filter(belongs).cloned().collect();
+        sources.sort_by_key(|manifest| (Some(manifest.id) != first, manifest.info.path.0.clone()));
+        Ok(sources)
     }
 
     /// Returns the sources of the session of a run, the session's own file first, with those of its subagents and its
@@ -173,13 +173,13 @@ impl Library {
         let sources: BTreeMap<RunId, Option<SourceId>> =
             self.heads()?.iter().map(|head| (head.run, head.source)).collect();
         let children = self.relations()?.children();
-        let (mut found, mut seen, mut waiting) = (Vec::new(), BTreeSet::from([run]), vec![run]);
+        let (mut runs, mut seen, mut waiting) = (Vec::new(), BTreeSet::from([run]), vec![run]);
         while let Some(next) = waiting.pop() {
-            found.push((next, sources.get(&next).copied().flatten()));
+            runs.push((next, sources.get(&next).copied().flatten()));
             let below = children.get(&next).into_iter().flatten().copied();
             waiting.extend(below.filter(|child| seen.insert(*child)));
         }
-        Ok(found)
+        Ok(runs)
     }
 
     /// Returns how many sessions of each agent are stored without events. A session that is being recorded is not in a

@@ -69,7 +69,8 @@ impl Library {
 }
 
 fn is_torn(vault: &Vault, manifest: &Manifest) -> Result<bool, VaultError> {
-    let ends_in = |ending: &str| manifest.info.path.0.extension().is_some_and(|found| found == ending);
+    let ends_in =
+        |ending: &str| manifest.info.path.0.extension().is_some_and(|extension| extension == ending);
     let is_packed = ends_in("zst");
     let Some(last) = manifest.generation_last().filter(|_| manifest.info.role == Role::Transcript) else {
         return Ok(false);

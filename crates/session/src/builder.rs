@@ -154,8 +154,8 @@ impl SessionBuilder {
             Some(_) | None => Vec::new(),
         };
         if !is_repeat && may_have_unknown_blocks(event, &fields, &blocks) {
-            for found in event.unknown_block_types() {
-                *self.unknown_blocks.entry(found).or_default() += 1;
+            for name in event.unknown_block_types() {
+                *self.unknown_blocks.entry(name).or_default() += 1;
             }
         }
         let step = self.steps.owner(event);
@@ -165,9 +165,9 @@ impl SessionBuilder {
         self.step_now = step;
         let turn = match &event.event_type {
             Word::Known(known) => self.take_known(*known, &incoming),
-            Word::Unknown(found) => {
+            Word::Unknown(name) => {
                 if !is_repeat {
-                    *self.unknown_types.entry(found.clone()).or_default() += 1;
+                    *self.unknown_types.entry(name.clone()).or_default() += 1;
                 }
                 turn
             }

@@ -112,8 +112,8 @@ impl CallIds {
 impl CallsWithId {
     /// Finds the call of a report.
     fn find(&mut self, report: Report, turn: Option<TurnId>) -> Option<usize> {
-        let (told, _, _) = report;
-        let is_anywhere = told == ReportKind::Result || turn.is_none();
+        let (kind, _, _) = report;
+        let is_anywhere = kind == ReportKind::Result || turn.is_none();
         match &self.calls[..] {
             [] => return None,
             [call] => {
@@ -155,7 +155,7 @@ impl CallEntry {
     /// Tells whether a report may be about this call, and which runs have it.
     fn whose(&self, report: Report) -> Option<CallOwner> {
         let (_, _, run) = report;
-        match self.runs.iter().find(|(found, _)| *found == run) {
+        match self.runs.iter().find(|(known, _)| *known == run) {
             None => Some(CallOwner::Others),
             Some((_, reports)) => (reports.0 & ReportSet::of(report).0 == 0).then_some(CallOwner::Own),
         }
@@ -163,7 +163,7 @@ impl CallEntry {
 
     fn take(&mut self, report: Report) {
         let (_, _, run) = report;
-        let place = self.runs.iter().position(|(found, _)| *found == run).unwrap_or_else(|| {
+        let place = self.runs.iter().position(|(known, _)| *known == run).unwrap_or_else(|| {
             self.runs.push((run, ReportSet::default()));
             self.runs.len() - 1
         });
@@ -172,7 +172,7 @@ impl CallEntry {
 }
 
 impl ReportSet {
-    fn of((told, channel, _): Report) -> Self {
-        Self(1 << (told as u16 * 3 + channel as u16))
+    fn of((kind, channel, _): Report) -> Self {
+        Self(1 << (kind as u16 * 3 + channel as u16))
     }
 }

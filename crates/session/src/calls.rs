@@ -150,11 +150,11 @@ impl Calls {
     fn reported(
         &mut self,
         id: Option<JsonString>,
-        told: ReportKind,
+        kind: ReportKind,
         fidelity: Option<&JsonString>,
         new: Call,
     ) -> CallMatch {
-        let report = (told, channel(fidelity), new.at.run);
+        let report = (kind, channel(fidelity), new.at.run);
         let next = CallNumber(self.all.len());
         let number = id.as_ref().map_or(next, |id| self.ids.report(id, report, new.turn, next));
         let is_new = number == next;
@@ -190,22 +190,22 @@ impl Call {
     }
 
     /// Adds a result. A more exact outcome replaces the known one; see [`OutcomeRank`].
-    fn answer(&mut self, found: CallResult) {
+    fn answer(&mut self, new: CallResult) {
         self.is_answered = true;
         let Some(known) = &mut self.result else {
-            self.result = Some(found);
+            self.result = Some(new);
             return;
         };
-        let is_same_run = known.at.zip(found.at).is_some_and(|(known, found)| known.run == found.run);
-        let is_better = is_router(found.fidelity.as_ref()) || !is_router(known.fidelity.as_ref());
+        let is_same_run = known.at.zip(new.at).is_some_and(|(known, new)| known.run == new.run);
+        let is_better = is_router(new.fidelity.as_ref()) || !is_router(known.fidelity.as_ref());
         let amended = std::mem::take(&mut self.amendments);
         if (is_same_run && is_better)
-            || (is_router(found.fidelity.as_ref()) && !is_router(known.fidelity.as_ref()))
+            || (is_router(new.fidelity.as_ref()) && !is_router(known.fidelity.as_ref()))
         {
-            let before = std::mem::replace(known, found);
+            let before = std::mem::replace(known, new);
             known.refine(before);
         } else {
-            known.refine(found);
+            known.refine(new);
         }
         self.amendments = amended;
     }
@@ -235,8 +235,8 @@ impl Call {
         let later =
             self.amendments.iter().rev().find_map(|facts| PayloadFields::parse(facts.as_str()).json(name));
         let at_first = || {
-            let said = &self.result.as_ref()?.extra;
-            said.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| value.clone())
+            let extra = &self.result.as_ref()?.extra;
+            extra.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| value.clone())
         };
         later.or_else(at_first)
     }
@@ -244,7 +244,7 @@ impl Call {
     /// Tells whether the call has a class.
     #[must_use]
     pub fn is_class(&self, class: &str) -> bool {
-        self.class.as_ref().is_some_and(|found| found.is(class))
+        self.class.as_ref().is_some_and(|own| own.is(class))
     }
 
     /// Returns the effect of a call that runs a command or changes files.

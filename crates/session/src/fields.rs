@@ -121,7 +121,7 @@ impl<'a> BlockFields<'a> {
 
     /// Tells whether the block has a type.
     pub(crate) fn is(&self, kind: &str) -> bool {
-        self.fields.text("type").is_some_and(|found| found == kind)
+        self.fields.text("type").is_some_and(|own| own == kind)
     }
 }
 

@@ -17,13 +17,13 @@ impl SessionBuilder {
             return;
         }
         self.grouping.end();
-        let (mut system, mut said) = (Vec::new(), Vec::new());
+        let (mut system, mut user) = (Vec::new(), Vec::new());
         for block in &incoming.blocks {
             if self.is_answer(block, incoming) {
                 continue;
             }
             let is_system = block.fields.text("label").is_some_and(|label| label == "system_prompt");
-            let blocks = if is_system { &mut system } else { &mut said };
+            let blocks = if is_system { &mut system } else { &mut user };
             blocks.push(Block::Recorded(RawJson::from_raw(block.raw)));
         }
         // A placeholder of a picture can be looked up in the evidence.
@@ -37,9 +37,9 @@ impl SessionBuilder {
             let id = self.say(Message { speaker: Speaker::System, blocks: system, ..message.clone() });
             self.add(incoming.turn, ItemKind::SystemPrompt(id));
         }
-        if !said.is_empty() || incoming.blocks.is_empty() {
+        if !user.is_empty() || incoming.blocks.is_empty() {
             self.turns.prompt(incoming.turn, incoming);
-            let id = self.say(Message { blocks: said, ..message });
+            let id = self.say(Message { blocks: user, ..message });
             self.add(incoming.turn, ItemKind::Prompt(id));
         }
     }
@@ -53,7 +53,7 @@ impl SessionBuilder {
         let usage = ResponseUsage::read(fields);
         // Totals of a turn or a session do not belong to a response.
         if blocks.is_empty() && usage.is_none() {
-            self.turns.said(incoming);
+            self.turns.update_last_response(incoming);
             return;
         }
         let id = fields.json_text("response").filter(|id| *id != "null");
@@ -61,7 +61,7 @@ impl SessionBuilder {
         let adds = blocks.first();
         let adds = adds.map(|block| if block.is("tool_use") { Addition::Call } else { Addition::Words });
         let response = self.response_for(incoming, key.as_deref(), adds);
-        self.turns.said(incoming);
+        self.turns.update_last_response(incoming);
         if !blocks.is_empty() {
             self.turns.fact(incoming.turn, incoming);
             self.words(incoming, response);
@@ -136,8 +136,8 @@ impl SessionBuilder {
             return false;
         }
         let result = crate::session::CallResult { at: None, ..new_result(incoming) };
-        let found = self.calls.answered_in_message(&block.fields, result, incoming.turn, self.content);
-        let Some((call, has_waited)) = found else { return false };
+        let answer = self.calls.answered_in_message(&block.fields, result, incoming.turn, self.content);
+        let Some((call, has_waited)) = answer else { return false };
         self.note_report(call, incoming);
         if !has_waited {
             return false;

@@ -54,13 +54,13 @@ impl<T> PathTree<T> {
 
     /// Returns the value at a path or at the nearest path above it, and the length of the path that has it.
     pub(crate) fn around(&self, path: &str) -> Option<(&T, usize)> {
-        let (mut node, mut found) = (0, None);
+        let (mut node, mut nearest) = (0, None);
         for (name, end) in names(path) {
             let Some(next) = self.nodes[node].below.get(name) else { break };
             node = *next;
-            found = self.nodes[node].value.as_ref().map(|value| (value, end)).or(found);
+            nearest = self.nodes[node].value.as_ref().map(|value| (value, end)).or(nearest);
         }
-        found
+        nearest
     }
 }
 

@@ -44,10 +44,10 @@ impl Reports {
     /// Adds to each turn the events elsewhere about its calls and approvals.
     pub(crate) fn tell(self, turns: &mut Turns) {
         for reports in self.0.into_values() {
-            let mut told: Vec<TurnId> = reports.iter().filter_map(|(turn, _)| *turn).collect();
-            told.sort_unstable();
-            told.dedup();
-            for turn in told {
+            let mut turns_reported: Vec<TurnId> = reports.iter().filter_map(|(turn, _)| *turn).collect();
+            turns_reported.sort_unstable();
+            turns_reported.dedup();
+            for turn in turns_reported {
                 let elsewhere = reports.iter().filter(|(other, _)| *other != Some(turn));
                 elsewhere.for_each(|(_, at)| turns.other(turn, *at));
             }

@@ -130,8 +130,8 @@ pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>, heads: &[SessionRun]) 
             let mut places: HashMap<usize, Option<usize>> = keys.into_iter().map(|key| (key, None)).collect();
             let (mut chosen, mut first) = (Vec::<Usage>::new(), None);
             for ((run, usage), report) in runs.into_iter().zip(reports) {
-                for (response, told) in usage.responses.into_iter().zip(report.responses) {
-                    let Some(place) = places.get_mut(&told.key) else { continue };
+                for (response, response_report) in usage.responses.into_iter().zip(report.responses) {
+                    let Some(place) = places.get_mut(&response_report.key) else { continue };
                     first.get_or_insert(run);
                     if let Some(place) = *place {
                         chosen[place] = std::mem::take(&mut chosen[place]).max(response.usage);

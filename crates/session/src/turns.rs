@@ -182,7 +182,7 @@ impl Turns {
     }
 
     /// Updates the last response of a turn from a model's record.
-    pub(crate) fn said(&mut self, incoming: &IncomingEvent<'_>) {
+    pub(crate) fn update_last_response(&mut self, incoming: &IncomingEvent<'_>) {
         let Some(turn) = incoming.turn else { return };
         let IncomingEvent { fields, blocks, .. } = incoming;
         let response = fields.json_text("response").filter(|id| *id != "null");

@@ -17,8 +17,8 @@ const HIDDEN_BUT_OURS: [&str; 3] = [".cargo", ".ci", ".github"];
 pub fn workspace_root() -> PathBuf {
     // Cargo's answer at run time comes first: two checkouts that share a target directory share this binary, and the
     // path compiled into it is that of the first build.
-    let told = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    let start = told.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+    let current = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let start = current.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
     match root_above(&start) {
         Some(root) => root.to_path_buf(),
         None => panic!("`{}` lies in no workspace", start.display()),

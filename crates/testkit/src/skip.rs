@@ -64,8 +64,8 @@ pub fn shared_dir() -> Option<PathBuf> {
         assert!(named.is_dir(), "`{SHARED}` names `{}`, which is not a directory", named.display());
         return Some(named);
     }
-    let beside = places::workspace_root().parent()?.join("shared");
-    beside.is_dir().then_some(beside)
+    let dir = places::workspace_root().parent()?.join("shared");
+    dir.is_dir().then_some(dir)
 }
 
 /// Returns the path of a program, from `PATH` and then the directories for administrators, which `PATH` often lacks.

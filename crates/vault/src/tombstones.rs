@@ -292,7 +292,7 @@ pub(crate) fn is_forgotten(vault: &Vault, source: SourceId) -> Result<bool, Erro
             let bytes = read_whole(&**vault.disk(), &VaultFile::Tombstones.path())?.unwrap_or_default();
             Ok(String::from_utf8_lossy(&bytes).contains(&source.to_string()))
         }
-        told => told,
+        other => other,
     }
 }
 

@@ -97,8 +97,8 @@ pub(crate) fn block(block: &RawValue) -> Option<String> {
     let fields = PayloadFields::parse(block.get());
     let text = |name: &str| fields.string(name).map(|text| text.to_text().into_owned());
     let kind = text("type")?;
-    if let Some(said) = text("text") {
-        return Some(said);
+    if let Some(words) = text("text") {
+        return Some(words);
     }
     let source = fields.object("source");
     let media =
@@ -119,7 +119,7 @@ pub fn reason(error: &JsonString) -> String {
     let message = fields.object("error").string("message").or_else(|| fields.string("message"));
     message
         .filter(|message| !message.is_empty())
-        .map_or_else(|| text.clone().into_owned(), |found| found.to_string())
+        .map_or_else(|| text.clone().into_owned(), |value| value.to_string())
 }
 
 /// Returns a usage report as a short text; `None` if it has no tokens.

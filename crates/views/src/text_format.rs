@@ -55,14 +55,14 @@ pub(crate) fn summarize_steps(names: impl ExactSizeIterator<Item = String>, char
     let number = names.len() as u64;
     let mut seen: Vec<(String, u64)> = Vec::new();
     for name in names {
-        match seen.iter_mut().find(|(found, _)| *found == name) {
+        match seen.iter_mut().find(|(known, _)| *known == name) {
             Some((_, times)) => *times += 1,
             None => seen.push((name, 1)),
         }
     }
-    let said =
+    let parts =
         seen.into_iter().map(|(name, times)| if times == 1 { name } else { format!("{name} ×{times}") });
-    let line = format!("{}: {}", count(number, "system step"), said.collect::<Vec<_>>().join(", "));
+    let line = format!("{}: {}", count(number, "system step"), parts.collect::<Vec<_>>().join(", "));
     cut(&line, chars_max)
 }
 

@@ -27,34 +27,34 @@ pub enum Lines {
 /// ```
 #[must_use]
 pub fn visible(text: &str, lines: Lines) -> Cow<'_, str> {
-    let Some(first) = text.find(|found| is_steering(found, lines)) else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(|c| is_steering(c, lines)) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len() + 16);
     out.push_str(&text[..first]);
-    for found in text[first..].chars() {
-        if is_steering(found, lines) {
-            out.extend(found.escape_unicode());
+    for c in text[first..].chars() {
+        if is_steering(c, lines) {
+            out.extend(c.escape_unicode());
         } else {
-            out.push(found);
+            out.push(c);
         }
     }
     Cow::Owned(out)
 }
 
-fn is_steering(found: char, lines: Lines) -> bool {
-    match found {
+fn is_steering(c: char, lines: Lines) -> bool {
+    match c {
         '\n' | '\t' => lines == Lines::Escape,
         other => other.is_control() || is_bidi_control(other) || is_unseen(other),
     }
 }
 
 /// Characters that reverse the order of letters, for a line or a part of it.
-fn is_bidi_control(found: char) -> bool {
-    matches!(found, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Characters without width, or that some terminals and most editors treat as the end of a line.
-fn is_unseen(found: char) -> bool {
-    matches!(found, '\u{200b}' | '\u{feff}' | '\u{2028}' | '\u{2029}')
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{feff}' | '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]

@@ -46,14 +46,14 @@ pub(super) enum ResultOutcome {
 pub(super) fn result(
     agent: &mut Agent,
     block: &Block<'_>,
-    beside: ResultContext<'_>,
+    origin: ResultContext<'_>,
     emit: &mut Emit<'_>,
 ) -> ResultOutcome {
     let Some(id) = &block.tool_use_id.string() else { return ResultOutcome::Odd };
     call_unseen(agent, id, emit);
-    approval(agent, id, beside, emit);
+    approval(agent, id, origin, emit);
     let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
-    let report = beside.report.filter(|_| is_telling).and_then(object::<ToolReport<'_>>);
+    let report = origin.report.filter(|_| is_telling).and_then(object::<ToolReport<'_>>);
     let failed = block.is_error.is_true();
     let raw_output = block.content.map_or("\"\"", RawValue::get);
     let is_elsewhere = raw_output.starts_with(PERSISTED);
@@ -61,13 +61,13 @@ pub(super) fn result(
         Some(content) if emit.wants_whole() => RawJson::from_raw(content),
         Some(_) | None => string(""),
     };
-    let mut answer = Answer::new(output, outcome(beside, report.unwrap_or_default(), failed));
+    let mut answer = Answer::new(output, outcome(origin, report.unwrap_or_default(), failed));
     subagent_of(agent, &id.to_text(), (report, &answer), emit);
     answer.error = failed.then(|| reason(block));
-    push(&mut answer.extra, "accepted_by", accepted_by(beside));
-    push(&mut answer.extra, "denied_by", denied_by(beside));
-    push(&mut answer.extra, "denial_kind", denial_kind(beside));
-    push(&mut answer.extra, "id", beside.uuid.json());
+    push(&mut answer.extra, "accepted_by", accepted_by(origin));
+    push(&mut answer.extra, "denied_by", denied_by(origin));
+    push(&mut answer.extra, "denial_kind", denial_kind(origin));
+    push(&mut answer.extra, "id", origin.uuid.json());
     push(&mut answer.extra, "truncated", is_elsewhere.then(|| RawJson::from(true)));
     agent.call_history(id).outcome = Some(answer.outcome);
     let hash = hash_of(&(raw_output, answer.outcome.as_str()));
@@ -133,15 +133,15 @@ fn is_telling(call: &Call) -> bool {
     }
 }
 
-fn outcome(beside: ResultContext<'_>, report: ToolReport<'_>, failed: bool) -> Outcome {
-    let is_rejected = beside.permission.is_some_and(|permission| permission.decision.is("reject"));
-    match beside.denial_kind.text().as_deref() {
+fn outcome(origin: ResultContext<'_>, report: ToolReport<'_>, failed: bool) -> Outcome {
+    let is_rejected = origin.permission.is_some_and(|permission| permission.decision.is("reject"));
+    match origin.denial_kind.text().as_deref() {
         // A call that was stopped while it ran is recorded as rejected by the user.
         Some("user-rejected" | "cancelled") if !is_rejected => Outcome::Interrupted,
         Some(_) => Outcome::Denied,
         None if is_rejected => Outcome::Denied,
         None if report.interrupted.is_true() => Outcome::Interrupted,
-        None if failed && (beside.is_refused || is_refusal(beside.report)) => Outcome::Denied,
+        None if failed && (origin.is_refused || is_refusal(origin.report)) => Outcome::Denied,
         None if failed => Outcome::Failed,
         None => Outcome::Ok,
     }
@@ -172,21 +172,21 @@ fn reason(block: &Block<'_>) -> JsonString {
 }
 
 /// Acceptance by configuration, or by anything but a person, is a field of the result and not an approval.
-fn accepted_by(beside: ResultContext<'_>) -> Option<RawJson> {
-    let permission = beside.permission.filter(|permission| permission.decision.is("accept"))?;
+fn accepted_by(origin: ResultContext<'_>) -> Option<RawJson> {
+    let permission = origin.permission.filter(|permission| permission.decision.is("accept"))?;
     permission.source.json().filter(|_| !is_by_user(permission))
 }
 
 /// Returns what has denied a call, if that was neither a person nor the configuration.
-fn denied_by(beside: ResultContext<'_>) -> Option<RawJson> {
-    let permission = beside.permission.filter(|permission| permission.decision.is("reject"))?;
+fn denied_by(origin: ResultContext<'_>) -> Option<RawJson> {
+    let permission = origin.permission.filter(|permission| permission.decision.is("reject"))?;
     permission.source.json().filter(|_| !is_by_user(permission) && !permission.source.is("config"))
 }
 
 /// Returns why a call was not made, if the outcome does not show it.
-fn denial_kind(beside: ResultContext<'_>) -> Option<RawJson> {
-    let is_told = ["user-rejected", "permission-rule"].iter().any(|kind| beside.denial_kind.is(kind));
-    beside.denial_kind.json().filter(|_| !is_told)
+fn denial_kind(origin: ResultContext<'_>) -> Option<RawJson> {
+    let is_told = ["user-rejected", "permission-rule"].iter().any(|kind| origin.denial_kind.is(kind));
+    origin.denial_kind.json().filter(|_| !is_told)
 }
 
 fn is_by_user(permission: Permission<'_>) -> bool {
@@ -194,8 +194,8 @@ fn is_by_user(permission: Permission<'_>) -> bool {
 }
 
 /// Writes the request for approval and the decision, if the result records them.
-fn approval(agent: &mut Agent, id: &JsonString, beside: ResultContext<'_>, emit: &mut Emit<'_>) {
-    let Some(permission) = beside.permission else { return };
+fn approval(agent: &mut Agent, id: &JsonString, origin: ResultContext<'_>, emit: &mut Emit<'_>) {
+    let Some(permission) = origin.permission else { return };
     if !is_by_user(permission) || !agent.asked.insert(id.to_text().into_owned()) {
         return;
     }

@@ -297,7 +297,7 @@ impl Stream {
         &mut self,
         place: usize,
         block: &Block<'_>,
-        beside: ResultContext<'_>,
+        origin: ResultContext<'_>,
         emit: &mut Emit<'_>,
     ) -> ResultOutcome {
         let call = block.tool_use_id.text().unwrap_or_default();
@@ -305,7 +305,7 @@ impl Stream {
         let maker = if is_own { place } else { self.agent_with_call(&call).unwrap_or(place) };
         let agent = &mut self.agents[maker];
         agent.named_last = None;
-        let outcome = results::result(agent, block, beside, emit);
+        let outcome = results::result(agent, block, origin, emit);
         if let Some((agent, call)) = agent.named_last.take() {
             self.name_agent(&call, &agent);
         }

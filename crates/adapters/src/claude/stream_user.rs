@@ -110,7 +110,7 @@ fn results(
         for block in results {
             let id = block.tool_use_id.text().unwrap_or_default();
             let meta = by_id.get(&id).and_then(|meta| **meta).unwrap_or_default();
-            let beside = ResultContext {
+            let origin = ResultContext {
                 uuid: frame.uuid,
                 // With several results in one frame it is unknown which one the report belongs to.
                 report: frame.tool_use_result.filter(|_| is_single),
@@ -118,7 +118,7 @@ fn results(
                 denial_kind: meta.non_execution_kind,
                 is_refused: stream.requests.is_refused(&id),
             };
-            let outcome = stream.result(place, block, beside, emit);
+            let outcome = stream.result(place, block, origin, emit);
             is_odd |= outcome == ResultOutcome::Odd;
             is_news |= outcome == ResultOutcome::News;
         }

@@ -51,17 +51,17 @@ fn write_content(
     emit: &mut Emit<'_>,
 ) -> RecordOutcome {
     let results = content.results();
-    let mut beside = ResultContext { uuid: line.uuid, ..ResultContext::default() };
+    let mut origin = ResultContext { uuid: line.uuid, ..ResultContext::default() };
     // With several results in one record it is unknown which one the record's fields belong to.
     if results.len() == 1 {
-        beside.report = line.tool_use_result;
-        (beside.permission, beside.denial_kind) = (line.permission, line.denial_kind);
+        origin.report = line.tool_use_result;
+        (origin.permission, origin.denial_kind) = (line.permission, line.denial_kind);
     }
     let is_beside_results = results.len() > 0;
     let (mut is_odd, mut is_news) = (false, false);
     for block in results {
         let caller = caller(agents, place, &block.tool_use_id.text().unwrap_or_default());
-        let outcome = results::result(&mut agents[caller], block, beside, emit);
+        let outcome = results::result(&mut agents[caller], block, origin, emit);
         is_odd |= outcome == ResultOutcome::Odd;
         is_news |= outcome == ResultOutcome::News;
     }

@@ -93,7 +93,7 @@ pub(super) struct UserMessage {
     /// Whether a part is of an unknown kind.
     pub(super) is_odd: bool,
     /// Parts that only the user sees, with their kind.
-    pub(super) beside: Vec<(String, RawJson)>,
+    pub(super) others: Vec<(String, RawJson)>,
     /// Pictures and sounds with their kind: the location or the size of each.
     pub(super) pictures: Vec<(String, RawJson)>,
 }
@@ -123,7 +123,7 @@ pub(super) fn user_message(content: &RawValue, kinds: &[String]) -> UserMessage 
         let place = part.path.json().or_else(|| part.name.json());
         message.mark(&kind, place, raw.get().len(), !is_beside);
         if is_beside {
-            message.beside.push((kind.into_owned(), RawJson::from_raw(raw)));
+            message.others.push((kind.into_owned(), RawJson::from_raw(raw)));
         }
     }
     message

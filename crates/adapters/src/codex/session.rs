@@ -194,7 +194,7 @@ impl Session {
         let pictures = message.pictures.len();
         if let Some(known) = self.twins.pictures_of_first(side, &message.text, pictures) {
             let unseen = message.pictures.into_iter().skip(known);
-            for (kind, part) in message.beside.into_iter().chain(unseen) {
+            for (kind, part) in message.others.into_iter().chain(unseen) {
                 self.fact(&kind, Some(part), emit);
             }
             return;

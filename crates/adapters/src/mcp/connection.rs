@@ -76,12 +76,12 @@ impl Connection {
 
     /// Takes what both sides say about themselves.
     pub(super) fn introduce(&mut self, content: Raw<'_>) {
-        let Some(said) = content.and_then(object::<Beginning<'_>>) else { return };
-        if let Some(client) = said.client_info {
+        let Some(beginning) = content.and_then(object::<Beginning<'_>>) else { return };
+        if let Some(client) = beginning.client_info {
             self.version = object::<Program<'_>>(client).and_then(|client| client.version.string());
             self.client = Some(RawJson::from_raw(client));
         }
-        if let Some(server) = said.server_info {
+        if let Some(server) = beginning.server_info {
             self.server_info = Some(RawJson::from_raw(server));
             if !self.is_server_configured {
                 self.server = object::<Program<'_>>(server).and_then(|server| server.name.string());
@@ -91,13 +91,13 @@ impl Connection {
 
     /// Takes the first note of our recorder: the server's name, and the session if the environment named one.
     fn begin_recording(&mut self, params: Raw<'_>) -> bool {
-        let Some(said) = params.and_then(object::<Beginning<'_>>) else { return false };
-        if let Some(server) = said.server.string() {
+        let Some(beginning) = params.and_then(object::<Beginning<'_>>) else { return false };
+        if let Some(server) = beginning.server.string() {
             (self.server, self.is_server_configured) = (Some(server), true);
         }
-        let named = said.session.text().or_else(|| said.run.text());
+        let named = beginning.session.text().or_else(|| beginning.run.text());
         self.session = named.and_then(|named| RunId::parse(&named).ok());
-        !said.is_odd()
+        !beginning.is_odd()
     }
 
     /// Returns the run of a call, which begins with its first call, and puts it into the call's turn.

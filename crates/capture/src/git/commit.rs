@@ -169,8 +169,8 @@ pub fn apply(dir: &Path, patch: &[u8], way: PatchDirection) -> Result<(), String
     // If git stops reading early, its error output says why.
     child.stdin.take().and_then(|mut stdin| io::Write::write_all(&mut stdin, patch).ok());
     let done = child.wait_with_output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
     let first =
-        said.lines().next().unwrap_or("git could not apply it").trim_start_matches("error: ").to_owned();
+        message.lines().next().unwrap_or("git could not apply it").trim_start_matches("error: ").to_owned();
     if done.status.success() { Ok(()) } else { Err(first) }
 }

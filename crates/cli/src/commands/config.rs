@@ -31,9 +31,9 @@ pub fn run(args: &ConfigArgs, settings: &Settings, output: &mut Output) -> Exit 
     for (key, value, origin) in rows {
         output.line(&format!("{key:<key_width$}  {value}{}  {origin}", padding(&value, width)));
     }
-    let found = if settings.file_found { "" } else { " (does not exist)" };
+    let note = if settings.file_found { "" } else { " (does not exist)" };
     let file = settings.file.as_ref().map_or("none".to_owned(), |file| file.display().to_string());
-    output.line(&format!("\nconfig file: {}{found}", visible(&file, Lines::Escape)));
+    output.line(&format!("\nconfig file: {}{note}", visible(&file, Lines::Escape)));
     Exit::Done
 }
 

@@ -20,13 +20,13 @@ use crate::settings::Settings;
 
 pub fn run(args: &EntriesArgs, settings: &Settings) -> Outcome {
     let library = runs::open_library(settings)?;
-    let (paths, found) = paths_and_sessions(args, settings, &library)?;
+    let (paths, sessions) = paths_and_sessions(args, settings, &library)?;
     let failed = Arc::<Mutex<Option<io::Error>>>::default();
     let out = BufWriter::new(io::stdout());
     let log = EntryLog::to_writer(StdoutLines { out, raw: args.raw_output, failed: Arc::clone(&failed) });
     let options = EntryOptions { emit_raw: !args.no_raw, prompt_name: args.name.clone() };
     let writer = EntryWriter { collector: EntryCollector::new(options), log, failed: Arc::clone(&failed) };
-    let tally = writer.all(&paths, &found, &library);
+    let tally = writer.all(&paths, &sessions, &library);
     writer.during(|| writer.collector.stop());
     drop(writer);
     match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -51,7 +51,7 @@ fn paths_and_sessions(
     settings: &Settings,
     library: &Library,
 ) -> Result<(Vec<PathBuf>, Vec<RunId>), Failure> {
-    let (mut paths, mut found) = (Vec::new(), Vec::new());
+    let (mut paths, mut sessions) = (Vec::new(), Vec::new());
     for text in &args.what {
         let path = Path::new(text);
         let is_path = text.to_str().is_none_or(|text| text.contains(['/', '.']));
@@ -60,16 +60,16 @@ fn paths_and_sessions(
             continue;
         }
         match library.resolve(&text.to_string_lossy(), TargetKind::Session) {
-            Ok(Target::Session(session) | Target::Run(session)) => found.push(session),
+            Ok(Target::Session(session) | Target::Run(session)) => sessions.push(session),
             Ok(Target::Path(path)) => paths.push(path),
             Err(LibraryError::InvalidName { .. }) => paths.push(path.to_owned()),
             Err(error) => return Err(runs::unresolved(error, settings)),
         }
     }
-    if !found.is_empty() {
+    if !sessions.is_empty() {
         runs::need_store(settings)?;
     }
-    Ok((paths, found))
+    Ok((paths, sessions))
 }
 
 /// Collects entries, and logs them to stdout.
@@ -90,8 +90,8 @@ impl EntryWriter {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() || Output::is_abandoned()
     }
 
-    fn all(&self, paths: &[PathBuf], found: &[RunId], library: &Library) -> Result<Tally, Failure> {
-        for session in found {
+    fn all(&self, paths: &[PathBuf], sessions: &[RunId], library: &Library) -> Result<Tally, Failure> {
+        for session in sessions {
             self.archived(*session, library)?;
         }
         if paths.is_empty() {

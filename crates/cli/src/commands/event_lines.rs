@@ -121,16 +121,16 @@ fn detail(event: &ExchangeEvent) -> String {
             format!("{} ({}){error}", step.name, step.kind)
         }
         Payload::Tool(tool) => {
-            let said = [&tool.output, &tool.input].into_iter().flatten().find(|value| !value.is_null());
-            let said = said.map(RawJson::as_str).map(text_of).unwrap_or_default();
+            let content = [&tool.output, &tool.input].into_iter().flatten().find(|value| !value.is_null());
+            let content = content.map(RawJson::as_str).map(text_of).unwrap_or_default();
             let outcome = tool.extra.get("outcome").map(|outcome| text_of(outcome.as_str()));
             let word = outcome.filter(|word| ["denied", "interrupted"].contains(&word.as_str()));
             let word = word.as_deref().unwrap_or("failed");
             match tool.error.as_ref().map(JsonString::as_raw).map(text_of) {
                 // Agents repeat the output of a failed call as its error.
-                Some(error) if error.trim() == said.trim() => format!("{} {word}: {error}", tool.name),
-                Some(error) => format!("{} {word}: {error} {said}", tool.name),
-                None => format!("{} {said}", tool.name),
+                Some(error) if error.trim() == content.trim() => format!("{} {word}: {error}", tool.name),
+                Some(error) => format!("{} {word}: {error} {content}", tool.name),
+                None => format!("{} {content}", tool.name),
             }
         }
         Payload::Message(message) if message.blocks.is_empty() => usage_text(&message.extra),
@@ -157,19 +157,19 @@ fn block_text(block: &ContentBlock) -> String {
     let text =
         |text: &Option<JsonString>| text.as_ref().map(JsonString::as_raw).map(text_of).unwrap_or_default();
     match &block.content {
-        BlockContent::Text(said) => match text(said) {
-            said if said.is_empty() => {
+        BlockContent::Text(content) => match text(content) {
+            content if content.is_empty() => {
                 placeholder(&|name| block.extra.get(name).cloned()).unwrap_or_default()
             }
-            said => format!("{}{said}", label_of(block)),
+            content => format!("{}{content}", label_of(block)),
         },
-        BlockContent::Stream(said) => text(said),
-        BlockContent::Thinking(said) => format!("(thinking) {}", text(said)),
+        BlockContent::Stream(content) => text(content),
+        BlockContent::Thinking(content) => format!("(thinking) {}", text(content)),
         BlockContent::ToolUse { tool_name, tool_input, .. } => {
             format!("{} {}", text(tool_name), json(tool_input))
         }
         BlockContent::ToolResult { tool_content, .. } => json(tool_content),
-        BlockContent::Command(said) => format!("$ {}", text(said)),
+        BlockContent::Command(content) => format!("$ {}", text(content)),
         BlockContent::Unknown(unknown) => format!("? {unknown}"),
     }
 }

@@ -26,7 +26,7 @@ pub fn run(settings: &Settings, output: &mut Output) -> Exit {
     let examination = examine(settings);
     let summary = summary(settings);
     let store = settings.store.value.display().to_string();
-    let held = match &summary {
+    let sessions = match &summary {
         Err(_) => "the store cannot be read: run `steno doctor`".to_owned(),
         Ok(Some(summary)) => {
             let sessions = count(summary.sessions as u64, "session");
@@ -40,7 +40,7 @@ pub fn run(settings: &Settings, output: &mut Output) -> Exit {
     };
     line("agents", &agents(&examination));
     line("store", &store);
-    line("sessions", &held);
+    line("sessions", &sessions);
     if let Some(last) = summary.as_ref().and_then(|summary| summary.last.as_deref()) {
         line("last", last);
     }
@@ -56,12 +56,12 @@ pub fn run(settings: &Settings, output: &mut Output) -> Exit {
 }
 
 fn agents(examination: &Examination) -> String {
-    let found = examination.agents();
+    let agents = examination.agents();
     let follows = if examination.is_followed() { "followed by `steno up`" } else { "not followed" };
-    if found.is_empty() {
+    if agents.is_empty() {
         "none found on this machine".to_owned()
     } else {
-        format!("{} ({follows})", found.join(", "))
+        format!("{} ({follows})", agents.join(", "))
     }
 }
 

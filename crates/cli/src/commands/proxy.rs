@@ -69,8 +69,9 @@ pub fn run(args: &ProxyArgs, settings: &Settings, output: &mut Output) -> Outcom
 fn announce(args: &ProxyArgs, upstream: &Upstream, proxy: &RunningProxy, output: &mut Output) {
     let url = format!("http://127.0.0.1:{}", proxy.port);
     if args.json {
-        let said = serde_json::json!({"url": url, "upstream": upstream.origin(), "pid": std::process::id()});
-        output.json_line(&said.to_string());
+        let announcement =
+            serde_json::json!({"url": url, "upstream": upstream.origin(), "pid": std::process::id()});
+        output.json_line(&announcement.to_string());
         output.flush();
         return;
     }

@@ -24,12 +24,12 @@ pub fn run(args: &ServeArgs, settings: &Settings, output: &mut Output) -> Outcom
     let token_file = settings.store.value.join(serving.token_file());
     let token_file = token_file.display().to_string();
     if args.json {
-        let mut said =
+        let mut announcement =
             serde_json::json!({"url": serving.url(), "token_file": token_file, "pid": std::process::id()});
         if args.link {
-            said["link"] = serving.link().into();
+            announcement["link"] = serving.link().into();
         }
-        output.json_line(&said.to_string());
+        output.json_line(&announcement.to_string());
     } else {
         output.line(&format!(
             "serving {}; the token is in `{token_file}`; press Ctrl-C to stop",

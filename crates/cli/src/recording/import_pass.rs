@@ -61,15 +61,15 @@ impl ImportPass<'_> {
     /// Archives the files, and prints what the store has then.
     pub fn run(self, output: &mut Output) -> Result<(PassOutcome, RecordingCounts), Failure> {
         Failure::unless_paused(self.archive.store())?;
-        let found = self.places.list();
+        let listing = self.places.list();
         let named = !self.places.given.is_empty();
-        if named && found.files.is_empty() && found.excluded + found.of_unknown_projects == 0 {
-            return Err(nothing_found(self.places, &found));
+        if named && listing.files.is_empty() && listing.excluded + listing.of_unknown_projects == 0 {
+            return Err(nothing_found(self.places, &listing));
         }
-        warn_of_problems(&found);
+        warn_of_problems(&listing);
         let is_stopped = self.stop.flag();
-        let mut bar = ImportBar::new(&found.files, move || is_stopped.load(Ordering::Relaxed));
-        let health = self.archive.import(&found.files, &mut bar);
+        let mut bar = ImportBar::new(&listing.files, move || is_stopped.load(Ordering::Relaxed));
+        let health = self.archive.import(&listing.files, &mut bar);
         let failed = bar.failed;
         drop(bar);
         let mut rederived = self.archive.take_derived_first();
@@ -77,12 +77,13 @@ impl ImportPass<'_> {
             rederived.add(rederive::finish(self.archive, self.stop)?);
         }
         self.archive.settle().map_err(failure)?;
-        Report::of(self.archive.store(), self.archive.vault(), &found, health)?
+        Report::of(self.archive.store(), self.archive.vault(), &listing, health)?
             .with(rederived)
             .print(output, self.as_json);
         output.flush();
         // An unreadable path that was given is a failure; in an agent's home it is only a warning.
-        let failed = failed + rederived.sources_failed + if named { found.problems.len() as u64 } else { 0 };
+        let failed =
+            failed + rederived.sources_failed + if named { listing.problems.len() as u64 } else { 0 };
         let outcome = match (self.stop.is_set(), failed) {
             (true, _) => PassOutcome::Stopped(self.stop.signal()),
             (false, 0) => PassOutcome::Done,
@@ -112,8 +113,8 @@ fn leave(health: &RecordingCounts, follower: Option<FollowerProcess>) -> Result<
 }
 
 /// Returns the failure if nothing was found in the given paths.
-fn nothing_found(places: &SourceLocations, found: &SourceListing) -> Failure {
-    if let Some(problem) = found.problems.first() {
+fn nothing_found(places: &SourceLocations, listing: &SourceListing) -> Failure {
+    if let Some(problem) = listing.problems.first() {
         return Failure::could_not(with_causes(problem));
     }
     let names: Vec<String> = places.given.iter().map(|path| format!("`{}`", path.display())).collect();

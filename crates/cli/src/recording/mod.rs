@@ -105,8 +105,8 @@ pub fn journal_options(settings: &Settings) -> Options {
 }
 
 /// Warns of problems with places. None of them is fatal.
-pub fn warn_of_problems(found: &SourceListing) {
-    for problem in &found.problems {
+pub fn warn_of_problems(listing: &SourceListing) {
+    for problem in &listing.problems {
         warn(&with_causes(problem));
     }
 }

@@ -37,7 +37,7 @@ impl Report {
     pub fn of(
         store: &Store,
         vault: &Vault,
-        found: &SourceListing,
+        listing: &SourceListing,
         health: RecordingCounts,
     ) -> Result<Self, Failure> {
         let library = Library::new(Some(store.clone()));
@@ -68,8 +68,8 @@ impl Report {
         }
         Ok(Self {
             health,
-            excluded: found.excluded,
-            of_unknown_projects: found.of_unknown_projects,
+            excluded: listing.excluded,
+            of_unknown_projects: listing.of_unknown_projects,
             sessions,
             strange,
             source_bytes,

@@ -11,14 +11,14 @@ use steno_views::short_text::placeholder;
 
 /// Splits what a step gave into its words and the rest: a text is all words, an object may have them in `content` or
 /// `text`.
-pub(super) fn told(result: Option<RawJson>) -> (Option<JsonString>, Option<RawJson>) {
+pub(super) fn split_text(result: Option<RawJson>) -> (Option<JsonString>, Option<RawJson>) {
     let Some(result) = result.filter(|result| !result.is_null()) else { return (None, None) };
     if result.as_str().starts_with('"') {
         return (serde_json::from_str(result.as_str()).ok().and_then(JsonString::from_raw), None);
     }
     let fields = PayloadFields::parse(result.as_str());
-    let found = ["content", "text"].into_iter().find_map(|name| Some((name, fields.string(name)?)));
-    let Some((name, words)) = found else { return (None, Some(result)) };
+    let text = ["content", "text"].into_iter().find_map(|name| Some((name, fields.string(name)?)));
+    let Some((name, words)) = text else { return (None, Some(result)) };
     let mut rest = Extra::default();
     for (key, value) in fields.others(&[name]) {
         rest.push(&key.to_text(), value);
@@ -48,7 +48,7 @@ pub(super) fn is_mark(block: &PayloadFields<'_>) -> bool {
 
 /// The media that a prompt has marks of, in order.
 pub(super) struct Marks {
-    found: std::vec::IntoIter<Media>,
+    media: std::vec::IntoIter<Media>,
     /// How many could not be read.
     pub(super) unread: u64,
 }
@@ -66,15 +66,15 @@ impl Marks {
         let mut read = || {
             let evidence = message.evidence.as_ref().and_then(Evidence::read)?;
             let record = String::from_utf8(records.record(&evidence)?).ok()?;
-            Some(Media::find(&record)).filter(|found| found.len() == marks)
+            Some(Media::find(&record)).filter(|media| media.len() == marks)
         };
-        let found = if marks > 0 { read().unwrap_or_default() } else { Vec::new() };
-        Self { found: found.into_iter(), unread: 0 }
+        let media = if marks > 0 { read().unwrap_or_default() } else { Vec::new() };
+        Self { media: media.into_iter(), unread: 0 }
     }
 
     pub(super) fn next(&mut self, mark: &PayloadFields<'_>) -> Part {
-        let found = if mark.json_text("path").is_none() { self.found.next() } else { None };
-        found.map_or_else(
+        let media = if mark.json_text("path").is_none() { self.media.next() } else { None };
+        media.map_or_else(
             || {
                 self.unread += 1;
                 let words = placeholder(&|name| mark.json(name));

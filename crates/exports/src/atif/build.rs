@@ -10,7 +10,7 @@ use steno_session::{
     TurnStatus,
 };
 
-use super::blocks::{Marks, is_mark, part, told};
+use super::blocks::{Marks, is_mark, part, split_text};
 use super::calls::{CallNumber, Calls};
 use super::content::Part;
 use super::steps::{Origin, Response, Role, Stands, Step, System};
@@ -200,8 +200,8 @@ impl Maker<'_> {
 
     /// Makes a step of a question about something that is no call.
     fn approval(&mut self, approval: &steno_session::Approval) {
-        let (said, result) = told(approval.answer.clone());
-        let said = said.or_else(|| approval.request.clone());
+        let (text, result) = split_text(approval.answer.clone());
+        let text = text.or_else(|| approval.request.clone());
         let system = System {
             kind: Some("approval".into()),
             name: approval.request.clone(),
@@ -211,15 +211,15 @@ impl Maker<'_> {
         };
         let facts = approval.tool_call_id.as_ref().map(|id| ("tool_call_id".into(), id.to_json()));
         let at = place(approval.at, &approval.time, &approval.path, None);
-        let parts = said.map(Part::Text).into_iter().collect();
+        let parts = text.map(Part::Text).into_iter().collect();
         let facts = facts.into_iter().collect();
         self.steps.push(Step { parts, facts, ..Step::of(at, Role::System(system)) });
     }
 
     /// Makes a step of any other step: its beginning and its end are one.
     fn fact(&mut self, fact: &steno_session::Fact) {
-        let (said, result) = told(fact.result.clone());
-        let said = said.or_else(|| fact.error.clone()).or_else(|| fact.name.clone());
+        let (text, result) = split_text(fact.result.clone());
+        let text = text.or_else(|| fact.error.clone()).or_else(|| fact.name.clone());
         let system = System {
             kind: fact.kind.clone(),
             name: fact.name.clone(),
@@ -229,7 +229,7 @@ impl Maker<'_> {
             child: None,
         };
         let at = place(fact.at, &fact.time, &fact.path, fact.copied_from.as_ref());
-        let parts = said.map(Part::Text).into_iter().collect();
+        let parts = text.map(Part::Text).into_iter().collect();
         let facts = fact.extra.clone();
         self.steps.push(Step { parts, facts, ..Step::of(at, Role::System(system)) });
     }

@@ -139,7 +139,7 @@ fn facts_of(result: &mut steno_session::CallResult) -> Vec<(JsonString, RawJson)
     for (name, value) in known {
         let Some(value) = value else { continue };
         match facts.iter_mut().find(|(key, _)| key.is(name)) {
-            Some((_, said)) => *said = value,
+            Some((_, old)) => *old = value,
             None => facts.push((name.into(), value)),
         }
     }

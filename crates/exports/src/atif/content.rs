@@ -70,7 +70,7 @@ fn write_part(out: &mut String, text: impl FnOnce(&mut String)) {
 pub(super) struct Output<'a> {
     form: Form<'a>,
     /// What stands beside the content in what an MCP server gives.
-    pub(super) beside: Vec<(JsonString, RawJson)>,
+    pub(super) other_fields: Vec<(JsonString, RawJson)>,
 }
 
 enum Form<'a> {
@@ -85,7 +85,7 @@ enum Form<'a> {
 impl<'a> Output<'a> {
     pub(super) fn of(output: &'a RawJson) -> Self {
         let text = output.as_str();
-        let form = |form| Self { form, beside: Vec::new() };
+        let form = |form| Self { form, other_fields: Vec::new() };
         match text.as_bytes().first() {
             Some(b'"') => form(Form::Text(text)),
             Some(b'n') => form(Form::Nothing),
@@ -94,7 +94,9 @@ impl<'a> Output<'a> {
                 // MCP servers answer with an object around the blocks.
                 let fields = PayloadFields::parse(text);
                 match fields.json_text("content").and_then(blocks) {
-                    Some(blocks) => Self { form: Form::Blocks(blocks), beside: fields.others(&["content"]) },
+                    Some(blocks) => {
+                        Self { form: Form::Blocks(blocks), other_fields: fields.others(&["content"]) }
+                    }
                     None => form(Form::Json(text)),
                 }
             }
@@ -220,7 +222,7 @@ mod tests {
     fn fields_beside_mcp_content_are_kept() {
         let output = RawJson::parse(r#"{"content":[{"type":"text","text":"5"}],"isError":false}"#).unwrap();
         let output = Output::of(&output);
-        assert_eq!(output.beside, [("isError".into(), RawJson::from(false))]);
+        assert_eq!(output.other_fields, [("isError".into(), RawJson::from(false))]);
         assert!(output.is_text("\"5\"") && !output.is_text("\"6\""));
     }
 }

@@ -52,13 +52,13 @@ enum Kind {
 /// The sink, and how many media went there or did not.
 pub(super) struct Keeper<'a> {
     sink: &'a mut dyn MediaSink,
-    pub(super) kept: u64,
-    pub(super) left: u64,
+    pub(super) kept_count: u64,
+    pub(super) left_count: u64,
 }
 
 impl<'a> Keeper<'a> {
     pub(super) fn new(sink: &'a mut dyn MediaSink) -> Self {
-        Self { sink, kept: 0, left: 0 }
+        Self { sink, kept_count: 0, left_count: 0 }
     }
 }
 
@@ -91,13 +91,13 @@ impl Media {
 
     /// Finds the media in a provider's record, in order, but for those in what tools gave.
     pub(super) fn find(record: &str) -> Vec<Self> {
-        let mut found = Vec::new();
-        let Ok(record) = serde_json::from_str::<&RawValue>(record) else { return found };
+        let mut list = Vec::new();
+        let Ok(record) = serde_json::from_str::<&RawValue>(record) else { return list };
         let mut waiting = vec![(record, 0)];
         while let Some((value, depth)) = waiting.pop() {
             let below = match value.get().as_bytes().first() {
                 Some(b'"') if value.get().starts_with("\"data:") => {
-                    found.extend(text_of(value).and_then(|url| Self::of_url(&url)));
+                    list.extend(text_of(value).and_then(|url| Self::of_url(&url)));
                     Vec::new()
                 }
                 Some(b'{') => {
@@ -109,7 +109,7 @@ impl Media {
                     match Self::of_block(&fields) {
                         _ if is_result => Vec::new(),
                         Some(media) => {
-                            found.push(media);
+                            list.push(media);
                             Vec::new()
                         }
                         None => Fields::parse(value.get())
@@ -124,24 +124,24 @@ impl Media {
                 waiting.extend(below.into_iter().rev().map(|value| (value, depth + 1)));
             }
         }
-        found
+        list
     }
 
     /// Writes the part of a message that stands for it, and keeps its bytes.
     pub(super) fn write(&self, out: &mut String, keeper: &mut Keeper<'_>) {
         let (media_type, kind, ending) = known(&self.media_type);
         let Some(bytes) = base64::decode(&self.base64.to_text()) else {
-            keeper.left += 1;
+            keeper.left_count += 1;
             return push_text_part(out, &format!("[{media_type}, and what is recorded of it is no base64]"));
         };
         let sha256 = HEXLOWER.encode(&Sha256::digest(&bytes));
         let path = format!("{MEDIA_DIR}/{sha256}.{ending}");
         let size = count(bytes.len() as u64, "byte");
         if !keeper.sink.keep(&path, &bytes) {
-            keeper.left += 1;
+            keeper.left_count += 1;
             return push_text_part(out, &format!("[{media_type}, {size}, sha256 {sha256}]"));
         }
-        keeper.kept += 1;
+        keeper.kept_count += 1;
         let part = match kind {
             Kind::Image => "image",
             Kind::Audio => "audio",

@@ -31,21 +31,21 @@ impl Family {
         let used = run.used.or_else(|| (sum != Tokens::default()).then_some(nothing))?;
         // What the agent says of a turn may be less than it said of its responses; a sum is never less than its parts.
         let used = TokenUsage { tokens: used.tokens.max(sum), ..used };
-        let is_more = run.total.zip(self.found_below(run)).is_some_and(|(total, found)| {
-            let total = Tokens { reasoning: found.reasoning, ..total };
-            found.max(total) != found
+        let is_more = run.total.zip(self.tokens_below(run)).is_some_and(|(total, below)| {
+            let total = Tokens { reasoning: below.reasoning, ..total };
+            below.max(total) != below
         });
         Some(TokenUsage { is_lower_bound: used.is_lower_bound || is_more, ..used })
     }
 
     /// Adds up what a run and all below it used; nothing where that is not all known, so that no total can be judged by
     /// it.
-    fn found_below(&self, run: &Run) -> Option<Tokens> {
+    fn tokens_below(&self, run: &Run) -> Option<Tokens> {
         // The total of a fork goes on from that of the run that it was copied from.
         if run.steps.iter().any(|step| step.copied_from.is_some()) {
             return None;
         }
-        let mut found = run.used?.tokens;
+        let mut tokens = run.used?.tokens;
         let mut waiting = vec![run];
         while let Some(run) = waiting.pop() {
             let children = self.children(run);
@@ -53,11 +53,11 @@ impl Family {
                 return None;
             }
             for child in children {
-                found = found.plus(child.used.filter(|used| !used.is_lower_bound)?.tokens);
+                tokens = tokens.plus(child.used.filter(|used| !used.is_lower_bound)?.tokens);
                 waiting.push(child);
             }
         }
-        Some(found)
+        Some(tokens)
     }
 }
 

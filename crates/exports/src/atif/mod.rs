@@ -24,7 +24,7 @@ mod write;
 pub use build::{NoRecords, Records, Run};
 pub use family::Family;
 pub use media::{MEDIA_DIR, MediaSink, NoMedia};
-pub use validate::{Beside, Finding, NothingBeside, Severity, Stood, validate};
+pub use validate::{DocumentFiles, FileLookup, Finding, NoFiles, Severity, validate};
 pub use write::Trajectory;
 
 /// The version of ATIF that is written.

@@ -109,12 +109,12 @@ impl StepWriter<'_, '_> {
                 push_list(out, &response.calls, |out, call| self.call(out, *call));
             });
         }
-        let told = |call: &&CallNumber| self.run.calls.get(**call).has_outcome();
-        let told: Vec<CallNumber> = response.calls.iter().filter(told).copied().collect();
-        if !told.is_empty() {
+        let has_outcome = |call: &&CallNumber| self.run.calls.get(**call).has_outcome();
+        let with_outcome: Vec<CallNumber> = response.calls.iter().filter(has_outcome).copied().collect();
+        if !with_outcome.is_empty() {
             object.nested("observation", |out| {
                 out.push_str(r#"{"results":"#);
-                push_list(out, told, |out, number| {
+                push_list(out, with_outcome, |out, number| {
                     let call = self.run.calls.get(number);
                     counted.results += u64::from(call.result.is_some());
                     self.outcome(out, call, self.ids.get(number));
@@ -184,7 +184,7 @@ impl StepWriter<'_, '_> {
         let mut object = ObjectWriter::begin(out);
         let Some(result) = &call.result else {
             object.json("result_available", &RawJson::from(false));
-            return self.beside(object, call);
+            return self.call_facts(object, call);
         };
         if let Some(at) = result.at.as_ref().filter(|at| at.instant().is_some()) {
             object.string("timestamp", at.as_json());
@@ -197,15 +197,15 @@ impl StepWriter<'_, '_> {
             object.optional(name, fact.as_ref(), push_json);
         }
         let rest = result.facts.iter().filter(|(name, _)| !FACTS.iter().any(|fact| name.is(fact)));
-        let rest: Vec<_> = rest.chain(&output.beside).cloned().collect();
+        let rest: Vec<_> = rest.chain(&output.other_fields).cloned().collect();
         if !rest.is_empty() {
             object.nested("record", |out| super::write::push_fields(out, &rest));
         }
-        self.beside(object, call);
+        self.call_facts(object, call);
     }
 
-    /// Writes what stands beside a call's result: who was asked, what it began, what became known later.
-    fn beside(&self, mut object: ObjectWriter<'_>, call: &Call) {
+    /// Writes what is known about a call besides its result: approvals, child runs, later changes.
+    fn call_facts(&self, mut object: ObjectWriter<'_>, call: &Call) {
         if !call.approvals.is_empty() {
             object.nested("approvals", |out| push_list(out, &call.approvals, |out, asked| asked.write(out)));
         }

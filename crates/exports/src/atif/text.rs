@@ -26,7 +26,7 @@ fn clean(json: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let kept = match unit(rest) {
+        let len = match unit(rest) {
             Some(0xd800..0xdc00) if matches!(unit_after(rest), Some(0xdc00..0xe000)) => 2 * ESCAPE_BYTES,
             Some(0xd800..0xe000) => {
                 out.push_str(REPLACEMENT);
@@ -36,8 +36,8 @@ fn clean(json: &str) -> Cow<'_, str> {
             Some(_) => ESCAPE_BYTES,
             None => rest.len().min(2),
         };
-        out.push_str(&rest[..kept]);
-        rest = &rest[kept..];
+        out.push_str(&rest[..len]);
+        rest = &rest[len..];
     }
     out.push_str(rest);
     Cow::Owned(out)

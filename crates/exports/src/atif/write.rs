@@ -36,7 +36,7 @@ impl Family {
         let mut writer = Writer { family: self, session, keeper, counted: TrajectoryCounts::default() };
         let mut json = String::new();
         writer.trajectory(&mut json, run);
-        writer.counted.media = writer.keeper.kept;
+        writer.counted.media = writer.keeper.kept_count;
         Some(Trajectory { json, counted: writer.counted })
     }
 }
@@ -53,7 +53,7 @@ impl Writer<'_> {
     fn trajectory(&mut self, out: &mut String, run: &Run) {
         let children = self.family.children(run);
         let embedded: BTreeSet<RunId> = children.iter().map(|child| child.id).collect();
-        let media_left = self.keeper.left;
+        let media_left = self.keeper.left_count;
         self.counted.trajectories += 1;
         let mut object = ObjectWriter::begin(out);
         object.word("schema_version", SCHEMA_VERSION);
@@ -71,7 +71,7 @@ impl Writer<'_> {
             });
         });
         let used = self.family.used(run);
-        let notes = Notes { run, children: &children, used, media_left: self.keeper.left - media_left };
+        let notes = Notes { run, children: &children, used, media_left: self.keeper.left_count - media_left };
         let notes = notes.all();
         if !notes.is_empty() {
             object.nested("notes", |out| push_text(out, &notes.join(" ")));

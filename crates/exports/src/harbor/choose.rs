@@ -70,7 +70,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) 
             judge(turn, command, place)
         };
         let (rank, dir, shell) = match judged {
-            Ok(found) => found,
+            Ok(window) => window,
             Err(why) => {
                 passed_over.push(PassedOver { call: call.id.clone(), why });
                 continue;
@@ -91,13 +91,13 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) 
         };
         let key = |chosen: &Chosen| (chosen.rank, chosen.failed_before);
         let loser = match best.take() {
-            Some(kept) if key(&kept) > key(&chosen) => {
-                best = Some(kept);
+            Some(other) if key(&other) > key(&chosen) => {
+                best = Some(other);
                 chosen
             }
-            Some(kept) => {
+            Some(other) => {
                 best = Some(chosen);
-                kept
+                other
             }
             None => {
                 best = Some(chosen);

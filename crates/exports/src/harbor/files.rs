@@ -166,7 +166,7 @@ impl Plan<'_> {
     /// Puts tests in place that the session wrote, as it left them, around what is run; what was there comes back.
     fn with_held(&self, run: &str, files: &mut Files) -> String {
         let mut names = Vec::new();
-        for (path, bytes) in self.held.known() {
+        for (path, bytes) in self.test_files.known() {
             files.bytes(&format!("tests/files/{path}"), bytes.to_vec());
             names.push(quoted(&format!("./{path}")));
         }

@@ -120,10 +120,10 @@ impl WorkingDirectory {
         if word.starts_with('~') {
             return None;
         }
-        let mut found = at.to_vec();
+        let mut parts = at.to_vec();
         if word.starts_with("//") {
             // How some build tools name what they build.
-            return Some(found);
+            return Some(parts);
         }
         let mut path = word;
         // An option may have a path right behind its letter.
@@ -134,22 +134,22 @@ impl WorkingDirectory {
             let is_common = |dir: &&str| absolute.starts_with(*dir) || absolute == dir.trim_end_matches('/');
             let climbs = absolute.split('/').any(|part| part == "..");
             if !climbs && (absolute == "/" || COMMON.iter().any(is_common)) {
-                return Some(found);
+                return Some(parts);
             }
             let rest = absolute.strip_prefix(self.root.as_str()).filter(|_| self.dir() == self.root)?;
             if !rest.is_empty() && !rest.starts_with('/') {
                 return None;
             }
-            (found, path) = (Vec::new(), rest);
+            (parts, path) = (Vec::new(), rest);
         }
         for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
             if part == ".." {
-                found.pop()?;
+                parts.pop()?;
             } else {
-                found.push(part.to_owned());
+                parts.push(part.to_owned());
             }
         }
-        Some(found)
+        Some(parts)
     }
 
     /// Returns the directory of the repository inside of a task: its own, so that paths in commands still hold, unless that

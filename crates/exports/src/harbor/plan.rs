@@ -47,7 +47,7 @@ pub struct Plan<'a> {
     /// What was changed, call by call; nothing when not all of it is known.
     pub patches: Vec<Rc<Patch>>,
     /// Tests that the window wrote, which are put in place before it is checked.
-    pub held: TestFiles,
+    pub test_files: TestFiles,
     /// What solves it, or why nothing does.
     pub solution: Result<Solution, String>,
     /// The wish.
@@ -131,10 +131,22 @@ impl<'a> Plan<'a> {
         };
         // What no option can allow has been said before.
         window::allow(&labels, &wish.allowed)?;
-        let held = TestFiles::of(&check, &window.patches);
+        let test_files = TestFiles::of(&check, &window.patches);
         let patches = window.patches.clone();
         let solution = window.solution(turns, verifies.as_deref(), end);
-        Ok(Self { session, turns, place, labels, start, check, passed_over, patches, held, solution, wish })
+        Ok(Self {
+            session,
+            turns,
+            place,
+            labels,
+            start,
+            check,
+            passed_over,
+            patches,
+            test_files,
+            solution,
+            wish,
+        })
     }
 }
 
@@ -274,8 +286,8 @@ impl Changed {
 fn patch_of(call: &Call, turn: &Turn, place: &WorkingDirectory) -> Option<Result<Rc<Patch>, String>> {
     let changes = call.result.as_ref()?.changes.as_ref().filter(|_| changes_files(call))?;
     let make = || Patch::of(&call.id, changes, &place.root, &place.of_turn(turn)).map(Rc::new);
-    let (root, kept) = call.known.patch.get_or_init(|| (place.root.clone(), make()));
-    Some(if *root == place.root { kept.clone() } else { make() })
+    let (root, patch) = call.known.patch.get_or_init(|| (place.root.clone(), make()));
+    Some(if *root == place.root { patch.clone() } else { make() })
 }
 
 /// Finds how the working tree differed when the window was over, if that can be held against how it began.

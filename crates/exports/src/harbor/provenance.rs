@@ -248,8 +248,8 @@ fn verification(plan: &Plan<'_>) -> Verification {
     let passed_over =
         passed.map(|passed| CheckPass { call: passed.call.clone(), why: passed.why.clone() }).collect();
     let none = "no command that checks anything was seen to end with 0 behind the last change";
-    let tests_of_window = plan.held.known().map(|(path, _)| path.to_owned()).collect();
-    let tests_not_held = plan.held.unknown().map(str::to_owned).collect();
+    let tests_of_window = plan.test_files.known().map(|(path, _)| path.to_owned()).collect();
+    let tests_not_held = plan.test_files.unknown().map(str::to_owned).collect();
     match &plan.check {
         Check::Command(chosen) => {
             let seen = if chosen.failed_before { ", and it had failed before that" } else { "" };

@@ -137,9 +137,9 @@ impl SessionBuilder {
                 let msg = fields.object("msg");
                 if is_of_model(&msg) {
                     let (seq, time) = (record.seq.get(), unix_ms(&record.timestamp));
-                    self.notes.heard.push(ModelTimes { seq, time });
+                    self.notes.model_times.push(ModelTimes { seq, time });
                 }
-                self.told(&msg, record.seq.get());
+                self.session_message(&msg, record.seq.get());
             }
             SpineType::Submission => {
                 let op = fields.object("op");
@@ -155,8 +155,8 @@ impl SessionBuilder {
         }
     }
 
-    /// Takes what the agent tells of the session itself.
-    fn told(&mut self, msg: &PayloadFields<'_>, seq: u64) {
+    /// Takes a message of the agent about the session itself.
+    fn session_message(&mut self, msg: &PayloadFields<'_>, seq: u64) {
         match msg.text("type").or_else(|| msg.text("method")).as_deref() {
             Some("missing" | "unreadable") => self.session.gaps.push(seq),
             Some("thread_rolled_back") => {
@@ -262,11 +262,11 @@ impl Session {
         let settings = turn.settings.as_ref().map_or("null", RawJson::as_str);
         let fields = PayloadFields::parse(settings);
         let plain = |name: &str| fields.text(name).map(std::borrow::Cow::into_owned);
-        let found = |name: &'static str| {
-            let said = plain(name).or_else(|| fields.json_text(name).map(str::to_owned))?;
-            (said != "null").then_some((name, said))
+        let field = |name: &'static str| {
+            let value = plain(name).or_else(|| fields.json_text(name).map(str::to_owned))?;
+            (value != "null").then_some((name, value))
         };
-        ["approval_policy", "sandbox_policy"].into_iter().filter_map(found).collect()
+        ["approval_policy", "sandbox_policy"].into_iter().filter_map(field).collect()
     }
 }
 

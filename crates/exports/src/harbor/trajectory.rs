@@ -4,7 +4,7 @@ use steno_session::{Content, SessionBuilder};
 
 use super::session::Session;
 use super::turn::Turn;
-use crate::atif::{Family, NoMedia, NoRecords, NothingBeside, Run, Severity, validate};
+use crate::atif::{Family, NoFiles, NoMedia, NoRecords, Run, Severity, validate};
 
 impl Session {
     /// Returns what came before a turn as a trajectory, or why there is none.
@@ -32,7 +32,7 @@ impl Session {
         }
         let family = Family::new([(run, Run::of(builder.finish(), &mut NoRecords))].into());
         let trajectory = family.trajectory(run, &mut NoMedia).ok_or("nothing was said or done before")?;
-        let findings = validate(&trajectory.json, &mut NothingBeside);
+        let findings = validate(&trajectory.json, &mut NoFiles);
         match findings.iter().find(|finding| finding.severity == Severity::Error) {
             Some(finding) => Err(format!("it would not be a valid trajectory: {finding}")),
             None => Ok(self.without_credentials(trajectory.json)),

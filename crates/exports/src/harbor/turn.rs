@@ -109,7 +109,7 @@ pub enum Approval {
     Denied,
 }
 
-/// When the model was heard.
+/// When the model sent something.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModelTimes {
     pub(super) seq: u64,
@@ -119,8 +119,8 @@ pub(super) struct ModelTimes {
 /// What records around the events say of turns.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// When the model was heard: whatever it calls behind that was not called before.
-    pub(super) heard: Vec<ModelTimes>,
+    /// When the model sent something. A call after such a record was not made before it.
+    pub(super) model_times: Vec<ModelTimes>,
     /// How many turns had begun when it was said that ids are our own.
     pub(super) inferred_from: Option<usize>,
     /// What was taken back, in order.
@@ -147,12 +147,13 @@ pub(super) fn turns_of(session: &Session, notes: &Notes, last_seq: u64) -> Vec<T
         turn.seqs.1 = turn.seqs.1.min(next.saturating_sub(1)).max(turn.seqs.0);
         turn.is_inferred |= notes.inferred_from.is_some_and(|begun| place + 1 >= begun);
         let began = ModelTimes { seq: turn.seqs.0, time: unix_ms(&session.turns[place]) };
-        let is_in = |heard: &&ModelTimes| heard.seq >= turn.seqs.0 && heard.seq < next;
-        let heard: Vec<ModelTimes> =
-            [began].into_iter().chain(notes.heard.iter().filter(is_in).copied()).collect();
+        let is_in = |times: &&ModelTimes| times.seq >= turn.seqs.0 && times.seq < next;
+        let model_times: Vec<ModelTimes> =
+            [began].into_iter().chain(notes.model_times.iter().filter(is_in).copied()).collect();
         for call in &mut turn.calls {
             // Codex tells that a command has begun when it has run for a while, or has ended: that is too late.
-            call.may_begin_at = heard.iter().rfind(|heard| heard.seq < call.seq).and_then(|heard| heard.time);
+            call.may_begin_at =
+                model_times.iter().rfind(|times| times.seq < call.seq).and_then(|times| times.time);
         }
     }
     for taken in &notes.taken_back {
@@ -211,7 +212,7 @@ fn turn_of(session: &Session, id: TurnId) -> Turn {
         }
     }
     for fact in session.facts.iter().filter(|fact| fact.turn == Some(id)) {
-        let is = |kind: &str| fact.kind.as_ref().is_some_and(|found| found.is(kind));
+        let is = |kind: &str| fact.kind.as_ref().is_some_and(|own| own.is(kind));
         turn.questions += u64::from(is("user_input") && fact.is_begun);
         turn.is_compacted |= is("compaction");
     }
@@ -263,7 +264,7 @@ fn call_of(session: &Session, call: &SessionCall) -> Call {
         match &approval.decision {
             _ if approval.state == State::Open => Approval::Open,
             None => Approval::Open,
-            Some(said) if said.is("denied") => Approval::Denied,
+            Some(answer) if answer.is("denied") => Approval::Denied,
             // That somebody answered is known, and what the call came to says what.
             Some(_) => Approval::Allowed,
         }

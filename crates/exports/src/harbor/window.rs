@@ -195,10 +195,10 @@ pub(super) fn allow(labels: &[(Concern, String)], allowed: &BTreeSet<Concern>) -
 
 /// Finds what is doubtful about a window, each with words.
 pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, String)> {
-    let mut found = Vec::new();
+    let mut concerns = Vec::new();
     for turn in turns {
         let number = turn.number;
-        let mut add = |concern, words: String| found.push((concern, format!("turn {number} {words}")));
+        let mut add = |concern, words: String| concerns.push((concern, format!("turn {number} {words}")));
         match &turn.end {
             TurnEnd::Done => {}
             TurnEnd::Failed(error) => add(Concern::FailedTurn, format!("failed: {error}")),
@@ -259,5 +259,5 @@ pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, Strin
             );
         }
     }
-    found
+    concerns
 }

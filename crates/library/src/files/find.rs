@@ -88,22 +88,22 @@ impl Files {
     /// Finds the files that paths name: themselves, or below a directory all that may be an agent's.
     #[must_use]
     pub fn find(paths: &[PathBuf]) -> Self {
-        let mut found = Self::default();
+        let mut files = Self::default();
         for path in paths {
             match std::fs::metadata(path) {
-                Ok(about) if about.is_dir() => found.walk(path, DEPTH_MAX),
-                Ok(_) => found.waiting.push(path.clone()),
-                Err(error) => found.failures.push(FileError::of("read", path, error)),
+                Ok(about) if about.is_dir() => files.walk(path, DEPTH_MAX),
+                Ok(_) => files.waiting.push(path.clone()),
+                Err(error) => files.failures.push(FileError::of("read", path, error)),
             }
         }
         // In the same order everywhere, a session's file before those below its directory, and each file once, even
         // under several paths.
-        found.waiting.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+        files.waiting.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
         let mut seen = HashSet::new();
-        found
+        files
             .waiting
             .retain(|path| seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
-        found
+        files
     }
 
     /// Takes agents' files, each with its stored source, if any.

@@ -35,13 +35,13 @@ impl ThreadRollouts {
     #[must_use]
     pub fn select(self, with_bases: bool) -> (Vec<Rollout>, Vec<LeftOut>) {
         let (mut rollouts, mut left_out) = (self.own, Vec::new());
-        for BaseThread { thread, rollouts: found } in self.bases {
+        for BaseThread { thread, rollouts: in_base } in self.bases {
             let goes_on = format!("the session goes on from that of thread {thread}");
-            if found.is_empty() {
+            if in_base.is_empty() {
                 let reason = format!("{goes_on}, which the archive does not have");
                 left_out.push(LeftOut { file: format!("rollout/{thread}.jsonl"), reason });
             }
-            for rollout in found {
+            for rollout in in_base {
                 if with_bases {
                     rollouts.push(rollout);
                 } else {
@@ -117,21 +117,21 @@ impl Library {
     /// What the vault says.
     pub fn further_rollout(&self, id: &ThreadId) -> Result<Option<Rollout>, Error> {
         let end = format!("_{id}.jsonl");
-        let mut found = find_all(self, |manifest| {
+        let mut rollouts = find_all(self, |manifest| {
             let name = manifest.info.path.0.file_name().unwrap_or_default().to_string_lossy();
             Ok(is_thread_file(&manifest.info) && name.trim_end_matches(".zst").ends_with(&end))
         })?;
-        Ok(found.pop())
+        Ok(rollouts.pop())
     }
 
     /// Finds the threads that a thread continues, the nearest first: a fork may continue a fork. `first` is the one that
     /// the thread itself names.
     fn rollout_bases(&self, thread: &ThreadId, first: Option<String>) -> Result<Vec<BaseThread>, Error> {
         const FORKS_MAX: usize = 16;
-        let mut found: Vec<BaseThread> = Vec::new();
+        let mut bases: Vec<BaseThread> = Vec::new();
         let mut next = first;
-        while let Some(base) = next.take().filter(|base| base != thread.as_str() && found.len() < FORKS_MAX) {
-            if found.iter().any(|known| known.thread == base) {
+        while let Some(base) = next.take().filter(|base| base != thread.as_str() && bases.len() < FORKS_MAX) {
+            if bases.iter().any(|known| known.thread == base) {
                 break;
             }
             let mut rollouts = match ThreadId::parse(&base) {
@@ -142,9 +142,9 @@ impl Library {
                 rollout.set_thread(&base);
             }
             next = base_of(&rollouts, &base)?;
-            found.push(BaseThread { thread: base, rollouts });
+            bases.push(BaseThread { thread: base, rollouts });
         }
-        Ok(found)
+        Ok(bases)
     }
 }
 
@@ -195,19 +195,19 @@ fn find_all(
         let name = |manifest: &Manifest| manifest.info.path.0.file_name().map(ToOwned::to_owned);
         (name(one), &one.info.path.0).cmp(&(name(other), &other.info.path.0))
     });
-    let mut found: Vec<Rollout> = Vec::new();
+    let mut rollouts: Vec<Rollout> = Vec::new();
     for manifest in manifests {
         let rollout = Rollout::in_vault(library.vault()?, manifest);
-        match found.iter().find(|other| other.name() == rollout.name()) {
+        match rollouts.iter().find(|other| other.name() == rollout.name()) {
             Some(other) if other.about()?.sha256 == rollout.about()?.sha256 => {}
             Some(_) => {
                 let path = rollout.path().display();
                 tracing::warn!("`{path}` is left out: another file of the thread has its name");
             }
-            None => found.push(rollout),
+            None => rollouts.push(rollout),
         }
     }
-    Ok(found)
+    Ok(rollouts)
 }
 
 /// Returns the thread that the files of a thread go on from, if that is another.

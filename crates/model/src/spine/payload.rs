@@ -185,7 +185,7 @@ fn artifact<'a>(payload: &PayloadReader<'_, 'a>) -> Result<Option<ArtifactRef<'a
         let path = payload.text("artifact_path").ok().map(Cow::into_owned);
         return Err(PayloadFlaw::ArtifactKind { found: found.into_owned(), path });
     };
-    let beside = match kind {
+    let required = match kind {
         ArtifactKind::GitInfo => {
             payload.all(&[("repo_root", ValueKind::Text), ("git", ValueKind::Object)]).map_err(shape)?;
             let git = payload.one("git").ok().flatten().and_then(|git| Fields::parse(git.get()).ok());
@@ -201,7 +201,7 @@ fn artifact<'a>(payload: &PayloadReader<'_, 'a>) -> Result<Option<ArtifactRef<'a
         ArtifactKind::GitDiff => "base_sha",
         ArtifactKind::ShellSnapshot => "shell",
     };
-    payload.need(beside, ValueKind::Text).map_err(shape)?;
+    payload.need(required, ValueKind::Text).map_err(shape)?;
     let path = payload.text("artifact_path").map_err(shape)?;
     let sha256 = payload.text("sha256").map_err(shape)?;
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

@@ -19,20 +19,20 @@ const LINES_MAX: usize = 64;
 
 /// A file to store, with the fields of its record.
 pub(super) struct Artifact {
-    pub(super) kept: Option<(ArtifactFile, Vec<u8>)>,
+    pub(super) content: Option<(ArtifactFile, Vec<u8>)>,
     kind: &'static str,
     fields: Vec<(&'static str, RawJson)>,
 }
 
 impl Artifact {
     /// Returns the payload of its record, with path and hash if the file was stored.
-    pub(super) fn payload(&self, kept: Option<(&str, &str)>) -> RawJson {
+    pub(super) fn payload(&self, file: Option<(&str, &str)>) -> RawJson {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             object.word("kind", self.kind);
             for (name, value) in &self.fields {
                 object.json(name, value);
             }
-            if let Some((path, sha256)) = kept {
+            if let Some((path, sha256)) = file {
                 object.string("artifact_path", &JsonString::from_text(path));
                 object.string("sha256", &JsonString::from_text(sha256));
             }
@@ -61,7 +61,7 @@ fn difference(diff: GitDiff) -> Artifact {
     // The time is needed to compare the diff with the agent's actions: the agent continues meanwhile.
     let now = Timestamp::from_instant(jiff::Timestamp::now());
     let fields = vec![("base_sha", text(&diff.base)), ("looked_at", now.as_json().to_json())];
-    Artifact { kept: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", fields }
+    Artifact { content: Some((ArtifactFile::GitDiff, diff.patch)), kind: "git_diff", fields }
 }
 
 fn identity(state: &GitState) -> Artifact {
@@ -73,13 +73,13 @@ fn identity(state: &GitState) -> Artifact {
         }
     });
     let root = text(&state.root.to_string_lossy());
-    Artifact { kept: None, kind: "git_info", fields: vec![("repo_root", root), ("git", identity)] }
+    Artifact { content: None, kind: "git_info", fields: vec![("repo_root", root), ("git", identity)] }
 }
 
 /// Finds shell snapshots, which the agent deletes when a session ends.
 #[derive(Default)]
 pub(super) struct Snapshots {
-    kept: HashSet<PathBuf>,
+    paths_known: HashSet<PathBuf>,
 }
 
 impl Snapshots {
@@ -92,13 +92,13 @@ impl Snapshots {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.starts_with(&format!("{thread}.")) && name.ends_with(".sh")
         };
-        let mut found = std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).filter(is_its);
-        let path = found.find(|path| !self.kept.contains(path))?;
+        let mut snapshots = std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).filter(is_its);
+        let path = snapshots.find(|path| !self.paths_known.contains(path))?;
         let bytes = read_up_to(open_regular(&path, Links::Refused).ok()?, SNAPSHOT_BYTES_MAX).ok()?;
-        self.kept.insert(path);
+        self.paths_known.insert(path);
         let shell = shell_of(rollout).unwrap_or_else(|| "unknown".to_owned());
-        let kept = Some((ArtifactFile::ShellSnapshot, bytes));
-        Some(Artifact { kept, kind: "shell_snapshot", fields: vec![("shell", text(&shell))] })
+        let content = Some((ArtifactFile::ShellSnapshot, bytes));
+        Some(Artifact { content, kind: "shell_snapshot", fields: vec![("shell", text(&shell))] })
     }
 }
 

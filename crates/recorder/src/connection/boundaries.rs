@@ -12,7 +12,7 @@ use steno_model::json::RawJson;
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{SpineType, ThreadId};
 
-use crate::spines::{Beside, SessionFileFold, read_line};
+use crate::spines::{RolloutDirs, SessionFileFold, read_line};
 
 /// How long to wait for the agent to write what it has announced. Only the record waits.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,8 +25,8 @@ const UNCLAIMED_MAX: usize = 16;
 pub(super) struct Boundaries {
     /// How many there were in each turn.
     counts: HashMap<(ThreadId, String), usize>,
-    /// The session files beside those of the connection.
-    beside: Beside,
+    /// Where the session files of the connection are.
+    dirs: RolloutDirs,
     files: HashMap<PathBuf, SessionFileReader>,
 }
 
@@ -37,19 +37,19 @@ impl Boundaries {
         *nth += 1;
         let nth = *nth;
         if let Some(dir) = compacted.path.as_ref().and_then(|path| Path::new(path).parent())
-            && !self.beside.0.iter().any(|known| known == dir)
+            && !self.dirs.0.iter().any(|known| known == dir)
         {
-            self.beside.0.push(dir.to_owned());
+            self.dirs.0.push(dir.to_owned());
         }
         let path = match &compacted.path {
             Some(path) => PathBuf::from(path),
-            None => self.beside.find(compacted.thread.as_str())?,
+            None => self.dirs.find(compacted.thread.as_str())?,
         };
         let file = self.files.entry(path.clone()).or_insert_with(|| SessionFileReader::new(path));
         let begun = Instant::now();
         loop {
             // A file that cannot be read now may be there at the next look.
-            if let Ok(Some(boundary)) = file.find(&compacted.turn, nth, &mut self.beside) {
+            if let Ok(Some(boundary)) = file.find(&compacted.turn, nth, &mut self.dirs) {
                 return Some(boundary);
             }
             if begun.elapsed() > PATIENCE {
@@ -93,9 +93,9 @@ impl SessionFileReader {
 
     /// Returns the nth boundary of a turn. Reads only lines that were completed since the last look, and stops at the
     /// boundary.
-    fn find(&mut self, turn: &str, nth: usize, bases: &mut Beside) -> io::Result<Option<RawJson>> {
-        if let Some(found) = self.take(turn, nth) {
-            return Ok(Some(found));
+    fn find(&mut self, turn: &str, nth: usize, bases: &mut RolloutDirs) -> io::Result<Option<RawJson>> {
+        if let Some(boundary) = self.take(turn, nth) {
+            return Ok(Some(boundary));
         }
         let mut file = open_regular(&self.path, Links::Refused)?;
         if file.metadata()?.len() < self.offset {
@@ -104,9 +104,9 @@ impl SessionFileReader {
         }
         file.seek(SeekFrom::Start(self.offset))?;
         let mut file = BufReader::new(CountingReader { file, bytes_read: 0 });
-        let found = self.read_to(turn, nth, &mut file, bases);
+        let boundary = self.read_to(turn, nth, &mut file, bases);
         self.bytes_read += file.get_ref().bytes_read;
-        found
+        boundary
     }
 
     fn read_to(
@@ -114,7 +114,7 @@ impl SessionFileReader {
         turn: &str,
         nth: usize,
         file: &mut dyn BufRead,
-        bases: &mut Beside,
+        bases: &mut RolloutDirs,
     ) -> io::Result<Option<RawJson>> {
         let mut line = Vec::new();
         while let Some(read) = read_line(file, &mut line)? {
@@ -122,8 +122,8 @@ impl SessionFileReader {
             self.offset += read;
             if read <= LINE_BYTES_MAX as u64 && !line.trim_ascii().is_empty() {
                 self.line(offset, &line, bases);
-                if let Some(found) = self.take(turn, nth) {
-                    return Ok(Some(found));
+                if let Some(boundary) = self.take(turn, nth) {
+                    return Ok(Some(boundary));
                 }
             }
             self.unclaimed.drain(..self.unclaimed.len().saturating_sub(UNCLAIMED_MAX));
@@ -132,7 +132,7 @@ impl SessionFileReader {
         Ok(None)
     }
 
-    fn line(&mut self, offset: u64, line: &[u8], bases: &mut Beside) {
+    fn line(&mut self, offset: u64, line: &[u8], bases: &mut RolloutDirs) {
         let Some((_, made)) = self.fold.line(offset, line, bases) else { return };
         for made in made.into_iter().filter(|made| made.record_type == SpineType::CompactionBoundary) {
             let Ok(BoundaryTurn { turn_id }) = made.payload.read() else { continue };
@@ -145,8 +145,8 @@ impl SessionFileReader {
     /// Takes the nth boundary of a turn, if it was read.
     fn take(&mut self, turn: &str, nth: usize) -> Option<RawJson> {
         let at = self.unclaimed.iter().position(|(of, number, _)| of == turn && *number == nth);
-        let found = at.and_then(|at| self.unclaimed.remove(at));
-        found.map(|(_, _, payload)| payload)
+        let boundary = at.and_then(|at| self.unclaimed.remove(at));
+        boundary.map(|(_, _, payload)| payload)
     }
 }
 
@@ -192,7 +192,8 @@ mod tests {
             writeln!(file, "{filler}").unwrap();
         }
         let mut reader = SessionFileReader::new(path.clone());
-        let look = |reader: &mut SessionFileReader| reader.find("u1", 1, &mut Beside::default()).unwrap();
+        let look =
+            |reader: &mut SessionFileReader| reader.find("u1", 1, &mut RolloutDirs::default()).unwrap();
         assert_eq!(look(&mut reader), None);
         let len = std::fs::metadata(&path).unwrap().len();
         assert_eq!((reader.bytes_read, reader.offset), (len, len));
@@ -234,15 +235,15 @@ mod tests {
     fn shortened_file_is_read_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rollout-x-t1.jsonl");
-        let mut beside = Beside::default();
+        let mut dirs = RolloutDirs::default();
         std::fs::write(&path, [META, "\n", &compacted("u1", "first one")].concat()).unwrap();
         let mut reader = SessionFileReader::new(path.clone());
-        assert_eq!(reader.find("u9", 1, &mut beside).unwrap(), None);
+        assert_eq!(reader.find("u9", 1, &mut dirs).unwrap(), None);
         std::fs::write(&path, [META, "\n", &compacted("u1", "x")].concat()).unwrap();
-        let found = reader.find("u1", 1, &mut beside).unwrap();
+        let found = reader.find("u1", 1, &mut dirs).unwrap();
         // The boundary of the first file was read, and is the first of its turn.
         assert!(found.unwrap().as_str().contains(r#""summary_message":"first one""#));
-        let found = reader.find("u2", 1, &mut beside).unwrap();
+        let found = reader.find("u2", 1, &mut dirs).unwrap();
         assert_eq!((found, reader.counts["u1"]), (None, 1), "all is counted from the start");
         assert!(reader.take("u1", 1).unwrap().as_str().contains(r#""summary_message":"x""#));
     }
@@ -254,7 +255,7 @@ mod tests {
         let turns: Vec<String> = (0..40).map(|turn| compacted(&format!("u{turn}"), "m")).collect();
         std::fs::write(&path, [META, "\n", &turns.concat()].concat()).unwrap();
         let mut reader = SessionFileReader::new(path);
-        assert_eq!(reader.find("none", 1, &mut Beside::default()).unwrap(), None);
+        assert_eq!(reader.find("none", 1, &mut RolloutDirs::default()).unwrap(), None);
         assert_eq!(reader.unclaimed.len(), UNCLAIMED_MAX);
         assert!(reader.take("u39", 1).is_some() && reader.take("u0", 1).is_none());
     }

@@ -77,7 +77,7 @@ impl HttpRules {
 /// Finds all texts in a request that may be absolute paths, each once.
 fn paths_in(text: &[u8]) -> HashSet<&str> {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>|*?,;:()[]{}\\".contains(byte);
-    let mut found = HashSet::new();
+    let mut paths = HashSet::new();
     for at in memchr::memchr_iter(b'/', text) {
         let before = &text[..at];
         // An escape like `\n` may come before a path too.
@@ -90,10 +90,10 @@ fn paths_in(text: &[u8]) -> HashSet<&str> {
         let rest = &text[at..(at + PATH_BYTES_MAX).min(text.len())];
         let len = rest.iter().position(is_end).unwrap_or(rest.len());
         if let Ok(path) = std::str::from_utf8(&rest[..len]) {
-            found.insert(path.trim_end_matches('.'));
+            paths.insert(path.trim_end_matches('.'));
         }
     }
-    found
+    paths
 }
 
 #[cfg(test)]

@@ -171,10 +171,10 @@ impl ConnectionRecorder {
                     }
                 };
                 let passed = self.withholding.as_mut().map(|withholding| withholding.pass(lane, &line));
-                let (kept, is_weighty) =
-                    passed.map_or((None, true), |passed| (passed.kept, passed.is_weighty));
+                let (remainder, is_weighty) =
+                    passed.map_or((None, true), |passed| (passed.remainder, passed.is_weighty));
                 let lost = Missing::of(lane, first, 1, line.len() as u64 + 1, WhyMissing::NotWritten);
-                let bytes = kept.map_or(line, |kept| kept.as_str().as_bytes().to_vec());
+                let bytes = remainder.map_or(line, |remainder| remainder.as_str().as_bytes().to_vec());
                 let content = SpoolContent::Message { lane, bytes: bytes.into() };
                 let len = self.writer.write(SpoolLine { time, ticket: first, content }, &lost);
                 self.tell(len, is_weighty);

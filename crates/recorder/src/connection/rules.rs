@@ -35,7 +35,7 @@ pub struct ConnectionRules {
     membership: ProjectLookup,
     /// Threads that are left out, and threads that are known to be recorded.
     left_out: HashSet<String>,
-    kept: HashSet<String>,
+    threads_included: HashSet<String>,
     /// Requests that were left out and have no answer yet, by direction.
     asked: HashSet<(Lane, String)>,
 }
@@ -78,7 +78,7 @@ impl ConnectionRules {
             homes,
             membership: ProjectLookup::default(),
             left_out: HashSet::new(),
-            kept: HashSet::new(),
+            threads_included: HashSet::new(),
             asked: HashSet::new(),
         }
     }
@@ -136,7 +136,7 @@ impl ConnectionRules {
             [&fields.params, &fields.result].into_iter().flat_map(ThreadFields::threads).collect();
         let verdict = self.judge_message(message, &fields, &threads, was_asked);
         match verdict {
-            Verdict::Included => self.kept.extend(threads),
+            Verdict::Included => self.threads_included.extend(threads),
             Verdict::Excluded => self.left_out.extend(threads),
             // The answer will show it.
             Verdict::Unknown => {}
@@ -169,14 +169,16 @@ impl ConnectionRules {
                 self.exclusions.judge_dir(self.started_in.as_deref())
             }
             Some(method) if GOES_ON.contains(&method) && has_projects => {
-                let is_known = !threads.is_empty() && threads.iter().all(|thread| self.is_kept(thread));
+                let is_known = !threads.is_empty() && threads.iter().all(|thread| self.is_included(thread));
                 if is_known { Verdict::Included } else { Verdict::Unknown }
             }
             // An answer to a request that was left out is recorded only if it names its directory.
             None if was_asked && dirs.is_empty() => Verdict::Excluded,
             // A thread that was not started or resumed here may belong to any project.
             Some(_)
-                if has_projects && dirs.is_empty() && !threads.iter().all(|thread| self.is_kept(thread)) =>
+                if has_projects
+                    && dirs.is_empty()
+                    && !threads.iter().all(|thread| self.is_included(thread)) =>
             {
                 Verdict::Unknown
             }
@@ -193,8 +195,8 @@ impl ConnectionRules {
     }
 
     /// Tells whether a thread is known to belong to a project that is not excluded.
-    fn is_kept(&self, thread: &str) -> bool {
-        self.kept.contains(thread)
+    fn is_included(&self, thread: &str) -> bool {
+        self.threads_included.contains(thread)
             || self.homes.iter().any(|home| {
                 let project = self.membership.of_session(Provider::Codex, home, thread);
                 self.exclusions.judge_project(&project) == Verdict::Included

@@ -126,17 +126,17 @@ impl SpineBuilder {
         if !self.is_live {
             return;
         }
-        let (thread, found) = match around {
+        let (thread, artifacts) = match around {
             Around::Begins { thread, cwd } => (thread, artifacts::of_repository(cwd)),
             Around::Stands { thread, cwd } => (thread, artifacts::of_working_tree(cwd)),
             Around::Ran { thread, path } => (thread, self.snapshots.look(thread, path).into_iter().collect()),
         };
-        for artifact in found {
-            let kept = artifact.kept.as_ref().map(|(what, bytes)| self.spines.keep(thread, *what, bytes));
-            match kept.transpose() {
-                Ok(kept) => {
-                    let kept = kept.as_ref().map(|kept| (kept.artifact_path.as_str(), kept.sha256.as_str()));
-                    let made = next.made(SpineType::ArtifactRef, artifact.payload(kept));
+        for artifact in artifacts {
+            let file = artifact.content.as_ref().map(|(what, bytes)| self.spines.keep(thread, *what, bytes));
+            match file.transpose() {
+                Ok(file) => {
+                    let file = file.as_ref().map(|file| (file.artifact_path.as_str(), file.sha256.as_str()));
+                    let made = next.made(SpineType::ArtifactRef, artifact.payload(file));
                     self.write(vec![(thread.clone(), made)]);
                 }
                 Err(error) => self.recorded.problems.push(steno_model::with_causes(&error)),

@@ -235,17 +235,17 @@ pub struct RecordedConnection {
 pub fn connections(store: &Store) -> Result<Vec<RecordedConnection>, Error> {
     let names = store.disk().list(&dir()).map_err(failed(&dir()))?;
     let id = |name: &String| Uuid::try_parse(name.strip_suffix(".jsonl")?).ok();
-    let mut found: Vec<Uuid> = names.iter().filter_map(id).collect();
-    found.sort_unstable();
-    Ok(found.into_iter().map(|id| RecordedConnection { id }).collect())
+    let mut ids: Vec<Uuid> = names.iter().filter_map(id).collect();
+    ids.sort_unstable();
+    Ok(ids.into_iter().map(|id| RecordedConnection { id }).collect())
 }
 
 impl Spool {
     pub(super) fn create(store: &Store, id: Uuid) -> Result<Self, Error> {
         let (spooled, disk) = (RecordedConnection { id }, store.disk());
         let path = spooled.path();
-        let held = || unwritten(&path)(std::io::ErrorKind::ResourceBusy.into());
-        let guard = spooled.lock(store)?.ok_or_else(held)?;
+        let busy = || unwritten(&path)(std::io::ErrorKind::ResourceBusy.into());
+        let guard = spooled.lock(store)?.ok_or_else(busy)?;
         disk.make_dir(&dir()).map_err(unwritten(&path))?;
         let file = disk.create(&path).map_err(unwritten(&path))?;
         disk.sync_dir(&dir()).map_err(unwritten(&path))?;
@@ -353,8 +353,8 @@ impl RecordedConnection {
     /// Returns the length of its file.
     pub(super) fn size_bytes(self, store: &Store) -> Result<u64, Error> {
         let path = self.path();
-        let found = store.disk().identity(&path).map_err(failed(&path))?;
-        Ok(found.map_or(0, |found| found.size_bytes))
+        let identity = store.disk().identity(&path).map_err(failed(&path))?;
+        Ok(identity.map_or(0, |identity| identity.size_bytes))
     }
 
     fn lock_path(self) -> StorePath {

@@ -132,12 +132,12 @@ impl SyncedSpool {
         let (mut offset, mut piece) = (self.len, vec![0; PIECE_BYTES]);
         while offset < len {
             let wanted = usize::try_from(len - offset).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-            let found = read_full(&*read, &mut piece[..wanted], offset)?;
-            if found == 0 {
+            let read_len = read_full(&*read, &mut piece[..wanted], offset)?;
+            if read_len == 0 {
                 return Err(std::io::ErrorKind::UnexpectedEof.into());
             }
-            overwrite_all(&*file, &piece[..found], offset)?;
-            offset += found as u64;
+            overwrite_all(&*file, &piece[..read_len], offset)?;
+            offset += read_len as u64;
         }
         sync_dir(&*self.disk, &self.path.dir())
     }

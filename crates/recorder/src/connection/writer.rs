@@ -91,10 +91,10 @@ impl SpoolWriter {
     /// Writes a line, after the pending note about missing messages. If that fails, its messages count as missing too.
     pub(super) fn write(&mut self, line: SpoolLine<'static>, lost: &Missing) -> Option<u64> {
         let time = line.time.clone();
-        let told = matches!(line.content, SpoolContent::Missing(_)).then(|| lost.clone());
+        let gap = matches!(line.content, SpoolContent::Missing(_)).then(|| lost.clone());
         match self.append_after_note(line) {
             Ok(len) => {
-                if let Some(missing) = told {
+                if let Some(missing) = gap {
                     self.unrecorded.add(missing);
                 }
                 Some(len)

@@ -43,16 +43,16 @@ pub fn connections_of(
     threads: &BTreeSet<ThreadId>,
 ) -> Result<ConnectionSelection, ForgetError> {
     let sessions: BTreeSet<RunId> = threads.iter().map(|thread| session_run(thread.as_str())).collect();
-    let mut said = ConnectionSelection::default();
+    let mut selection = ConnectionSelection::default();
     let is_connection = |manifest: &&Manifest| connection_of(manifest).is_some();
     let connections: Vec<&Manifest> = manifests.iter().filter(is_connection).collect();
     if sessions.is_empty() || connections.is_empty() {
-        return Ok(said);
+        return Ok(selection);
     }
     let (store, all) = (library.store()?, library.heads()?);
     for manifest in connections {
-        let heard: Vec<&RunHead> = all.iter().filter(|head| head.source == Some(manifest.id)).collect();
-        let own = with_subagents(&heard, &sessions);
+        let heads: Vec<&RunHead> = all.iter().filter(|head| head.source == Some(manifest.id)).collect();
+        let own = with_subagents(&heads, &sessions);
         if own.is_empty() {
             continue;
         }
@@ -60,31 +60,31 @@ pub fn connections_of(
         let adapted = manifest.adapted.iter().flat_map(|adapted| &adapted.runs).filter(is_there);
         // A run that cannot be read counts as another thread's.
         let runs: BTreeSet<String> =
-            adapted.cloned().chain(heard.iter().map(|heard| heard.run.to_string())).collect();
-        let shown = own.iter().filter_map(|heard| heard.session).collect();
+            adapted.cloned().chain(heads.iter().map(|head| head.run.to_string())).collect();
+        let shown = own.iter().filter_map(|head| head.session).collect();
         if runs.len() == own.len() && !has_other_spines(store, manifest, &shown)? {
-            said.going.push(manifest.clone());
+            selection.going.push(manifest.clone());
         } else {
-            let named = own.iter().map(|heard| heard.session.unwrap_or(heard.run).to_string());
+            let named = own.iter().map(|head| head.session.unwrap_or(head.run).to_string());
             let threads = threads.iter().map(ToString::to_string).chain(named).collect();
-            let own = own.iter().map(|heard| heard.run).collect();
-            said.shared.push(SharedConnection { manifest: manifest.clone(), runs: own, threads });
+            let own = own.iter().map(|head| head.run).collect();
+            selection.shared.push(SharedConnection { manifest: manifest.clone(), runs: own, threads });
         }
     }
-    Ok(said)
+    Ok(selection)
 }
 
 /// Returns the runs of a connection that belong to the sessions, and their subagents.
-fn with_subagents<'a>(heard: &[&'a RunHead], sessions: &BTreeSet<RunId>) -> Vec<&'a RunHead> {
+fn with_subagents<'a>(heads: &[&'a RunHead], sessions: &BTreeSet<RunId>) -> Vec<&'a RunHead> {
     let mut own: Vec<&RunHead> = Vec::new();
     let mut known = BTreeSet::new();
     loop {
-        let is_own = |heard: &&&RunHead| {
-            !known.contains(&heard.run)
-                && (sessions.contains(&heard.session.unwrap_or(heard.run))
-                    || heard.parent.is_some_and(|parent| known.contains(&parent)))
+        let is_own = |head: &&&RunHead| {
+            !known.contains(&head.run)
+                && (sessions.contains(&head.session.unwrap_or(head.run))
+                    || head.parent.is_some_and(|parent| known.contains(&parent)))
         };
-        let Some(next) = heard.iter().find(is_own) else { return own };
+        let Some(next) = heads.iter().find(is_own) else { return own };
         known.insert(next.run);
         own.push(next);
     }

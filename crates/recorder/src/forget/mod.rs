@@ -125,7 +125,7 @@ pub struct SpineSelection {
 /// # Errors
 /// An I/O error.
 pub fn withdrawn_runs(store: &Store) -> Result<Vec<(RunId, SourceId)>, ForgetError> {
-    let mut found = Vec::new();
+    let mut runs = Vec::new();
     for run in store.withdrawn_runs()? {
         for path in store.superseded(run)? {
             let opened = store.disk().open_read(&path).map_err(|source| JournalError::Io {
@@ -138,10 +138,10 @@ pub fn withdrawn_runs(store: &Store) -> Result<Vec<(RunId, SourceId)>, ForgetErr
             let evidence = first.as_ref().and_then(|first| first.event.extra.get("evidence"));
             let source =
                 evidence.and_then(Evidence::read).map(|evidence| evidence.source.to_text().into_owned());
-            found.extend(source.and_then(|source| SourceId::parse(&source)).map(|source| (run, source)));
+            runs.extend(source.and_then(|source| SourceId::parse(&source)).map(|source| (run, source)));
         }
     }
-    Ok(found)
+    Ok(runs)
 }
 
 /// Finds the spines that are deleted with files of the vault: the spines of threads whose session files these are, and
@@ -155,10 +155,10 @@ pub fn spines_to_forget(
     manifests: &[Manifest],
 ) -> Result<SpineSelection, ForgetError> {
     let connections = ForgottenConnections::among(vault, manifests);
-    let mut found = SpineSelection::default();
+    let mut selection = SpineSelection::default();
     for thread in store.spines()? {
         if manifests.iter().any(|manifest| is_session_of(manifest, &thread)) {
-            found.going.push(thread);
+            selection.going.push(thread);
         } else if let Some(connections) = &connections {
             let made_from = sources_of(store, &thread)?;
             let has_some = made_from.iter().any(|source| connections.is_going(source));
@@ -167,13 +167,13 @@ pub fn spines_to_forget(
                 is_whole &= connections.is_gone(source)?;
             }
             match (has_some, is_whole) {
-                (true, true) => found.going.push(thread),
-                (true, false) => found.staying.push(thread),
+                (true, true) => selection.going.push(thread),
+                (true, false) => selection.staying.push(thread),
                 (false, _) => {}
             }
         }
     }
-    Ok(found)
+    Ok(selection)
 }
 
 /// Connections to forget, and the directory of connections' files.
@@ -247,8 +247,9 @@ fn sources_of(store: &Store, thread: &ThreadId) -> Result<BTreeSet<String>, Forg
             Ok(Some(record)) => {
                 let evidence = record.extra.get("evidence").and_then(Evidence::read);
                 // Records of other programs have no evidence, and are not deleted with any source.
-                sources
-                    .insert(evidence.map_or_else(String::new, |found| found.source.to_text().into_owned()));
+                sources.insert(
+                    evidence.map_or_else(String::new, |position| position.source.to_text().into_owned()),
+                );
             }
             Ok(None) | Err(JournalError::Damaged { .. } | JournalError::NotRegular { .. }) => {
                 return Ok(sources);
@@ -328,7 +329,7 @@ fn blank_connections(
         let mut rules = ConnectionRules::of_threads(store, threads.iter().cloned().collect());
         let source = manifest.id.to_string();
         let blanked =
-            |bytes: &[u8], rules: &mut ConnectionRules| match sniff(bytes).map(|found| found.surface) {
+            |bytes: &[u8], rules: &mut ConnectionRules| match sniff(bytes).map(|sniffed| sniffed.surface) {
                 Some(Surface::Http) => blank_exchanges(bytes, &source, runs),
                 Some(_) | None => blank(bytes, rules),
             };
@@ -417,24 +418,24 @@ fn finish_with(
     }
     let mut threads = store.spines()?;
     threads.extend(named.filter(|named| !threads.contains(named)).cloned());
-    let mut held = Vec::new();
+    let mut locks = Vec::new();
     for thread in threads.iter().filter(|thread| left.iter().any(|tombstone| tombstone.is_of(thread))) {
         match hold(store, thread, now) {
             Err(ForgetError::SpineHeld { .. }) => {}
-            spine => held.push(spine?),
+            spine => locks.push(spine?),
         }
     }
     // Read again: the previous holder may have deleted a spine, and it may have begun again.
     let left = unswept(vault)?;
-    held.retain(|spine| left.iter().any(|tombstone| tombstone.is_of(spine.thread())));
+    locks.retain(|spine| left.iter().any(|tombstone| tombstone.is_of(spine.thread())));
     let is_gone = |tombstone: &&SpineTombstone| !threads.iter().any(|thread| tombstone.is_of(thread));
     let mut swept: Vec<NameHash> = left.iter().filter(is_gone).map(|tombstone| tombstone.thread).collect();
-    if held.is_empty() && swept.is_empty() {
+    if locks.is_empty() && swept.is_empty() {
         return Ok(Vec::new());
     }
     vault.make_tombstones_safe()?;
-    held.iter_mut().try_for_each(SpineLock::remove)?;
-    let threads: Vec<ThreadId> = held.iter().map(|spine| spine.thread().clone()).collect();
+    locks.iter_mut().try_for_each(SpineLock::remove)?;
+    let threads: Vec<ThreadId> = locks.iter().map(|spine| spine.thread().clone()).collect();
     swept.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
     vault.spines_swept(&swept)?;
     Ok(threads)

@@ -39,19 +39,19 @@ pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result
     }
     let has_history = seeds.iter().any(|seed| seed.info.known_provider().is_some_and(has_command_history));
     let chosen: BTreeSet<SourceId> = seeds.iter().map(|seed| seed.id).collect();
-    let mut found = SessionFiles::default();
+    let mut files = SessionFiles::default();
     for manifest in all {
         let is_its = chosen.contains(&manifest.id)
             || plan_slug(&manifest.info).is_some_and(|slug| slugs.contains(&slug))
             || has_history && is_command_history(manifest)
             || names_in_vault(vault, manifest)?.iter().any(|name| names.contains(name));
         if is_its {
-            found.manifests.push(manifest.clone());
+            files.manifests.push(manifest.clone());
         }
     }
     names.extend(slugs.iter().map(|slug| plan_hash(slug)));
-    found.names = names.into_iter().collect();
-    Ok(found)
+    files.names = names.into_iter().collect();
+    Ok(files)
 }
 
 /// Returns the slugs of a session's plans, which the agent keeps outside of the session's directory.
@@ -250,7 +250,7 @@ pub fn shared_files(
     all: &[Manifest],
     pieces: &PieceFilter,
 ) -> Result<Vec<SharedFile>, ForgetError> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for manifest in all {
         let Some(mixed) = SharedFileFormat::of(&manifest.info) else { continue };
         let mut file = SharedFile { manifest: manifest.clone(), pieces: 0, names: Vec::new() };
@@ -265,10 +265,10 @@ pub fn shared_files(
         if file.pieces > 0 {
             file.names.sort_unstable();
             file.names.dedup();
-            found.push(file);
+            files.push(file);
         }
     }
-    Ok(found)
+    Ok(files)
 }
 
 /// Removes pieces from a generation. A generation without the expected form is removed as a whole.
@@ -285,7 +285,7 @@ fn take_out(mixed: SharedFileFormat, bytes: Vec<u8>, pieces: &PieceFilter, file:
     file.names.append(&mut names);
     match filtered {
         Some(filtered) if filtered.left_out == 0 => bytes,
-        Some(filtered) => filtered.kept,
+        Some(filtered) => filtered.bytes,
         None => Vec::new(),
     }
 }

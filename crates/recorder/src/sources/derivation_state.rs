@@ -26,8 +26,8 @@ impl DerivationState {
         let Ok(Some(file)) = disk.open_read(&path()) else { return Self::default() };
         let mut text = vec![0; FILE_BYTES_MAX];
         let read = read_full(&*file, &mut text, 0).unwrap_or(0);
-        let found: Self = serde_json::from_slice(&text[..read]).unwrap_or_default();
-        if found.is_current() { found } else { Self::default() }
+        let state: Self = serde_json::from_slice(&text[..read]).unwrap_or_default();
+        if state.is_current() { state } else { Self::default() }
     }
 
     /// Tells whether the whole store was derived with the adapters of this program.

@@ -93,7 +93,7 @@ pub struct SourceFollower<'a> {
     recorder: &'a mut SourceRecorder,
     places: SourceLocations,
     watch: Watch,
-    held: HashMap<PathBuf, FollowedSource>,
+    sources: HashMap<PathBuf, FollowedSource>,
     /// Files to read now.
     due: BTreeSet<PathBuf>,
     /// Files to read later.
@@ -121,7 +121,7 @@ impl<'a> SourceFollower<'a> {
             recorder,
             places,
             watch: Watch::new(options),
-            held: HashMap::new(),
+            sources: HashMap::new(),
             due: BTreeSet::new(),
             later: Retries::default(),
             is_blind: true,
@@ -291,12 +291,12 @@ impl<'a> SourceFollower<'a> {
     }
 
     /// Watches the listed files and makes changed ones due; returns whether directories are new.
-    fn take(&mut self, found: SourceListing) -> bool {
+    fn take(&mut self, listing: SourceListing) -> bool {
         let mut has_new = false;
-        for dir in &found.dirs {
+        for dir in &listing.dirs {
             has_new |= self.watch.add_dir(dir);
         }
-        for file in found.files {
+        for file in listing.files {
             self.watch.add_file(file.path());
             self.files.take(file.path(), FileOutcome::Listed);
             let is_old =
@@ -310,7 +310,7 @@ impl<'a> SourceFollower<'a> {
 
     fn look_at(&mut self, path: &Path, watcher: &mut dyn FollowObserver) {
         let mut outcome = self.try_to_look_at(path, watcher);
-        if outcome.as_ref().is_err_and(SourceError::is_too_many_files) && !self.held.is_empty() {
+        if outcome.as_ref().is_err_and(SourceError::is_too_many_files) && !self.sources.is_empty() {
             // The open sources have had their turn.
             self.let_go_of_all(watcher);
             outcome = self.try_to_look_at(path, watcher);
@@ -321,7 +321,7 @@ impl<'a> SourceFollower<'a> {
                 return;
             }
             if error.is_held() {
-                self.later.held(path, Instant::now());
+                self.later.retry_held(path, Instant::now());
                 self.files.take(path, FileOutcome::Held);
             } else {
                 self.fail(path, &error, watcher);
@@ -330,8 +330,8 @@ impl<'a> SourceFollower<'a> {
     }
 
     fn try_to_look_at(&mut self, path: &Path, watcher: &mut dyn FollowObserver) -> Result<(), SourceError> {
-        if let Some(held) = self.held.remove(path) {
-            return self.read_on(held, watcher);
+        if let Some(entry) = self.sources.remove(path) {
+            return self.read_on(entry, watcher);
         }
         if let Some(file) = self.places.at(path) {
             return self.begin(&file, watcher);
@@ -363,32 +363,32 @@ impl<'a> SourceFollower<'a> {
     /// Reads new bytes and keeps the source open.
     fn read_on(
         &mut self,
-        mut held: FollowedSource,
+        mut entry: FollowedSource,
         watcher: &mut dyn FollowObserver,
     ) -> Result<(), SourceError> {
-        let before = held.source.read;
+        let before = entry.source.read;
         let mut turn = ReadOutcome::More;
         for _ in 0..LOOKS_PER_TURN {
-            turn = held.source.turn(&self.recorder.now())?;
+            turn = entry.source.turn(&self.recorder.now())?;
             if turn != ReadOutcome::More {
                 break;
             }
         }
-        let path = held.source.path().to_owned();
+        let path = entry.source.path().to_owned();
         match turn {
             ReadOutcome::More => drop(self.due.insert(path.clone())),
             ReadOutcome::AtEnd | ReadOutcome::Paused => {}
             ReadOutcome::Gone => self.look_for_packed(&path),
         }
-        held.tell(watcher);
+        entry.tell(watcher);
         self.later.succeeded(&path);
-        let is_new = held.source.read > before;
+        let is_new = entry.source.read > before;
         self.files.take(&path, if is_new { FileOutcome::New } else { FileOutcome::Quiet });
         if is_new {
-            (held.news, self.news, self.is_settled) = (Instant::now(), Instant::now(), false);
+            (entry.news, self.news, self.is_settled) = (Instant::now(), Instant::now(), false);
         }
-        let is_shared = held.source.is_shared();
-        self.held.insert(path.clone(), held);
+        let is_shared = entry.source.is_shared();
+        self.sources.insert(path.clone(), entry);
         if is_shared && turn != ReadOutcome::More {
             // Every session adds to this file, so `steno forget` needs it.
             self.let_go(&path, watcher);
@@ -398,18 +398,18 @@ impl<'a> SourceFollower<'a> {
 
     /// Makes the compressed form of a missing file due: it was not reported while both existed.
     fn look_for_packed(&mut self, path: &Path) {
-        let packed = packed_name(path).filter(|packed| packed.exists() && !self.held.contains_key(packed));
+        let packed = packed_name(path).filter(|packed| packed.exists() && !self.sources.contains_key(packed));
         self.due.extend(packed);
     }
 
     /// Closes open sources that may be this file under a former name, so that it can be opened under this one.
     fn make_way(&mut self, file: &SourceFile, watcher: &mut dyn FollowObserver) {
-        let may_be = |(path, held): &(&PathBuf, &FollowedSource)| {
+        let may_be = |(path, entry): &(&PathBuf, &FollowedSource)| {
             let is_named = plain_name(path).file_name() == plain_name(file.path()).file_name();
             plain_name(path) == plain_name(file.path())
-                || ((is_named || held.source.file() == Some(file.file)) && !path.exists())
+                || ((is_named || entry.source.file() == Some(file.file)) && !path.exists())
         };
-        let former: Vec<PathBuf> = self.held.iter().filter(may_be).map(|(path, _)| path.clone()).collect();
+        let former: Vec<PathBuf> = self.sources.iter().filter(may_be).map(|(path, _)| path.clone()).collect();
         for path in &former {
             self.let_go(path, watcher);
         }
@@ -418,20 +418,21 @@ impl<'a> SourceFollower<'a> {
     /// Closes the sources that have been quiet for longest, if there are many or another one could open too many files.
     fn make_room(&mut self, watcher: &mut dyn FollowObserver) {
         let room = self.open_files_max.saturating_sub(OPEN_FILES_BESIDE + OPEN_FILES_MAX);
-        let open = |held: &HashMap<PathBuf, FollowedSource>| {
-            held.values().map(|held| held.source.open_files()).sum::<usize>()
+        let open = |sources: &HashMap<PathBuf, FollowedSource>| {
+            sources.values().map(|entry| entry.source.open_files()).sum::<usize>()
         };
-        while self.held.len() >= HELD_MAX || open(&self.held) > room {
-            let oldest = self.held.iter().min_by_key(|(_, held)| held.news).map(|(path, _)| path.clone());
+        while self.sources.len() >= HELD_MAX || open(&self.sources) > room {
+            let oldest =
+                self.sources.iter().min_by_key(|(_, entry)| entry.news).map(|(path, _)| path.clone());
             let Some(path) = oldest else { return };
             self.let_go(&path, watcher);
         }
     }
 
     fn let_go_of_quiet(&mut self, watcher: &mut dyn FollowObserver) {
-        let quiet = |held: &FollowedSource| held.news.elapsed() >= QUIET_AFTER;
+        let quiet = |entry: &FollowedSource| entry.news.elapsed() >= QUIET_AFTER;
         let paths: Vec<PathBuf> =
-            self.held.iter().filter(|(_, held)| quiet(held)).map(|(path, _)| path.clone()).collect();
+            self.sources.iter().filter(|(_, entry)| quiet(entry)).map(|(path, _)| path.clone()).collect();
         for path in &paths {
             self.let_go(path, watcher);
         }
@@ -453,7 +454,7 @@ impl<'a> SourceFollower<'a> {
     }
 
     fn let_go_of_all(&mut self, watcher: &mut dyn FollowObserver) {
-        let mut paths: Vec<PathBuf> = self.held.keys().cloned().collect();
+        let mut paths: Vec<PathBuf> = self.sources.keys().cloned().collect();
         paths.sort();
         for path in &paths {
             self.let_go(path, watcher);
@@ -461,17 +462,17 @@ impl<'a> SourceFollower<'a> {
     }
 
     fn let_go(&mut self, path: &Path, watcher: &mut dyn FollowObserver) {
-        let Some(mut held) = self.held.remove(path) else { return };
-        let is_sure = if watcher.is_paused() { Ok(()) } else { held.source.make_sure(&self.recorder.now()) };
-        held.tell(watcher);
-        count(&held.source, &mut self.health);
-        if let Err(error) = is_sure.and_then(|()| self.recorder.let_go(held.source)) {
+        let Some(mut entry) = self.sources.remove(path) else { return };
+        let is_sure = if watcher.is_paused() { Ok(()) } else { entry.source.make_sure(&self.recorder.now()) };
+        entry.tell(watcher);
+        count(&entry.source, &mut self.health);
+        if let Err(error) = is_sure.and_then(|()| self.recorder.let_go(entry.source)) {
             self.fail(path, &error, watcher);
         }
     }
 
     fn fail(&mut self, path: &Path, error: &SourceError, watcher: &mut dyn FollowObserver) {
-        self.later.failed(path, Instant::now());
+        self.later.retry_failed(path, Instant::now());
         self.files.take(path, FileOutcome::Failed);
         watcher.failed(path, error);
     }

@@ -66,7 +66,7 @@ impl SourceRecorder {
         // Damaged tombstones must not stop all recording; `steno verify` reports them.
         let leaves_out = match is_info_left_out(&self.vault, info) {
             Err(SourceError::Catalog(error)) if error.is_damage() => false,
-            told => told?,
+            other => other?,
         };
         if !leaves_out {
             return Ok(());

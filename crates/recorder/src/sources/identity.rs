@@ -168,8 +168,8 @@ pub(crate) fn strings_at(text: &[u8], key: &str) -> Vec<String> {
 /// Finds strings by their key. Inside a string, the quotes of a key are escaped and do not match.
 fn strings(head: &[u8], key: &str, most: usize) -> Vec<String> {
     let quoted = format!("\"{key}\"");
-    let (mut found, mut from) = (Vec::new(), 0);
-    while found.len() < most
+    let (mut texts, mut from) = (Vec::new(), 0);
+    while texts.len() < most
         && let Some(at) = memmem::find(&head[from..], quoted.as_bytes())
     {
         let (start, end) = (from + at, from + at + quoted.len());
@@ -178,11 +178,11 @@ fn strings(head: &[u8], key: &str, most: usize) -> Vec<String> {
         if let Some(value) = rest.strip_prefix(b":").filter(|_| is_key)
             && let Some(Ok(text)) = serde_json::Deserializer::from_slice(value).into_iter::<String>().next()
         {
-            found.push(text);
+            texts.push(text);
         }
         from = end;
     }
-    found
+    texts
 }
 
 /// Reads the beginning of a regular file. Never blocks on a pipe or device.

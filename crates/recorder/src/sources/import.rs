@@ -99,11 +99,11 @@ impl SourceRecorder {
         source: &mut OpenSource,
         progress: &mut dyn ImportProgress,
     ) -> Result<(), SourceError> {
-        let mut told = 0;
+        let mut bytes_reported = 0;
         loop {
             let turn = source.turn(&self.now())?;
-            progress.bytes(source.path(), source.read - told);
-            told = source.read;
+            progress.bytes(source.path(), source.read - bytes_reported);
+            bytes_reported = source.read;
             match turn {
                 // A file may grow faster than it is read.
                 ReadOutcome::More if progress.is_enough() => return Ok(()),

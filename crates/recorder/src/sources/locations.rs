@@ -47,40 +47,40 @@ impl SourceLocations {
     /// Lists everything.
     #[must_use]
     pub fn list(&self) -> SourceListing {
-        let mut found = SourceListing::default();
+        let mut listing = SourceListing::default();
         for home in &self.homes {
-            self.take(files(home), &mut found);
+            self.take(files(home), &mut listing);
         }
         for path in &self.given {
             let listed = list_path(path);
-            found.problems.extend(listed.problems);
+            listing.problems.extend(listed.problems);
             for file in &listed.files {
-                self.take_file(SourceFile::given(file), &mut found);
-                found.dirs.extend(file.path().parent().map(Path::to_owned));
+                self.take_file(SourceFile::given(file), &mut listing);
+                listing.dirs.extend(file.path().parent().map(Path::to_owned));
             }
             if path.is_dir() {
-                found.dirs.push(path.clone());
+                listing.dirs.push(path.clone());
             }
         }
-        found.dirs.sort();
-        found.dirs.dedup();
-        found
+        listing.dirs.sort();
+        listing.dirs.dedup();
+        listing
     }
 
     /// Lists a directory that has changed, and those below it.
     #[must_use]
     pub fn list_below(&self, dir: &Path) -> SourceListing {
-        let mut found = SourceListing::default();
+        let mut listing = SourceListing::default();
         for home in self.homes.iter().filter(|home| dir == home.root || may_hold(home, dir)) {
-            self.take(files_below(home, dir), &mut found);
+            self.take(files_below(home, dir), &mut listing);
         }
         if self.given.iter().any(|path| dir.starts_with(path)) {
             for file in &list_path(dir).files {
-                self.take_file(SourceFile::given(file), &mut found);
+                self.take_file(SourceFile::given(file), &mut listing);
             }
-            found.dirs.push(dir.to_owned());
+            listing.dirs.push(dir.to_owned());
         }
-        found
+        listing
     }
 
     /// Looks at one path; `None` unless there is a file to record.
@@ -88,7 +88,7 @@ impl SourceLocations {
     pub fn at(&self, path: &Path) -> Option<SourceFile> {
         let in_home = self.homes.iter().find_map(|home| file_at(home, path));
         let file = match in_home {
-            Some(file) => SourceFile::found(&file),
+            Some(file) => SourceFile::in_home(&file),
             None if self.given.iter().any(|given| path.starts_with(given)) => {
                 let listed = list_path(path).files;
                 SourceFile::given(listed.iter().find(|file: &&PathFile| file.path() == path)?)
@@ -114,20 +114,20 @@ impl SourceLocations {
         file
     }
 
-    fn take(&self, listing: Listing, found: &mut SourceListing) {
-        listing.files.iter().for_each(|file| self.take_file(SourceFile::found(file), found));
-        found.dirs.extend(listing.dirs);
-        found.problems.extend(listing.problems);
+    fn take(&self, listing: Listing, sources: &mut SourceListing) {
+        listing.files.iter().for_each(|file| self.take_file(SourceFile::in_home(file), sources));
+        sources.dirs.extend(listing.dirs);
+        sources.problems.extend(listing.problems);
     }
 
-    fn take_file(&self, file: SourceFile, found: &mut SourceListing) {
+    fn take_file(&self, file: SourceFile, sources: &mut SourceListing) {
         if is_passed_over(file.path()) {
             return;
         }
         match self.judge(&file) {
-            Verdict::Included => found.files.push(self.with_rules(file)),
-            Verdict::Excluded => found.excluded += 1,
-            Verdict::Unknown => found.of_unknown_projects += 1,
+            Verdict::Included => sources.files.push(self.with_rules(file)),
+            Verdict::Excluded => sources.excluded += 1,
+            Verdict::Unknown => sources.of_unknown_projects += 1,
         }
     }
 }

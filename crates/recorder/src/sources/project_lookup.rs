@@ -159,8 +159,8 @@ impl ProjectLookup {
         let is_its = |session: &Path| {
             head_of(session).and_then(|head| string_at(&head, "slug")).as_ref() == Some(&slug)
         };
-        let found = claude_sessions(home).into_iter().find(|(_, session)| is_its(session));
-        found.map_or(Project::Unknown, |(project, _)| {
+        let owner = claude_sessions(home).into_iter().find(|(_, session)| is_its(session));
+        owner.map_or(Project::Unknown, |(project, _)| {
             let dir = self.claude_dir(home, &project);
             Project::new(Some(project), dir)
         })
@@ -176,13 +176,13 @@ fn of_loose(path: &Path) -> Project {
 
 /// Lists the sessions of a home of Claude Code with the names of their projects.
 fn claude_sessions(home: &Path) -> Vec<(String, PathBuf)> {
-    let mut found = Vec::new();
+    let mut sessions = Vec::new();
     for project in entries(&home.join("projects")) {
         let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_session = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
-        found.extend(entries(&project).into_iter().filter(is_session).map(|path| (name.clone(), path)));
+        sessions.extend(entries(&project).into_iter().filter(is_session).map(|path| (name.clone(), path)));
     }
-    found
+    sessions
 }
 
 /// Finds the project that Claude Code keeps a session in.

@@ -97,16 +97,16 @@ impl SourceToRederive {
 /// # Errors
 /// [`SourceError::NoEvidence`] for a damaged run whose source is not in the vault; errors of the journal and the vault.
 pub fn plan_rederive_runs(store: &Store, vault: &Vault, runs: &[RunId]) -> Result<RederivePlan, SourceError> {
-    let mut found = plan_rederive(store, vault)?;
-    found.retain_runs(runs);
+    let mut plan = plan_rederive(store, vault)?;
+    plan.retain_runs(runs);
     for run in runs {
         if let Some(Flaw::Damaged(why)) = store.flaw(*run).map_err(SourceError::Runs)? {
             let manifest = source_of_damaged(store, vault, *run)?;
             let manifest = manifest.ok_or(SourceError::NoEvidence { run: *run, why })?;
-            found.add_damaged(*run, &manifest);
+            plan.add_damaged(*run, &manifest);
         }
     }
-    Ok(found)
+    Ok(plan)
 }
 
 /// Tells whether the vault has the source of a damaged or missing run, so that the run can be derived again.
@@ -167,18 +167,18 @@ pub fn plan_rederive(store: &Store, vault: &Vault) -> Result<RederivePlan, Sourc
     }
     let derived = DerivationState::read(&**store.disk());
     let manifests = read_manifests(vault)?;
-    let mut found = RederivePlan::default();
+    let mut plan = RederivePlan::default();
     for manifest in manifests.iter().filter(|manifest| manifest.info.role == Role::Transcript) {
         let runs = heads.remove(&manifest.id).unwrap_or_default();
         let source = judge(store, vault, &manifests, (manifest, &runs))?;
-        found.sources.extend(
+        plan.sources.extend(
             source.map(|source| SourceToRederive { is_given_up: derived.is_given_up(source.id), ..source }),
         );
     }
-    found.sources.sort_by(|one, other| one.path.cmp(&other.path));
+    plan.sources.sort_by(|one, other| one.path.cmp(&other.path));
     let left = heads.into_values().flatten().filter(|(_, age)| *age == AdapterAge::Older);
-    found.runs_without_evidence = left.count() as u64;
-    Ok(found)
+    plan.runs_without_evidence = left.count() as u64;
+    Ok(plan)
 }
 
 /// Reads the manifests of all sources that were not forgotten. Unreadable ones are skipped.

@@ -21,12 +21,12 @@ pub(crate) struct Retries {
 
 impl Retries {
     /// Notes that another process holds a source.
-    pub(crate) fn held(&mut self, path: &Path, now: Instant) {
+    pub(crate) fn retry_held(&mut self, path: &Path, now: Instant) {
         self.at.insert(path.to_owned(), now + HELD_WAIT);
     }
 
     /// Notes that a source has failed.
-    pub(crate) fn failed(&mut self, path: &Path, now: Instant) {
+    pub(crate) fn retry_failed(&mut self, path: &Path, now: Instant) {
         let wait = self.waited.get(path).map_or(FAILED_WAIT, |wait| (*wait * 2).min(FAILED_WAIT_MAX));
         self.waited.insert(path.to_owned(), wait);
         self.at.insert(path.to_owned(), now + wait);
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(retries.wait(start), None);
         let mut waits = Vec::new();
         for _ in 0..9 {
-            retries.failed(path, start);
+            retries.retry_failed(path, start);
             let wait = retries.wait(start).unwrap();
             assert!(retries.take_due(start + wait / 2).is_empty());
             assert_eq!(retries.take_due(start + wait), [path]);
@@ -72,11 +72,11 @@ mod tests {
             waits.push(wait.as_secs());
         }
         assert_eq!(waits, [2, 4, 8, 16, 32, 64, 120, 120, 120]);
-        retries.held(path, start);
+        retries.retry_held(path, start);
         assert_eq!(retries.wait(start), Some(HELD_WAIT));
         retries.succeeded(path);
         assert_eq!(retries.wait(start), None);
-        retries.failed(path, start);
+        retries.retry_failed(path, start);
         assert_eq!(retries.wait(start), Some(FAILED_WAIT));
     }
 }

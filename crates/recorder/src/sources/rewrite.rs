@@ -155,12 +155,12 @@ impl RunRewrite {
 
 /// Tells whether a run has events that were not made from its source.
 pub(crate) fn has_others(store: &Store, run: RunId, source: SourceId) -> Result<bool, JournalError> {
-    let mut found = false;
+    let mut has_other = false;
     each_event(store, run, |event| {
-        found = position_in(&event, source).is_none();
-        !found
+        has_other = position_in(&event, source).is_none();
+        !has_other
     })?;
-    Ok(found)
+    Ok(has_other)
 }
 
 /// Passes the events of a run to `take` until it returns false.

@@ -47,7 +47,7 @@ pub struct SharedFilePiece<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilteredFile {
     /// The remaining content.
-    pub kept: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// How many pieces were left out.
     pub left_out: u64,
     /// How many pieces remain.
@@ -151,12 +151,12 @@ impl SharedFileFormat {
             let is_whole = line.ends_with(b"\n");
             match piece {
                 Some(piece) if keep(&piece) => {
-                    filtered.kept.extend_from_slice(line);
+                    filtered.bytes.extend_from_slice(line);
                     filtered.pieces += 1;
                 }
                 // The file may end inside a line: the line is read again when it is complete.
                 None if !is_whole => {}
-                None if line.trim_ascii().is_empty() => filtered.kept.extend_from_slice(line),
+                None if line.trim_ascii().is_empty() => filtered.bytes.extend_from_slice(line),
                 Some(_) | None => filtered.left_out += 1,
             }
         }
@@ -185,20 +185,20 @@ fn filter_list(
     keep: &mut dyn FnMut(&SharedFilePiece<'_>) -> bool,
 ) -> Option<FilteredFile> {
     let pieces: Vec<&RawValue> = serde_json::from_str(list).ok()?;
-    let mut kept = Vec::new();
+    let mut texts = Vec::new();
     for raw in &pieces {
         if keep(&piece_of(raw.get(), false)?) {
-            kept.push(raw.get());
+            texts.push(raw.get());
         }
     }
-    let left_out = (pieces.len() - kept.len()) as u64;
+    let left_out = (pieces.len() - texts.len()) as u64;
     let whole = document.unwrap_or(list);
     let text = if left_out == 0 {
         whole.to_owned()
     } else {
-        whole.replacen(list, &format!("[{}]", kept.join(",")), 1)
+        whole.replacen(list, &format!("[{}]", texts.join(",")), 1)
     };
-    Some(FilteredFile { kept: text.into_bytes(), left_out, pieces: kept.len() as u64 })
+    Some(FilteredFile { bytes: text.into_bytes(), left_out, pieces: texts.len() as u64 })
 }
 
 fn filter_projects(text: &str, keep: &mut dyn FnMut(&SharedFilePiece<'_>) -> bool) -> Option<FilteredFile> {
@@ -216,11 +216,11 @@ fn filter_projects(text: &str, keep: &mut dyn FnMut(&SharedFilePiece<'_>) -> boo
     });
     let (left_out, pieces) = ((before - projects.len()) as u64, projects.len() as u64);
     if left_out == 0 {
-        return Some(FilteredFile { kept: text.as_bytes().to_vec(), left_out, pieces });
+        return Some(FilteredFile { bytes: text.as_bytes().to_vec(), left_out, pieces });
     }
     // Other fields are dropped, as their content is unknown.
-    let kept = serde_json::json!({ "projects": projects }).to_string();
-    Some(FilteredFile { kept: kept.into_bytes(), left_out, pieces })
+    let json = serde_json::json!({ "projects": projects }).to_string();
+    Some(FilteredFile { bytes: json.into_bytes(), left_out, pieces })
 }
 
 #[cfg(test)]
@@ -232,7 +232,7 @@ mod tests {
         let mut keep = |piece: &SharedFilePiece<'_>| {
             piece.session.as_deref() != Some("gone") && piece.dir.as_deref() != Some("/gone")
         };
-        let filtered = kind.filter(text.as_bytes(), &mut keep).map(|found| (found.kept, found.left_out));
+        let filtered = kind.filter(text.as_bytes(), &mut keep).map(|found| (found.bytes, found.left_out));
         let want = want.map(|(kept, left_out)| (kept.as_bytes().to_vec(), left_out));
         assert_eq!(filtered, want, "{kind:?} {text}");
     }

@@ -62,11 +62,11 @@ impl SourceRecorder {
         let failed = || SourceError::vault(file.path());
         let seen = Sighting { time: Some(self.now()), modified: Some(file.modified.clone()) };
         let mut writer = self.vault.write(id, &info, seen.clone()).map_err(failed())?;
-        let added = if let Some(rest) = filtered.kept.strip_prefix(content.as_slice()) {
+        let added = if let Some(rest) = filtered.bytes.strip_prefix(content.as_slice()) {
             rest
         } else {
             writer.begin_generation("rewritten", seen).map_err(failed())?;
-            &filtered.kept
+            &filtered.bytes
         };
         self.add(writer, added, cursor).map_err(failed())?;
         Ok(SharedFileCounts { added: added.len() as u64, left_out: filtered.left_out })

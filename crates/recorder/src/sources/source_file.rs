@@ -26,7 +26,7 @@ pub struct SourceFile {
 impl SourceFile {
     /// Takes a file of an agent's home.
     #[must_use]
-    pub fn found(file: &FoundFile) -> Self {
+    pub fn in_home(file: &FoundFile) -> Self {
         let role = match file.place.role {
             discovery::Role::Transcript => Role::Transcript,
             discovery::Role::Sidecar => Role::Sidecar,
@@ -48,7 +48,7 @@ impl SourceFile {
     #[must_use]
     pub fn given(file: &PathFile) -> Self {
         match file {
-            PathFile::Placed(file) => Self::found(file),
+            PathFile::Placed(file) => Self::in_home(file),
             PathFile::Loose(file) => {
                 let info = SourceInfo {
                     provider: None,

@@ -34,16 +34,17 @@ pub fn unrecorded_files(vault: &Vault, places: &SourceLocations) -> Result<Vec<U
     let given = catalog.paths().filter(|path| !listed.contains(*path) && path.is_file());
     let elsewhere = SourceLocations { homes: Vec::new(), given: given.cloned().collect(), ..places.clone() };
     files.extend(elsewhere.list().files);
-    let mut found = Vec::new();
+    let mut unrecorded = Vec::new();
     for file in files.iter().filter(|file| file.is_wanted()) {
         let known = catalog.at(file.path());
         let has_all = known.is_some_and(|known| is_unchanged(known, file) || is_read(known));
         let is_forgotten = || known.is_none() && forgotten.contains(&first_id_at(file.path()));
         if !has_all && !is_forgotten() && !is_left_out(vault, file)? {
-            found.push(UnrecordedFile { path: file.path().to_owned(), source: known.map(|known| known.id) });
+            unrecorded
+                .push(UnrecordedFile { path: file.path().to_owned(), source: known.map(|known| known.id) });
         }
     }
-    Ok(found)
+    Ok(unrecorded)
 }
 
 /// Tells by content whether a source's file was read to its end. Times are not enough for a file that was written just

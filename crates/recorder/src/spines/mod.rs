@@ -3,10 +3,10 @@
 //! Each record says which bytes of its source it was made from. After a crash the source is fed again from its beginning, and
 //! what a spine has already is dropped: each record is written once.
 
-mod beside;
 mod error;
 mod known;
 mod rollout;
+mod rollout_dirs;
 mod stored;
 mod trace;
 
@@ -19,10 +19,10 @@ use steno_model::{Evidence, Packing, Position, SpineDraft, SpineSource, ThreadId
 use steno_vault::Vault;
 
 use crate::forget;
-pub use beside::Beside;
 pub use error::Error;
 pub use rollout::{Bases, SessionFile, record_rollout};
 pub(crate) use rollout::{SessionFileFold, each_line, read_line};
+pub use rollout_dirs::RolloutDirs;
 pub use stored::{record_file, record_thread};
 pub use trace::record_trace;
 
@@ -181,8 +181,8 @@ impl SpineRecorder {
         // Asked while the spine is ours: whoever has it forgotten holds it too.
         if writer.seq_last().is_none() && self.is_forgotten(thread).map_err(forgetting)? {
             drop(writer);
-            let mut held = store.lock_spine(thread, now).map_err(failed)?;
-            held.remove().map_err(failed)?;
+            let mut lock = store.lock_spine(thread, now).map_err(failed)?;
+            lock.remove().map_err(failed)?;
             return Err(Error::Forgotten { thread: thread.clone() });
         }
         let last = known::last_position(store, thread, &self.source)?;

@@ -9,7 +9,7 @@ use steno_journal::Journal;
 use steno_library::{Error as LibraryError, FileError, Library, Rollout};
 use steno_model::{Packing, ThreadId};
 
-use super::{Bases, Beside, Error, Forgotten, SessionFile, SpineWriteReport, record_rollout};
+use super::{Bases, Error, Forgotten, RolloutDirs, SessionFile, SpineWriteReport, record_rollout};
 
 /// Records what the session file at a path has that its thread's spine has not.
 ///
@@ -27,7 +27,7 @@ pub fn record_file(
     let unpacked = bytes.get_ref().packing();
     // The spine names it, and bundles look for it there.
     let absolute = std::path::absolute(path).map_err(failed("find"))?;
-    let mut bases = Beside(absolute.parent().map(Path::to_owned).into_iter().collect());
+    let mut bases = RolloutDirs(absolute.parent().map(Path::to_owned).into_iter().collect());
     record_rollout(
         journal,
         SessionFile { path: &absolute, bytes: &mut bytes, unpacked },
@@ -77,8 +77,8 @@ impl Bases for InVault<'_> {
     fn open(&mut self, id: &str) -> Option<Box<dyn BufRead>> {
         let id = ThreadId::parse(id).ok()?;
         let own = self.library.rollouts(&id).ok()?.into_iter().next();
-        let found = own.or_else(|| self.library.further_rollout(&id).ok()?)?;
-        let (text, _) = read_all(&found).ok()?;
+        let rollout = own.or_else(|| self.library.further_rollout(&id).ok()?)?;
+        let (text, _) = read_all(&rollout).ok()?;
         Some(Box::new(Cursor::new(text)))
     }
 }

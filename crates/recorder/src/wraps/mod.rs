@@ -40,9 +40,9 @@ pub struct RecordedWrap {
 pub fn wraps(store: &Store) -> Result<Vec<RecordedWrap>, WrapError> {
     let names = store.disk().list(&dir()).map_err(failed("list", &dir()))?;
     let id = |name: &String| Uuid::try_parse(name.strip_suffix(".wrap")?).ok();
-    let mut found: Vec<Uuid> = names.iter().filter_map(id).collect();
-    found.sort_unstable();
-    Ok(found.into_iter().map(|id| RecordedWrap { id }).collect())
+    let mut ids: Vec<Uuid> = names.iter().filter_map(id).collect();
+    ids.sort_unstable();
+    Ok(ids.into_iter().map(|id| RecordedWrap { id }).collect())
 }
 
 /// A file that is being written, locked as long as this exists.
@@ -84,8 +84,8 @@ impl RecordedWrap {
     /// An I/O error.
     pub fn create(self, store: &Store, header: &WrapHeader) -> Result<OpenWrap, WrapError> {
         let (disk, path) = (store.disk(), self.path());
-        let held = || failed("lock", &path)(io::ErrorKind::ResourceBusy.into());
-        let guard = self.lock(store)?.ok_or_else(held)?;
+        let busy = || failed("lock", &path)(io::ErrorKind::ResourceBusy.into());
+        let guard = self.lock(store)?.ok_or_else(busy)?;
         let create = || -> io::Result<Arc<dyn DiskFile>> {
             disk.make_dir(&dir())?;
             let file = disk.create(&path)?;

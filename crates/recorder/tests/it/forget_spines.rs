@@ -12,7 +12,7 @@ use steno_recorder::forget::{
     ForgetError, ForgetTargets, finish, forget, is_connection_forgotten, spines_to_forget,
 };
 use steno_recorder::sources::{SourceRecorder, SourceRecorderOptions};
-use steno_recorder::spines::{self, Beside, Forgotten, SessionFile, record_rollout};
+use steno_recorder::spines::{self, Forgotten, RolloutDirs, SessionFile, record_rollout};
 use steno_spine::validate_spine;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 use steno_vault::{HostPath, Manifest, Reason, Remainder, Role, SourceId, SourceInfo, Vault};
@@ -41,7 +41,7 @@ fn record(disk: &SimDisk, thread: &str, forgotten: Forgotten) -> Result<u64, spi
     let (text, name) =
         ((rollout() + &codex_call(1)).replace(THREAD, thread), format!("rollout-x-{thread}.jsonl"));
     let file = SessionFile { path: Path::new(&name), bytes: &mut text.as_bytes(), unpacked: None };
-    let recorded = record_rollout(&journal(disk), file, &mut Beside::default(), forgotten);
+    let recorded = record_rollout(&journal(disk), file, &mut RolloutDirs::default(), forgotten);
     recorded.map(|(_, written)| written.records)
 }
 

@@ -100,8 +100,8 @@ async fn receive(api: &Api, mut body: Body) -> Result<(Vec<u8>, Reservation), Pr
         let detail = format!("the limit is {bytes_max} bytes: send the events in several requests");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body", "The body is too long", detail)
     };
-    let told = body.size_hint().exact().map_or(Ok(UNTOLD_BYTES.min(bytes_max)), usize::try_from);
-    let len = told.ok().filter(|len| *len <= bytes_max).ok_or_else(too_long)?;
+    let expected = body.size_hint().exact().map_or(Ok(UNTOLD_BYTES.min(bytes_max)), usize::try_from);
+    let len = expected.ok().filter(|len| *len <= bytes_max).ok_or_else(too_long)?;
     let mut room = within(api.limits.patience, api.bodies.reserve(len), TOO_BUSY).await?;
     let (mut received, mut capacity) = (Vec::with_capacity(len), len);
     while let Some(frame) = body.frame().await {

@@ -163,11 +163,11 @@ impl StreamFeed {
             if std::mem::take(&mut is_behind) {
                 self.catch_up().await?;
             }
-            let heard = tokio::select! {
+            let received = tokio::select! {
                 () = self.outlet.send.closed() => return Err(StreamEnd::Gone),
-                heard = tokio::time::timeout(self.api.limits.heartbeat, listening.frames.recv()) => heard,
+                received = tokio::time::timeout(self.api.limits.heartbeat, listening.frames.recv()) => received,
             };
-            match heard {
+            match received {
                 Err(_) => self.outlet.send(Bytes::from_static(HEARTBEAT)).await?,
                 Ok(Err(broadcast::error::RecvError::Closed)) => return Err(StreamEnd::Broken),
                 Ok(Err(broadcast::error::RecvError::Lagged(_))) => is_behind = true,

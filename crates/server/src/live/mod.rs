@@ -94,13 +94,13 @@ impl Hub {
     /// Starts to watch a store.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        let (tell, told) = channel();
+        let (tell, notices) = channel();
         let watcher = watch(&store, tell.clone());
         let shared = Arc::new(Shared { store, feeds: Mutex::default(), runs: AtomicUsize::new(0) });
         let weak = Arc::downgrade(&shared);
         // The thread ends when the hub is dropped and the channel closes.
         let thread = std::thread::Builder::new().name("steno-live".to_owned());
-        if let Err(error) = thread.spawn(move || read_until_dropped(&weak, &told)) {
+        if let Err(error) = thread.spawn(move || read_until_dropped(&weak, &notices)) {
             tracing::error!(%error, "cannot start the thread that reads live events");
         }
         Self { shared, tell, _watcher: watcher }
@@ -165,21 +165,21 @@ fn run_of(path: &Path) -> Option<RunId> {
 }
 
 /// Reads new events until the hub is dropped.
-fn read_until_dropped(shared: &Weak<Shared>, told: &Receiver<FeedNotice>) {
+fn read_until_dropped(shared: &Weak<Shared>, notices: &Receiver<FeedNotice>) {
     // Runs that had more than `TURN_LEN` events.
     let mut busy = HashSet::new();
     loop {
         let mut changed = std::mem::take(&mut busy);
         let mut is_sure = true;
         let wait = if changed.is_empty() { LOOK_INTERVAL } else { Duration::ZERO };
-        let mut take = |told| match told {
+        let mut take = |notice| match notice {
             FeedNotice::Changed(run) => drop(changed.insert(run)),
             FeedNotice::Unsure | FeedNotice::Subscription => is_sure = false,
         };
-        match told.recv_timeout(wait) {
+        match notices.recv_timeout(wait) {
             Ok(first) => {
                 take(first);
-                told.try_iter().for_each(take);
+                notices.try_iter().for_each(take);
             }
             Err(RecvTimeoutError::Timeout) => is_sure = wait.is_zero(),
             Err(RecvTimeoutError::Disconnected) => return,

@@ -41,7 +41,7 @@ pub enum Error {
     #[error("not a receipt: {0}")]
     NoReceipt(String),
     /// A field of the receipt differs from the record.
-    #[error("`{}` is {} in the receipt and {} in the record", .0.field, said(.0.said.as_ref()), said(.0.found.as_ref()))]
+    #[error("`{}` is {} in the receipt and {} in the record", .0.field, or_missing(.0.in_receipt.as_ref()), or_missing(.0.in_record.as_ref()))]
     Differs(Difference),
     /// The receipt has the right values in other bytes.
     #[error("the values match the record, but the bytes differ: the receipt was reformatted")]
@@ -68,7 +68,7 @@ pub enum Error {
     },
 }
 
-fn said(value: Option<&String>) -> &str {
+fn or_missing(value: Option<&String>) -> &str {
     value.map_or("missing", String::as_str)
 }
 

@@ -396,8 +396,8 @@ fn runs_of(library: &Library, id: RunId) -> Result<Vec<RunId>, Error> {
 }
 
 /// Adds what is missing to the runs that it names; without a name, to the run of the turn.
-fn place(said: Vec<MissingRange>, owner: RunId, missing: &mut HashMap<RunId, Vec<MissingRange>>) {
-    for range in said {
+fn place(ranges: Vec<MissingRange>, owner: RunId, missing: &mut HashMap<RunId, Vec<MissingRange>>) {
+    for range in ranges {
         let run = match &range {
             MissingRange::Noted { run_id: Some(run), .. } => RunId::parse(run).ok(),
             MissingRange::Noted { run_id: None, .. } | MissingRange::Gap { .. } => Some(owner),

@@ -217,8 +217,8 @@ impl Identities {
             let base = key.rsplit_once(" #").map_or(key.as_str(), |(base, _)| base);
             !may_return(key) || !self.exact.contains_key(&format!("{base} #2"))
         };
-        let found = keys.exact.iter().filter(is_known_by).filter(is_unique);
-        found.into_iter().find_map(|key| self.turns.get(key)).cloned()
+        let unique_keys = keys.exact.iter().filter(is_known_by).filter(is_unique);
+        unique_keys.into_iter().find_map(|key| self.turns.get(key)).cloned()
     }
 
     /// Returns the turns that have the text of a message without an id; `None` if it has an id or no text.
@@ -365,14 +365,15 @@ fn step(fields: &PayloadFields<'_>, turn: &str, is_end: bool, counts: &mut KeyCo
         // Channels describe a retry differently.
         ("compaction" | "retry", _) => vec![numbered(&format!("{kind}\0{turn}\0{is_end}"), counts)],
         ("amend", Some(call)) => {
-            let said = hash(fields.json_text("result").unwrap_or_default());
-            vec![numbered(&format!("amend {call} {said:x}"), counts)]
+            let content = hash(fields.json_text("result").unwrap_or_default());
+            vec![numbered(&format!("amend {call} {content:x}"), counts)]
         }
         _ => {
-            let said = [fields.json_text("result"), fields.json_text("error")].map(Option::unwrap_or_default);
+            let content =
+                [fields.json_text("result"), fields.json_text("error")].map(Option::unwrap_or_default);
             let name = fields.text("name").unwrap_or_default();
-            let said = hash(&said.join("\0"));
-            vec![numbered(&format!("{kind}\0{turn}\0{name}\0{is_end}\0{said:x}"), counts)]
+            let content = hash(&content.join("\0"));
+            vec![numbered(&format!("{kind}\0{turn}\0{name}\0{is_end}\0{content:x}"), counts)]
         }
     };
     FactKeys { exact, ..FactKeys::default() }
@@ -439,8 +440,8 @@ fn look(event: &ExchangeEvent) -> Option<u64> {
         EventType::ToolCall => {
             let class = fields.text("class").unwrap_or_default();
             let input = fields.object("input");
-            let said = ["command", "cmd"].into_iter().find_map(|name| input.json_text(name));
-            Some(hash(&format!("{class}\0{}", said.or(fields.json_text("input")).unwrap_or_default())))
+            let command = ["command", "cmd"].into_iter().find_map(|name| input.json_text(name));
+            Some(hash(&format!("{class}\0{}", command.or(fields.json_text("input")).unwrap_or_default())))
         }
         EventType::RunStarted
         | EventType::RunCompleted

@@ -216,12 +216,12 @@ impl Timeline {
     fn add(&mut self, run: RunNumber, head: &mut SessionRun, events: &[ExchangeEvent], matching: Matching) {
         let paths = self.turns.map(events, head, &self.identities, matching);
         let mut compared = Comparison::new(head.channel.as_deref());
-        let found = self.find_same(events, &paths, matching);
-        found.iter().filter_map(|found| found.same).for_each(|node| compared.take(node));
+        let matches = self.find_same(events, &paths, matching);
+        matches.iter().filter_map(|matches| matches.same).for_each(|node| compared.take(node));
         let mut places = InsertPositions::default();
         // For each fact of the run, the node that it adds.
         let mut added = Vec::new();
-        for new in found {
+        for new in matches {
             let before = places.before(&new, &self.identities);
             if paths.is_alike(new.event) {
                 // As with a run without ids: its facts are compared, and none is added.
@@ -286,7 +286,7 @@ impl Timeline {
             !matches!(event.event_type.known(), Some(EventType::RunStarted | EventType::RunCompleted))
         };
         let facts = events.iter().enumerate().filter(|(_, event)| is_fact(event));
-        let found = facts.map(|(place, event)| {
+        let matches = facts.map(|(place, event)| {
             let path = paths.path_of(event);
             let text = path.as_ref().map_or_else(|| event.path.to_text(), JsonString::to_text);
             let turn = self.turns.turn_of(&text).map(str::to_owned);
@@ -294,7 +294,7 @@ impl Timeline {
             let same = self.identities.same(&keys, turn.as_deref(), matching);
             NewEvent { place, event, path, turn, keys, same }
         });
-        found.collect()
+        matches.collect()
     }
 
     /// Inserts a fact after another one.

@@ -138,17 +138,17 @@ impl TurnPaths {
         }
         let mut counts = KeyCounts::new();
         for event in events {
-            let found = identities.turn_of(event, matching, &mut counts);
+            let turn_path = identities.turn_of(event, matching, &mut counts);
             let place = places.around(&event.path.to_text()).map(|(number, _)| *number);
-            let (Some(found), Some(number)) = (found, place) else { continue };
+            let (Some(turn_path), Some(number)) = (turn_path, place) else { continue };
             let turn = &mut turns[number];
             if turn.known.is_some() {
                 continue;
             }
-            let has_other_id = self.paths.get(&found).is_some_and(Option::is_some) && turn.id.is_some();
+            let has_other_id = self.paths.get(&turn_path).is_some_and(Option::is_some) && turn.id.is_some();
             if !has_other_id {
-                self.add(&found, turn.id.clone());
-                turn.known = Some(found);
+                self.add(&turn_path, turn.id.clone());
+                turn.known = Some(turn_path);
             }
         }
     }
@@ -170,12 +170,12 @@ fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &I
         }
     }
     // Of each turn, the turns of the session that have all of its texts so far.
-    let mut found: HashMap<usize, Vec<&str>> = HashMap::new();
+    let mut candidates: HashMap<usize, Vec<&str>> = HashMap::new();
     for event in events {
         let Some((number, _)) = places.around(&event.path.to_text()) else { continue };
         let Some(with_text) = identities.turns_with_text(event) else { continue };
         let is_there = |turn: &&str| with_text.iter().any(|known| known == turn);
-        match found.entry(*number) {
+        match candidates.entry(*number) {
             Entry::Occupied(mut known) => known.get_mut().retain(is_there),
             Entry::Vacant(new) => {
                 new.insert(with_text.iter().map(String::as_str).collect());
@@ -183,7 +183,7 @@ fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &I
         }
     }
     for (number, turn) in turns.iter_mut().enumerate() {
-        let like = found.remove(&number).unwrap_or_default();
+        let like = candidates.remove(&number).unwrap_or_default();
         if let Some(path) = like.into_iter().rev().find(|path| !taken.contains(*path)) {
             taken.insert(path.to_owned());
             (turn.known, turn.is_alike) = (Some(path.to_owned()), true);

@@ -81,12 +81,12 @@ impl StepFold {
     /// Ends the step of a turn. The turn identifies it, because another run may name it differently.
     pub(crate) fn end_turn(&mut self, step: StepId, incoming: &IncomingEvent<'_>) {
         let (event, fields) = (incoming.event, &incoming.fields);
-        let Some(found) = self.steps.get_mut(step.0).filter(|found| found.completed.is_none()) else {
+        let Some(open) = self.steps.get_mut(step.0).filter(|open| open.completed.is_none()) else {
             return;
         };
         let error = fields.error();
-        (found.completed, found.ended_at) = (Some(incoming.at), Some(event.timestamp.clone()));
-        (found.state, found.error) = (State::of_end(error.is_some()), error);
+        (open.completed, open.ended_at) = (Some(incoming.at), Some(event.timestamp.clone()));
+        (open.state, open.error) = (State::of_end(error.is_some()), error);
         self.pairs.drop(step);
         self.places.close(step);
     }

@@ -81,7 +81,7 @@ impl OpenSteps {
 
 fn remove<K: Eq + std::hash::Hash>(map: &mut HashMap<K, Vec<StepId>>, key: &K, step: StepId) {
     if let Some(steps) = map.get_mut(key) {
-        if let Some(at) = steps.iter().rposition(|&kept| kept == step) {
+        if let Some(at) = steps.iter().rposition(|&other| other == step) {
             steps.remove(at);
         }
         if steps.is_empty() {

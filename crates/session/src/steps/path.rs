@@ -28,8 +28,8 @@ impl StepPath {
         let mut names = Vec::new();
         let mut name = String::new();
         let mut chars = text.chars().peekable();
-        while let Some(found) = chars.next() {
-            match found {
+        while let Some(c) = chars.next() {
+            match c {
                 '.' if names.len() + 1 < Self::NAMES_MAX => names.push(std::mem::take(&mut name)),
                 '\\' => name.push(chars.next_if(|next| matches!(next, '.' | '\\')).unwrap_or('\\')),
                 other => name.push(other),

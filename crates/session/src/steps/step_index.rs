@@ -107,11 +107,11 @@ impl StepIndex {
         let mut path = Self::RUN_LEVEL;
         for name in StepPath::parse(&token.to_text()).names() {
             let next = PathId(self.paths.len());
-            let found = *self.by_name.entry((path, name.clone())).or_insert(next);
-            if found == next {
+            let id = *self.by_name.entry((path, name.clone())).or_insert(next);
+            if id == next {
                 self.paths.push(PathNode { name: name.clone(), parent: Some(path), has_steps: false });
             }
-            path = found;
+            path = id;
         }
         self.by_token.insert(token.clone(), path);
         path
@@ -174,8 +174,8 @@ impl StepIndex {
         while let Some(path) = self.paths[outer.path.0].parent {
             outer.path = path;
             for standing in [PathRole::Owner, PathRole::Guest] {
-                if let Some(found) = self.at(standing, &outer, Self::around) {
-                    return Some(found);
+                if let Some(step) = self.at(standing, &outer, Self::around) {
+                    return Some(step);
                 }
             }
         }
@@ -198,8 +198,8 @@ impl StepIndex {
         let indices = spot.loop_indices.as_deref().unwrap_or_default();
         for len in std::iter::once(indices.len()).chain((0..indices.len().min(LOOPS_MAX)).rev()) {
             group.loop_indices = Some(indices[..len].to_vec());
-            if let Some(found) = choose(self, &group, spot) {
-                return Some(found);
+            if let Some(step) = choose(self, &group, spot) {
+                return Some(step);
             }
         }
         group.loop_indices = None;

@@ -111,14 +111,14 @@ impl<'a> TurnView<'a> {
     fn final_with_ids(&self) -> Option<Candidate> {
         let finals =
             self.with_ids.iter().filter(|reports| reports.iter().all(|report| self.is_final(report)));
-        let found = finals.filter_map(|reports| {
+        let candidates = finals.filter_map(|reports| {
             let named = self.named(NameKind::Id, reports)?;
             // A run may have responses without ids.
             let whole = reports.iter().filter_map(|report| self.candidate(keys(report)));
             let whole = whole.reduce(Candidate::larger)?;
             Some(if whole.responses > named.responses { whole } else { named })
         });
-        found.reduce(Candidate::unless_cut_off)
+        candidates.reduce(Candidate::unless_cut_off)
     }
 
     fn finals(&self) -> Option<Candidate> {
@@ -135,11 +135,11 @@ impl<'a> TurnView<'a> {
         let responses = named.max(longest).max(1);
         let totals = self.reports.iter().enumerate();
         let totals = totals.filter_map(|(place, report)| Some((place, report.total?)));
-        let found = totals.map(|(place, tokens)| {
+        let candidates = totals.map(|(place, tokens)| {
             let choice = Choice::Total { place, responses };
             Candidate { choice, responses, tokens }
         });
-        found.reduce(Candidate::larger)
+        candidates.reduce(Candidate::larger)
     }
 
     fn lower_bound(&self) -> Option<Candidate> {

@@ -245,8 +245,8 @@ impl UsageBuilder {
     /// Returns the turn of an event, or the entry outside of turns.
     fn turn_of(&mut self, event: &ExchangeEvent) -> &mut TurnEntry {
         let run = self.runs.entry(event.run_id).or_default();
-        let found = run.turns.around(&event.path.to_text()).map(|(turn, _)| *turn);
-        let place = found.unwrap_or_else(|| *run.outside.get_or_insert(self.turns.len()));
+        let turn = run.turns.around(&event.path.to_text()).map(|(turn, _)| *turn);
+        let place = turn.unwrap_or_else(|| *run.outside.get_or_insert(self.turns.len()));
         if place == self.turns.len() {
             let run = event.run_id;
             self.turns.push(TurnEntry { run, name: None, total: None, responses: Vec::new() });
@@ -308,13 +308,13 @@ impl UsageBuilder {
         };
         match self.responses.get_mut(place) {
             // Most responses have several records in a row.
-            Some(kept) if kept.run == event.run_id => {
-                kept.refine(counts.tokens, is_final, is_lower_bound);
-                if kept.amount.model.is_empty() {
-                    kept.amount.model.clone_from(&run.model);
+            Some(known) if known.run == event.run_id => {
+                known.refine(counts.tokens, is_final, is_lower_bound);
+                if known.amount.model.is_empty() {
+                    known.amount.model.clone_from(&run.model);
                 }
             }
-            Some(kept) => kept.merge(new(run)),
+            Some(known) => known.merge(new(run)),
             None => self.responses.push(new(run)),
         }
     }

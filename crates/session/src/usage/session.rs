@@ -16,10 +16,10 @@ impl Session {
     pub fn own_usage(&self) -> Option<TokenUsage> {
         let used = self.used?;
         let is_alone = self.links.is_empty() && self.items_copied() == 0;
-        let told = self.reported_total.as_ref().filter(|_| is_alone).map(Tokens::reported_sum);
-        let is_more = told.is_some_and(|told| {
-            let told = Tokens { reasoning: used.tokens.reasoning, ..told };
-            used.tokens.max(told) != used.tokens
+        let total = self.reported_total.as_ref().filter(|_| is_alone).map(Tokens::reported_sum);
+        let is_more = total.is_some_and(|total| {
+            let total = Tokens { reasoning: used.tokens.reasoning, ..total };
+            used.tokens.max(total) != used.tokens
         });
         Some(TokenUsage { is_lower_bound: used.is_lower_bound || is_more, ..used })
     }
@@ -65,14 +65,14 @@ impl SessionUsage {
 
     /// Returns the usage, and the agent's total.
     pub(crate) fn finish(self) -> (Option<TokenUsage>, Option<RawJson>) {
-        let told = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
+        let report = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
         let used = sum(self.usage).or_else(|| {
             let mut usage = UsageBuilder::new();
             self.head.iter().for_each(|head| usage.push(head));
             usage.push(self.total.as_ref()?);
             sum(usage)
         });
-        (used, told)
+        (used, report)
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Tally<'a> {
     /// The agents that have responses with final counts.
     with_finals: HashSet<RunId>,
     /// The responses that were counted, or repeat counted ones.
-    told: HashSet<usize>,
+    responses: HashSet<usize>,
     /// The agents with counted usage.
     counted: HashSet<RunId>,
     rows: Rows,
@@ -60,7 +60,7 @@ impl<'a> Tally<'a> {
             runs_with_ids: HashSet::new(),
             agents_with_ids: HashSet::new(),
             with_finals: HashSet::new(),
-            told: HashSet::new(),
+            responses: HashSet::new(),
             counted: HashSet::new(),
             rows: Rows::new(),
         };
@@ -79,10 +79,10 @@ impl<'a> Tally<'a> {
     pub(super) fn rows(mut self) -> Rows {
         let groups = self.groups();
         let choices: Vec<Choice> = groups.iter().map(|group| self.choose(group)).collect();
-        let mut told = HashSet::new();
+        let mut totals = HashSet::new();
         for (group, choice) in groups.iter().zip(&choices) {
             if let Choice::Total { place, responses } = choice {
-                self.add_total(group, group.turns[*place], *responses, &mut told);
+                self.add_total(group, group.turns[*place], *responses, &mut totals);
             }
         }
         for (group, choice) in groups.iter().zip(choices) {
@@ -162,16 +162,16 @@ impl<'a> Tally<'a> {
         group: &TurnGroup<'a>,
         turn: &'a TurnEntry,
         responses: usize,
-        told: &mut HashSet<&'a str>,
+        totals: &mut HashSet<&'a str>,
     ) {
         let Some(total) = &turn.total else { return };
-        let is_copy = total.id.as_deref().is_some_and(|id| !told.insert(id));
+        let is_copy = total.id.as_deref().is_some_and(|id| !totals.insert(id));
         let places = group.turns.iter().flat_map(|turn| &turn.responses);
         let is_told = match places.clone().next() {
-            Some(_) => places.clone().all(|place| self.told.contains(place)),
+            Some(_) => places.clone().all(|place| self.responses.contains(place)),
             None => !group.is_named && self.with_finals.contains(&group.agent),
         };
-        let new = places.filter(|place| self.told.insert(**place)).count();
+        let new = places.filter(|place| self.responses.insert(**place)).count();
         if !is_copy && !is_told {
             let responses = responses.min(new.max(1)) as u64;
             let used = TokenUsage { responses, tokens: total.amount.tokens, is_lower_bound: false };
@@ -188,11 +188,11 @@ impl<'a> Tally<'a> {
                 && response.name != NameKind::Id
                 && self.agents_with_ids.contains(&group.agent)
                 && !self.runs_with_ids.contains(&response.run);
-            if self.told.insert(*place) && !is_repeat {
+            if self.responses.insert(*place) && !is_repeat {
                 self.add(response.run, &response.amount, response.used());
             }
         }
-        self.told.extend(group.turns.iter().flat_map(|turn| &turn.responses));
+        self.responses.extend(group.turns.iter().flat_map(|turn| &turn.responses));
     }
 
     /// Adds the agents' totals if there is nothing else. They may leave out subagents.
@@ -235,8 +235,8 @@ impl<'a> Tally<'a> {
         }
         let is_incomplete = |id: RunId| {
             let session = self.session_of(id);
-            let found = counted.get(&session).copied().unwrap_or_default();
-            !forks.contains(&session) && found.max(self.reported_sum(id)) != found
+            let tokens = counted.get(&session).copied().unwrap_or_default();
+            !forks.contains(&session) && tokens.max(self.reported_sum(id)) != tokens
         };
         let runs = self.usage.runs.iter();
         let incomplete: HashSet<RunId> = runs

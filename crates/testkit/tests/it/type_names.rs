@@ -9,10 +9,11 @@ use steno_testkit::places;
 use crate::source::{self, TypeName};
 
 /// Participles and words that fit anything. They are not accepted as the whole name of a type, public or private.
-const VAGUE_TYPES: [&str; 58] = [
+const VAGUE_TYPES: [&str; 60] = [
     "Again",
     "Answered",
     "Asked",
+    "Beside",
     "Called",
     "Came",
     "Counted",
@@ -53,6 +54,7 @@ const VAGUE_TYPES: [&str; 58] = [
     "Served",
     "Shown",
     "Spoken",
+    "Stood",
     "Stuff",
     "Taken",
     "Talk",

@@ -248,8 +248,8 @@ impl PackScan {
         for (hash, numbers) in missing {
             // If only its base is unreadable, that is reported for the base. If it can be read by now, it was being
             // moved.
-            let told = self.bases.get(&hash).is_some_and(|_| self.chunks.contains_key(&hash));
-            if told || vault.chunks().read(&hash, &mut codec).is_ok() {
+            let is_known = self.bases.get(&hash).is_some_and(|_| self.chunks.contains_key(&hash));
+            if is_known || vault.chunks().read(&hash, &mut codec).is_ok() {
                 continue;
             }
             let error = Error::MissingChunk { hash };

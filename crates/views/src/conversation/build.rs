@@ -108,8 +108,8 @@ impl ConversationBuilder<'_> {
     }
 
     fn system_prompts(&self) -> Vec<Prompt> {
-        let said = self.0.items.iter().filter_map(|item| match item.kind {
-            ItemKind::SystemPrompt(message) => Some(self.said(&self.0.messages[message.0])),
+        let prompts = self.0.items.iter().filter_map(|item| match item.kind {
+            ItemKind::SystemPrompt(message) => Some(self.prompt_of(&self.0.messages[message.0])),
             ItemKind::Prompt(_)
             | ItemKind::Response(_)
             | ItemKind::Call(_)
@@ -117,12 +117,12 @@ impl ConversationBuilder<'_> {
             | ItemKind::Child(_)
             | ItemKind::Fact(_) => None,
         });
-        said.collect()
+        prompts.collect()
     }
 
     fn item(&self, kind: ItemKind) -> Option<Item> {
         Some(match kind {
-            ItemKind::Prompt(message) => Item::Prompt(self.said(&self.0.messages[message.0])),
+            ItemKind::Prompt(message) => Item::Prompt(self.prompt_of(&self.0.messages[message.0])),
             ItemKind::SystemPrompt(_) => return None,
             ItemKind::Response(response) => Item::Message(self.message(response)?),
             ItemKind::Call(number) => {
@@ -140,7 +140,7 @@ impl ConversationBuilder<'_> {
         })
     }
 
-    fn said(&self, message: &Record) -> Prompt {
+    fn prompt_of(&self, message: &Record) -> Prompt {
         Prompt {
             run: self.run(message.at),
             seq: message.at.seq,

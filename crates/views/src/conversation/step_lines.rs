@@ -25,7 +25,7 @@ impl Writer<'_> {
                 continue;
             }
             let line = summarize_steps(names.iter().map(|name| name_of(name)), self.room(2));
-            self.beside(&[(ConversationTone::Frame, format!("· {line}"))]);
+            self.system_line(&[(ConversationTone::Frame, format!("· {line}"))]);
             rest = &rest[names.len()..];
         }
     }
@@ -37,11 +37,11 @@ impl Writer<'_> {
         if fact.state == State::Failed {
             parts.push(end(fact.state, fact.error.as_ref()));
         } else if printed.is_empty() {
-            let said = fact.result.as_ref().map(gist).filter(|said| !said.is_empty());
+            let summary = fact.result.as_ref().map(gist).filter(|summary| !summary.is_empty());
             let chars_max = self.room(columns_of(&parts[0].1) + 2);
-            parts.extend(said.map(|said| (ConversationTone::Frame, fit(&said, chars_max))));
+            parts.extend(summary.map(|summary| (ConversationTone::Frame, fit(&summary, chars_max))));
         }
-        self.beside(&parts);
+        self.system_line(&parts);
         for text in printed {
             self.output(ConversationTone::Frame, &text);
         }

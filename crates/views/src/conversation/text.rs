@@ -96,8 +96,8 @@ impl<'a> ConversationStyle<'a> {
 pub fn styled_text(conversation: &Conversation, style: &ConversationStyle<'_>) -> String {
     let mut writer = Writer { out: String::new(), style, is_beside: false, copied_from: None };
     writer.head(conversation);
-    for said in &conversation.system_prompts {
-        writer.system(said);
+    for prompt in &conversation.system_prompts {
+        writer.system(prompt);
     }
     // Items outside of turns come before the first turn that began after them.
     let mut shown = 0;
@@ -173,7 +173,7 @@ impl Writer<'_> {
 
     pub(super) fn item(&mut self, item: &Item) {
         match item {
-            Item::Prompt(said) => self.prompt(said),
+            Item::Prompt(prompt) => self.prompt(prompt),
             Item::Message(message) => self.message(message),
             Item::Call(call) => {
                 self.blank();
@@ -181,10 +181,10 @@ impl Writer<'_> {
             }
             Item::Approval(asked) => {
                 let (tone, words) = approval(asked);
-                self.beside(&[(tone, format!("· {words}"))]);
+                self.system_line(&[(tone, format!("· {words}"))]);
             }
             Item::Child(child) => {
-                self.beside(&[(ConversationTone::Frame, format!("· {}", child_run(child)))]);
+                self.system_line(&[(ConversationTone::Frame, format!("· {}", child_run(child)))]);
             }
             Item::Compaction(fact) => {
                 self.blank();
@@ -201,10 +201,10 @@ impl Writer<'_> {
         }
     }
 
-    fn system(&mut self, said: &Prompt) {
+    fn system(&mut self, prompt: &Prompt) {
         self.blank();
         self.line(&[(ConversationTone::Frame, "system".to_owned())]);
-        for block in &said.blocks {
+        for block in &prompt.blocks {
             if let Block::Recorded(block) = block
                 && let BlockText::Words(words) = shown(block)
             {
@@ -213,13 +213,13 @@ impl Writer<'_> {
         }
     }
 
-    fn prompt(&mut self, said: &Prompt) {
-        let copied = self.copied(said.copied_from);
+    fn prompt(&mut self, prompt: &Prompt) {
+        let copied = self.copied(prompt.copied_from);
         self.blank();
         self.line(
             &std::iter::once((ConversationTone::User, "user".to_owned())).chain(copied).collect::<Vec<_>>(),
         );
-        self.blocks(&said.blocks);
+        self.blocks(&prompt.blocks);
     }
 
     fn message(&mut self, message: &Message) {
@@ -295,30 +295,30 @@ impl Writer<'_> {
     }
 
     fn result(&mut self, result: &ToolResult) {
-        let said = result.tool_content.as_ref().and_then(output).unwrap_or_default();
+        let text = result.tool_content.as_ref().and_then(output).unwrap_or_default();
         let error = result.error.as_ref().map(|error| error.to_text().into_owned());
         let word = result.outcome.as_ref().filter(|outcome| !outcome.is("ok") && !outcome.is("unknown"));
         let word = word.map(name_of).or_else(|| error.as_ref().map(|_| "failed".to_owned()));
         let Some(word) = word else {
-            self.output(ConversationTone::Frame, &said);
+            self.output(ConversationTone::Frame, &text);
             if result.outcome.as_ref().is_some_and(|outcome| outcome.is("unknown")) {
                 self.barred(ConversationTone::Frame, "(outcome unknown)");
             }
             return;
         };
         // Agents often repeat the output of a failed call as its error.
-        match error.filter(|error| error.trim() != said.trim()) {
+        match error.filter(|error| error.trim() != text.trim()) {
             Some(error) => {
                 self.output(ConversationTone::Failed, &format!("{word}: {error}"));
-                self.output(ConversationTone::Frame, &said);
+                self.output(ConversationTone::Frame, &text);
             }
-            None if said.is_empty() => self.barred(ConversationTone::Failed, &word),
-            None => self.output(ConversationTone::Failed, &format!("{word}: {said}")),
+            None if text.is_empty() => self.barred(ConversationTone::Failed, &word),
+            None => self.output(ConversationTone::Failed, &format!("{word}: {text}")),
         }
     }
 
     /// Writes a system line; consecutive ones are not separated.
-    pub(super) fn beside(&mut self, parts: &[(ConversationTone, String)]) {
+    pub(super) fn system_line(&mut self, parts: &[(ConversationTone, String)]) {
         if !self.is_beside {
             self.blank();
         }
@@ -386,11 +386,11 @@ impl Writer<'_> {
 
 /// Returns the run that everything said in a turn is copied from.
 fn copied_from(turn: &Turn) -> Option<RunId> {
-    let mut said = turn.items.iter().filter_map(|item| match item {
-        Item::Prompt(said) => Some(said.copied_from),
+    let mut runs = turn.items.iter().filter_map(|item| match item {
+        Item::Prompt(prompt) => Some(prompt.copied_from),
         Item::Message(message) => Some(message.copied_from),
         Item::Call(_) | Item::Approval(_) | Item::Child(_) | Item::Compaction(_) | Item::Fact(_) => None,
     });
-    let first = said.next()??;
-    said.all(|from| from == Some(first)).then_some(first)
+    let first = runs.next()??;
+    runs.all(|from| from == Some(first)).then_some(first)
 }

@@ -75,24 +75,24 @@ pub enum Mismatch {
         /// The session that was asked for.
         thread: String,
         /// The session that the turn names.
-        found: String,
+        actual: String,
     },
     /// The turn names an item of another turn.
     Item {
         /// The item.
         item: String,
         /// The turn that it names.
-        found: String,
+        actual: String,
     },
 }
 
 impl std::fmt::Display for Mismatch {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Turn { turn, thread, found } => {
-                write!(out, "turn `{turn}` belongs to thread `{found}`, not to `{thread}`")
+            Self::Turn { turn, thread, actual } => {
+                write!(out, "turn `{turn}` belongs to thread `{actual}`, not to `{thread}`")
             }
-            Self::Item { item, found } => write!(out, "item `{item}` belongs to turn `{found}`"),
+            Self::Item { item, actual } => write!(out, "item `{item}` belongs to turn `{actual}`"),
         }
     }
 }
@@ -106,8 +106,8 @@ impl std::error::Error for Mismatch {}
 pub fn build(source: &ReceiptInput<'_>) -> Result<Receipt, Mismatch> {
     let ReceiptInput { thread, turn, items, .. } = source;
     if turn.thread_id != thread.id {
-        let (turn, thread, found) = (turn.id.clone(), thread.id.clone(), turn.thread_id.clone());
-        return Err(Mismatch::Turn { turn, thread, found });
+        let (turn, thread, actual) = (turn.id.clone(), thread.id.clone(), turn.thread_id.clone());
+        return Err(Mismatch::Turn { turn, thread, actual });
     }
     let mut unavailable = Vec::new();
     let items = referenced(turn, items, &mut unavailable)?;
@@ -137,15 +137,15 @@ fn referenced<'a>(
     unavailable: &mut Vec<Unavailable>,
 ) -> Result<Vec<&'a ItemRecord>, Mismatch> {
     let known: HashMap<&str, &ItemRecord> = items.iter().map(|item| (item.id.as_str(), item)).collect();
-    let mut found = Vec::new();
+    let mut records = Vec::new();
     let mut missing = 0;
     let mut seen = HashSet::new();
     for id in turn.item_ids.iter().filter(|id| seen.insert(id.as_str())) {
         match known.get(id.as_str()) {
             Some(item) if item.turn_id != turn.id => {
-                return Err(Mismatch::Item { item: item.id.clone(), found: item.turn_id.clone() });
+                return Err(Mismatch::Item { item: item.id.clone(), actual: item.turn_id.clone() });
             }
-            Some(item) => found.push(*item),
+            Some(item) => records.push(*item),
             None => missing += 1,
         }
     }
@@ -153,7 +153,7 @@ fn referenced<'a>(
         let reason = format!("{missing} of {} items that the turn names are not in the record", seen.len());
         unavailable.push(Unavailable { field: "items".to_owned(), reason });
     }
-    Ok(found)
+    Ok(records)
 }
 
 struct ReceiptBuilder<'a> {
@@ -171,8 +171,8 @@ impl ReceiptBuilder<'_> {
     fn carries(&self, what: &str) -> Option<bool> {
         match self.source.origin {
             RecordOrigin::Session => {
-                let told = self.source.facts.channels.iter().filter_map(|channel| channel.carries(what));
-                told.reduce(|known, other| known || other)
+                let answers = self.source.facts.channels.iter().filter_map(|channel| channel.carries(what));
+                answers.reduce(|known, other| known || other)
             }
             RecordOrigin::Directory => Some(true),
         }
@@ -192,7 +192,7 @@ impl ReceiptBuilder<'_> {
         // The settings of a session's thread are the last ones, which may differ from those of this turn.
         let of_thread = |value: &Option<String>| value.clone().filter(|_| *origin == RecordOrigin::Directory);
         let flag = |value: Option<bool>| value.filter(|_| *origin == RecordOrigin::Directory);
-        let found = ReceiptThread {
+        let thread = ReceiptThread {
             id: thread.id.clone(),
             model: turn.settings.model.clone().or_else(|| of_thread(&thread.model)),
             mode: turn.settings.mode.clone().or_else(|| of_thread(&thread.mode)),
@@ -205,12 +205,12 @@ impl ReceiptBuilder<'_> {
                 say(field, "the record does not say what was in force during the turn");
             }
         };
-        check(found.model.is_some(), "thread.model");
-        check(found.mode.is_some(), "thread.mode");
-        check(found.auto_approve.is_some(), "thread.auto_approve");
-        check(found.trust_mode.is_some(), "thread.trust_mode");
-        check(found.allow_shell.is_some(), "thread.allow_shell");
-        found
+        check(thread.model.is_some(), "thread.model");
+        check(thread.mode.is_some(), "thread.mode");
+        check(thread.auto_approve.is_some(), "thread.auto_approve");
+        check(thread.trust_mode.is_some(), "thread.trust_mode");
+        check(thread.allow_shell.is_some(), "thread.allow_shell");
+        thread
     }
 
     fn turn(&self, say: MarkUnavailable<'_>) -> ReceiptTurn {

@@ -11,42 +11,44 @@ pub struct Difference {
     /// The field, with dots and numbers.
     pub field: String,
     /// The value in the receipt, if any.
-    pub said: Option<String>,
+    pub in_receipt: Option<String>,
     /// The value from the record, if any.
-    pub found: Option<String>,
+    pub in_record: Option<String>,
 }
 
 /// Finds the first difference, in the order of the record's receipt.
 ///
 /// # Errors
 /// When the receipt is not JSON.
-pub fn first_difference(said: &str, found: &str) -> Result<Option<Difference>, serde_json::Error> {
-    let (said, found): (&RawValue, &RawValue) = (serde_json::from_str(said)?, serde_json::from_str(found)?);
-    Ok(differ("", Some(said), Some(found)))
+pub fn first_difference(in_receipt: &str, in_record: &str) -> Result<Option<Difference>, serde_json::Error> {
+    let (in_receipt, in_record): (&RawValue, &RawValue) =
+        (serde_json::from_str(in_receipt)?, serde_json::from_str(in_record)?);
+    Ok(differ("", Some(in_receipt), Some(in_record)))
 }
 
-fn differ(field: &str, said: Option<&RawValue>, found: Option<&RawValue>) -> Option<Difference> {
+fn differ(field: &str, in_receipt: Option<&RawValue>, in_record: Option<&RawValue>) -> Option<Difference> {
     let below = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
-    if let (Some(said), Some(found)) = (said, found) {
-        if let (Some(said), Some(found)) = (fields(said), fields(found)) {
+    if let (Some(in_receipt), Some(in_record)) = (in_receipt, in_record) {
+        if let (Some(in_receipt), Some(in_record)) = (fields(in_receipt), fields(in_record)) {
             let get = |fields: &[(String, &'_ RawValue)], name: &str| {
                 fields.iter().rev().find(|(known, _)| known == name).map(|(_, value)| (*value).to_owned())
             };
-            let added = said.iter().filter(|(name, _)| !found.iter().any(|(known, _)| known == name));
-            return found.iter().chain(added).find_map(|(name, _)| {
-                differ(&below(name), get(&said, name).as_deref(), get(&found, name).as_deref())
+            let added =
+                in_receipt.iter().filter(|(name, _)| !in_record.iter().any(|(known, _)| known == name));
+            return in_record.iter().chain(added).find_map(|(name, _)| {
+                differ(&below(name), get(&in_receipt, name).as_deref(), get(&in_record, name).as_deref())
             });
         }
-        if let (Some(said), Some(found)) = (items(said), items(found)) {
-            let len = said.len().max(found.len());
+        if let (Some(in_receipt), Some(in_record)) = (items(in_receipt), items(in_record)) {
+            let len = in_receipt.len().max(in_record.len());
             return (0..len).find_map(|at| {
-                differ(&below(&at.to_string()), said.get(at).copied(), found.get(at).copied())
+                differ(&below(&at.to_string()), in_receipt.get(at).copied(), in_record.get(at).copied())
             });
         }
     }
     let text = |value: Option<&RawValue>| value.map(|value| value.get().to_owned());
-    let (said, found) = (text(said), text(found));
-    (said != found).then(|| Difference { field: field.to_owned(), said, found })
+    let (in_receipt, in_record) = (text(in_receipt), text(in_record));
+    (in_receipt != in_record).then(|| Difference { field: field.to_owned(), in_receipt, in_record })
 }
 
 /// Returns the fields of an object, in order.
@@ -67,12 +69,12 @@ mod tests {
     #[test]
     fn first_difference_has_both_values() {
         const FOUND: &str = r#"{"z":1,"b":{"c":[1,2],"d":null,"e":1e400},"s":"\ud800"}"#;
-        let check = |said: &str, want: Option<(&str, Option<&str>, Option<&str>)>| {
-            let difference = first_difference(said, FOUND).unwrap();
+        let check = |in_receipt: &str, want: Option<(&str, Option<&str>, Option<&str>)>| {
+            let difference = first_difference(in_receipt, FOUND).unwrap();
             let difference = difference.as_ref().map(|difference| {
-                (difference.field.as_str(), difference.said.as_deref(), difference.found.as_deref())
+                (difference.field.as_str(), difference.in_receipt.as_deref(), difference.in_record.as_deref())
             });
-            assert_eq!(difference, want, "{said}");
+            assert_eq!(difference, want, "{in_receipt}");
         };
         check(FOUND, None);
         check(r#"{ "s":"\ud800", "b":{"d":null,"e":1e400,"c":[1, 2]},"z":1}"#, None);

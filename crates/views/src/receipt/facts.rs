@@ -157,17 +157,17 @@ fn seqs_in(turn: &Turn, run: RunNumber) -> Vec<u64> {
 
 /// Returns what a receipt leaves out, because no id links it to the turn.
 fn left_out(session: &Session, turn: &Turn) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut reasons = Vec::new();
     for (number, run) in session.runs.iter().enumerate() {
         let events = turn.left_out.iter().filter(|at| at.run == RunNumber(number)).count() as u64;
         if RunNumber(number) != RunNumber::MAIN && !has_provider_ids(run) {
-            said.push(format!("run {} is left out: its ids are its own", run.id()));
+            reasons.push(format!("run {} is left out: its ids are its own", run.id()));
         } else if events > 0 {
             let events = crate::count(events, "event");
-            said.push(format!("{events} of run {} left out: no id ties them to the turn", run.id()));
+            reasons.push(format!("{events} of run {} left out: no id ties them to the turn", run.id()));
         }
     }
-    said
+    reasons
 }
 
 /// Returns the runs that a session was read from.

@@ -49,8 +49,8 @@ struct ItemEntry {
 
 fn prompt(message: &Message) -> Option<ItemEntry> {
     let texts = message.blocks.iter().filter_map(|block| text_of(block, "text"));
-    let said = texts.collect::<Vec<_>>().join(" ");
-    let summary = Some(shortened(&said));
+    let text = texts.collect::<Vec<_>>().join(" ");
+    let summary = Some(shortened(&text));
     let new = new_item(message.at, 0, ItemKind::UserMessage, &message.time);
     Some(ItemEntry { turn: message.turn?, at: message.at, record: ItemRecord { summary, ..new } })
 }
@@ -68,8 +68,8 @@ fn of_block(message: &Message, number: usize, block: &Block) -> Option<ItemEntry
     let new = |kind| new_item(message.at, number, kind, &message.time);
     let record = match &*fields.text("type").unwrap_or_default() {
         "text" => {
-            let said = fields.text("text").unwrap_or_default();
-            ItemRecord { summary: Some(shortened(&said)), ..new(ItemKind::AgentMessage) }
+            let text = fields.text("text").unwrap_or_default();
+            ItemRecord { summary: Some(shortened(&text)), ..new(ItemKind::AgentMessage) }
         }
         "thinking" => {
             // Only its hash: records do not contain thoughts.
@@ -133,7 +133,7 @@ fn of_call(call: &Call, of_message: &mut HashMap<EventPosition, u64>) -> Option<
 }
 
 fn of_fact(fact: &Fact) -> Option<ItemEntry> {
-    let is = |kind: &str| fact.kind.as_ref().is_some_and(|found| found.is(kind));
+    let is = |kind: &str| fact.kind.as_ref().is_some_and(|own| own.is(kind));
     if fact.state == State::Open {
         return None;
     }

@@ -104,22 +104,22 @@ fn is_inside(path: &str, other: &str) -> bool {
 fn thread_record(session: &Session, id: String, last: Option<&TurnRecord>) -> ThreadRecord {
     let time = |time: &Timestamp| time.as_json().to_text().into_owned();
     let main = session.runs.first();
-    let said = |name: &str| {
-        let said = |run: &SessionRun| {
+    let field = |name: &str| {
+        let of_run = |run: &SessionRun| {
             let head = run.head.as_ref()?;
             Some(PayloadFields::parse(head.as_str()).text(name)?.into_owned())
         };
-        session.runs.iter().find_map(said)
+        session.runs.iter().find_map(of_run)
     };
     let settings = last.map(|turn| &turn.settings);
     let flags = settings.map(Flags::of).unwrap_or_default();
     ThreadRecord {
         id,
-        title: said("title"),
+        title: field("title"),
         created_at: main.and_then(|main| main.summary.started_at.as_ref()).map(time),
         updated_at: main.and_then(|main| main.summary.last_at.as_ref()).map(time),
         model: settings.and_then(|settings| settings.model.clone()),
-        workspace: said("cwd"),
+        workspace: field("cwd"),
         mode: settings.and_then(|settings| settings.mode.clone()),
         allow_shell: None,
         trust_mode: flags.trust_mode,

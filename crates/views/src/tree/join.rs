@@ -96,22 +96,22 @@ impl Forest {
         let nested = self.children.values().flatten().filter(|child| child.is_nested());
         let parents: BTreeMap<RunId, RunId> = nested.map(|child| (child.run_id, child.parent)).collect();
         let is_open = |run_id: &RunId| self.run(*run_id).is_some_and(|run| run.state == State::Open);
-        let mut found = BTreeMap::new();
+        let mut reports = BTreeMap::new();
         for parent in parents.values().collect::<BTreeSet<_>>() {
             for (_, step) in self.run(*parent).into_iter().flat_map(RunTree::steps) {
                 let child = step.facts.child_run_id.filter(|child| parents.get(child) == Some(parent));
                 let Some(child) = child.filter(is_open) else { continue };
                 // Of a child that was called again, the last call counts.
                 match step.facts.state {
-                    State::Open => found.remove(&child),
-                    State::Completed | State::Failed => found.insert(
+                    State::Open => reports.remove(&child),
+                    State::Completed | State::Failed => reports.insert(
                         child,
                         ParentReport { state: step.facts.state, error: step.facts.error.clone() },
                     ),
                 };
             }
         }
-        found
+        reports
     }
 
     /// Returns the runs of the set that cannot be reached from a root.

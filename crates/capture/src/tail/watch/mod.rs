@@ -176,15 +176,15 @@ impl Watch {
         }
     }
 
-    fn sort(&mut self, heard: Notices, found: &mut PendingChanges) {
-        found.woken = heard.woken;
-        if heard.overflow {
+    fn sort(&mut self, notices: Notices, found: &mut PendingChanges) {
+        found.woken = notices.woken;
+        if notices.overflow {
             self.overflows += 1;
             found.overflow = true;
             // The notice of a deleted directory may be among the lost ones.
             self.dirs.attend_all();
         }
-        for (path, happened) in heard.paths {
+        for (path, happened) in notices.paths {
             let is_known = self.dirs.contains(&path);
             match happened {
                 NameChange::Moved => self.dirs.attend_below(&path, found),

@@ -32,27 +32,27 @@ pub(super) struct Notices {
 
 #[derive(Default)]
 pub(super) struct NoticeQueue {
-    heard: Mutex<Notices>,
+    notices: Mutex<Notices>,
     arrived: Condvar,
 }
 
 impl NoticeQueue {
     /// Adds a notice of the system. Never blocks, because the calling thread also sets up watches.
-    pub(super) fn push(&self, told: notify::Result<Event>) {
-        let mut heard = self.lock();
-        match told {
+    pub(super) fn push(&self, event_result: notify::Result<Event>) {
+        let mut notices = self.lock();
+        match event_result {
             // Notices were lost.
-            Err(_) => heard.overflow = true,
-            Ok(event) if event.need_rescan() => heard.overflow = true,
+            Err(_) => notices.overflow = true,
+            Ok(event) if event.need_rescan() => notices.overflow = true,
             Ok(event) => {
                 let Some(happened) = meaning(event.kind) else { return };
                 for path in event.paths {
-                    let known = heard.paths.entry(path).or_insert(happened);
+                    let known = notices.paths.entry(path).or_insert(happened);
                     *known = happened.max(*known);
                 }
-                if heard.paths.len() > NOTICE_PATHS_MAX {
-                    heard.overflow = true;
-                    heard.paths.clear();
+                if notices.paths.len() > NOTICE_PATHS_MAX {
+                    notices.overflow = true;
+                    notices.paths.clear();
                 }
             }
         }
@@ -70,22 +70,22 @@ impl NoticeQueue {
 
     /// Waits until there is a notice, or until the deadline; `None` waits without a limit.
     pub(super) fn wait(&self, until: Option<Instant>) {
-        let mut heard = self.lock();
-        while *heard == Notices::default() {
+        let mut notices = self.lock();
+        while *notices == Notices::default() {
             let Some(until) = until else {
-                heard = self.arrived.wait(heard).unwrap_or_else(PoisonError::into_inner);
+                notices = self.arrived.wait(notices).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            heard = self.arrived.wait_timeout(heard, left).unwrap_or_else(PoisonError::into_inner).0;
+            notices = self.arrived.wait_timeout(notices, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Notices> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

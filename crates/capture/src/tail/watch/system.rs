@@ -25,7 +25,7 @@ impl SystemWatcher {
     pub(super) fn start(queue: &Arc<NoticeQueue>, watches_max: usize) -> Result<Self, String> {
         let queue = Arc::clone(queue);
         let watcher =
-            notify::recommended_watcher(move |told| queue.push(told)).map_err(|error| error.to_string())?;
+            notify::recommended_watcher(move |event| queue.push(event)).map_err(|error| error.to_string())?;
         Ok(Self { watcher, watches_max, by_path: HashMap::new(), by_file: HashMap::new() })
     }
 

@@ -13,7 +13,7 @@ pub struct UnmatchedPattern {
 
 /// Returns the patterns that match nothing in agents' homes. Each pattern is tried alone.
 pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<UnmatchedPattern> {
-    let mut found = Vec::new();
+    let mut unmatched = Vec::new();
     let archive = &settings.capture;
     for (key, patterns) in [
         ("exclude_projects", &archive.exclude_projects.value),
@@ -29,9 +29,9 @@ pub fn unmatched_exclusions(homes: &[Home], settings: &Settings) -> Vec<Unmatche
             if places.list().excluded == 0 {
                 let what = format!("`{pattern}` in `{key}` matches no agent's file on this machine");
                 let mend = "steno config".to_owned();
-                found.push(UnmatchedPattern { what, mend });
+                unmatched.push(UnmatchedPattern { what, mend });
             }
         }
     }
-    found
+    unmatched
 }

@@ -115,7 +115,7 @@ fn check(
     let retention = discovery::retention(&home, environment);
     findings
         .extend(retention.problems.iter().map(|problem| DoctorFinding::problem(with_causes(problem), None)));
-    let all = listing.files.iter().map(SourceFile::found);
+    let all = listing.files.iter().map(SourceFile::in_home);
     let places = SourceLocations { exclusions: exclusions.clone(), ..SourceLocations::default() };
     let (files, excluded): (Vec<SourceFile>, Vec<_>) =
         all.partition(|file| places.judge(file) == Verdict::Included);

@@ -19,8 +19,8 @@ use crate::settings::Settings;
 
 pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let (name, only) = split_event(&args.run);
-    let found = runs::find(name, settings)?;
-    if let RunOrFile::File(path) = &found
+    let target = runs::find(name, settings)?;
+    if let RunOrFile::File(path) = &target
         && let Some(files) = Files::unless_transcript(path)?
     {
         return show_foreign(files, args, only, output);
@@ -30,7 +30,7 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
             format!("`{}` is not an agent's file: `--completeness` is only for agents' files", args.run);
         return Err(Failure::usage(message).with_hint("`steno verify` checks a transcript"));
     }
-    let mut reader = runs::open_reader(&found, settings)?;
+    let mut reader = runs::open_reader(&target, settings)?;
     let (mut shown, mut unknown) = (0_u64, 0_u64);
     while let Some(recorded) = reader.read_next().map_err(|error| {
         // The events before the damage were shown; now report the damage.
@@ -56,7 +56,7 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
         );
     }
     if only.is_none() {
-        warn_of_torn_tail(&reader, &found, settings)?;
+        warn_of_torn_tail(&reader, &target, settings)?;
     }
     if shown == 0 {
         return Err(Failure::nothing(format!("no matching events in `{}`", args.run)));
@@ -171,8 +171,8 @@ fn check_strict(recorded: &RecordedEvent) -> Result<(), Failure> {
 
 /// Warns of a torn end, unless a process is writing it, or a seal covers it: then a warning was printed, and the
 /// bytes may have been acknowledged.
-fn warn_of_torn_tail(reader: &Reader, found: &RunOrFile, settings: &Settings) -> Result<(), Failure> {
-    let explained = match found {
+fn warn_of_torn_tail(reader: &Reader, target: &RunOrFile, settings: &Settings) -> Result<(), Failure> {
+    let explained = match target {
         RunOrFile::Run(run) => {
             let store = runs::need_store(settings)?;
             store.is_locked(*run)? || fitting_seals(&store, *run).is_err()

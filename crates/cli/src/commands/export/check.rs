@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steno_disk::{read_host_file, read_up_to};
-use steno_exports::atif::{Beside, Finding, Severity, Stood, validate};
+use steno_exports::atif::{DocumentFiles, FileLookup, Finding, Severity, validate};
 use steno_views::{Lines, count, visible};
 
 use crate::args::CheckArgs;
@@ -79,9 +79,9 @@ fn check(path: &Path, bytes: &[u8], as_json: bool, output: &mut Output) -> bool 
     };
     let name = visible(&path.display().to_string(), Lines::Escape).into_owned();
     let (mut errors, mut warnings) = (0, 0);
-    let mut beside = DocumentDir(path.parent().map(Path::to_owned).unwrap_or_default());
+    let mut dir = DocumentDir(path.parent().map(Path::to_owned).unwrap_or_default());
     for (line, document) in &documents {
-        for finding in findings(document, &mut beside) {
+        for finding in findings(document, &mut dir) {
             match finding.severity {
                 Severity::Error => errors += 1,
                 Severity::Warning => warnings += 1,
@@ -124,9 +124,9 @@ fn check(path: &Path, bytes: &[u8], as_json: bool, output: &mut Output) -> bool 
     is_valid
 }
 
-fn findings(document: &[u8], beside: &mut DocumentDir) -> Vec<Finding> {
+fn findings(document: &[u8], dir: &mut DocumentDir) -> Vec<Finding> {
     match std::str::from_utf8(document) {
-        Ok(text) => validate(text, beside),
+        Ok(text) => validate(text, dir),
         Err(error) => vec![Finding {
             rule: "json.utf8",
             severity: Severity::Error,
@@ -139,9 +139,9 @@ fn findings(document: &[u8], beside: &mut DocumentDir) -> Vec<Finding> {
 /// The directory that contains a document.
 struct DocumentDir(PathBuf);
 
-impl Beside for DocumentDir {
-    fn file(&mut self, path: &str) -> Stood {
+impl DocumentFiles for DocumentDir {
+    fn file(&mut self, path: &str) -> FileLookup {
         read_host_file(&self.0.join(path), INPUT_BYTES_MAX)
-            .map_or(Stood::Nothing, |bytes| Stood::file(&bytes))
+            .map_or(FileLookup::Nothing, |bytes| FileLookup::file(&bytes))
     }
 }

@@ -25,7 +25,7 @@ enum DestinationForm {
     /// One file for one trajectory, which is kept in memory until it is the only one.
     One {
         path: PathBuf,
-        held: Option<String>,
+        document: Option<String>,
     },
     /// One line for each.
     Lines {
@@ -55,7 +55,7 @@ impl Destination {
                 let (file, temporary) = TemporaryFile::create(path)?;
                 DestinationForm::Lines { path: path.to_owned(), file: BufWriter::new(file), temporary }
             } else {
-                DestinationForm::One { path: path.to_owned(), held: None }
+                DestinationForm::One { path: path.to_owned(), document: None }
             }
         };
         Ok(Self { form, force, written: 0 })
@@ -81,7 +81,7 @@ impl Destination {
     /// Fails if a trajectory of this run cannot be written, before it is made.
     pub fn check(&self, run: RunId) -> Result<(), Failure> {
         match &self.form {
-            DestinationForm::One { path, held: Some(_) } => Err(Failure::usage(format!(
+            DestinationForm::One { path, document: Some(_) } => Err(Failure::usage(format!(
                 "`{}` can hold only one trajectory, and there are several",
                 path.display()
             ))
@@ -109,8 +109,8 @@ impl Destination {
                 written.map_err(|error| cannot("write", path, &error))?;
                 Ok(Some(path.clone()))
             }
-            DestinationForm::One { path, held } => {
-                *held = Some(json);
+            DestinationForm::One { path, document } => {
+                *document = Some(json);
                 Ok(Some(path.clone()))
             }
             DestinationForm::Directory(dir) => {
@@ -123,12 +123,12 @@ impl Destination {
     /// Writes the trajectory that is kept in memory, or names the file of lines; an empty one is not created.
     pub fn finish(self) -> Result<(), Failure> {
         match self.form {
-            DestinationForm::One { path, held: Some(json) } => write_file(&path, &json, self.force),
+            DestinationForm::One { path, document: Some(json) } => write_file(&path, &json, self.force),
             DestinationForm::Lines { path, mut file, temporary } if self.written > 0 => {
                 file.flush().map_err(|error| cannot("write", &path, &error))?;
                 temporary.name(&path, self.force)
             }
-            DestinationForm::One { held: None, .. }
+            DestinationForm::One { document: None, .. }
             | DestinationForm::Lines { .. }
             | DestinationForm::Directory(_)
             | DestinationForm::Stdout => Ok(()),

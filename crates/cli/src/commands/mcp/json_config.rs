@@ -35,21 +35,21 @@ pub fn servers(text: &str) -> Result<Vec<ConfigServer>, String> {
     if scanner.at < text.len() {
         return Err(scanner.expected("the end of the file"));
     }
-    let mut found = Vec::new();
-    collect(&root, &[], &mut found);
-    Ok(found)
+    let mut list = Vec::new();
+    collect(&root, &[], &mut list);
+    Ok(list)
 }
 
 /// Collects the servers in an object and in the objects below it.
-fn collect(value: &Value, path: &[&str], found: &mut Vec<ConfigServer>) {
+fn collect(value: &Value, path: &[&str], list: &mut Vec<ConfigServer>) {
     let Content::Object(members) = &value.content else { return };
     for (key, value) in members {
         let is_servers = key == "mcpServers" || (key == "servers" && matches!(path, [] | ["mcp"]));
         match &value.content {
             Content::Object(servers) if is_servers => {
-                found.extend(servers.iter().map(|(name, server)| server_of(name, server)));
+                list.extend(servers.iter().map(|(name, server)| server_of(name, server)));
             }
-            Content::Object(_) => collect(value, &[path, &[key.as_str()]].concat(), found),
+            Content::Object(_) => collect(value, &[path, &[key.as_str()]].concat(), list),
             Content::Array(_) | Content::Text(_) | Content::Other => {}
         }
     }

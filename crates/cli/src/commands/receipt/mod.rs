@@ -135,11 +135,11 @@ fn lines(args: &ReceiptTurnArgs, settings: &Settings, output: &mut Output) -> Ou
     let library = runs::open_library(settings)?;
     let named = runs::resolve(&args.thread, TargetKind::Session, &library, settings)?;
     for (run, seqs) in read.lines_of(&args.turn).map_err(failure)? {
-        let found = match &named {
+        let target = match &named {
             Target::Session(_) | Target::Run(_) => RunOrFile::Run(run),
             Target::Path(path) => RunOrFile::File(path.clone()),
         };
-        let mut reader = runs::open_reader(&found, settings)?;
+        let mut reader = runs::open_reader(&target, settings)?;
         let mut wanted = seqs.into_iter().peekable();
         while wanted.peek().is_some()
             && let Some(recorded) = reader.read_next()?

@@ -106,8 +106,8 @@ impl RecorderArgs {
             Growth { wrap: self.wrap, journal, path: &path, guard: None, wait: WAIT_MIN, size: 0 };
         // The first output shows the session, which may have been forgotten.
         while !growth.has_output() && growth.wait() == GrowingFile::Open {}
-        let found = SourceLocations { given: vec![path.clone()], ..SourceLocations::default() }.list();
-        let Some(file) = found.files.first() else { return Ok(false) };
+        let listing = SourceLocations { given: vec![path.clone()], ..SourceLocations::default() }.list();
+        let Some(file) = listing.files.first() else { return Ok(false) };
         let done = loop {
             match recorder.record_growing(file, &mut || growth.wait()) {
                 Err(error) if error.is_forgotten() => {
@@ -147,7 +147,7 @@ impl Growth<'_> {
     }
 
     fn size(&self) -> u64 {
-        std::fs::metadata(self.path).map_or(0, |found| found.len())
+        std::fs::metadata(self.path).map_or(0, |metadata| metadata.len())
     }
 
     /// Waits a moment; the longer the longer the file has not grown.

@@ -92,13 +92,13 @@ fn first_words(store: &Store, run: RunId, from: Seq) -> Result<Option<String>, F
             continue;
         }
         let Payload::Message(message) = recorded.event.payload() else { continue };
-        let said = message.blocks.iter().find_map(|block| {
+        let words = message.blocks.iter().find_map(|block| {
             let BlockContent::Text(Some(text)) = &block.content else { return None };
             let text = text.to_text();
             text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
         });
-        if said.is_some() {
-            return Ok(said);
+        if words.is_some() {
+            return Ok(words);
         }
     }
     Ok(None)

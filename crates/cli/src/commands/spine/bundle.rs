@@ -19,9 +19,9 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
     check_bundle_path(&args.output)?;
     let library = runs::need_library(settings)?;
     let thread = find_thread(&args.thread, &library)?;
-    let found = library.thread_rollouts(&thread)?;
-    let (has_rollout, rollout_path) = (!found.own.is_empty(), found.path.clone());
-    let (rollouts, left_out) = found.select(args.with_base);
+    let rollouts = library.thread_rollouts(&thread)?;
+    let (has_rollout, rollout_path) = (!rollouts.own.is_empty(), rollouts.path.clone());
+    let (rollouts, left_out) = rollouts.select(args.with_base);
     let request = BundleRequest {
         rollouts: rollouts.iter().map(Rollout::about).collect::<Result<_, _>>()?,
         rollout_path,

@@ -98,10 +98,10 @@ impl RecordJob<'_> {
         if path.join("manifest.json").is_file() && path.join("trace.jsonl").is_file() {
             jobs.push(Job::Trace(path.to_owned()));
         } else if path.is_dir() {
-            let found = Files::find(&[path.to_owned()]);
+            let files = Files::find(&[path.to_owned()]);
             let before = jobs.len();
-            jobs.extend(found.paths().iter().filter(|path| is_rollout(path)).cloned().map(Job::Found));
-            jobs.extend(found.into_failures().into_iter().map(|error| Job::Unlisted(error.into())));
+            jobs.extend(files.paths().iter().filter(|path| is_rollout(path)).cloned().map(Job::Found));
+            jobs.extend(files.into_failures().into_iter().map(|error| Job::Unlisted(error.into())));
             if jobs.len() == before {
                 let message = format!(
                     "`{source}` has no session files of Codex, and is not a trace: it has no `manifest.json` and `trace.jsonl`"
@@ -189,8 +189,8 @@ impl RecordJob<'_> {
 
 /// Returns the directory that a traced session was started in.
 fn trace_dir(path: &Path) -> Option<String> {
-    let said = |name: &str| SessionIdentity::of_file(&path.join(name)).dir;
-    said("manifest.json").or_else(|| said("trace.jsonl"))
+    let dir_in = |name: &str| SessionIdentity::of_file(&path.join(name)).dir;
+    dir_in("manifest.json").or_else(|| dir_in("trace.jsonl"))
 }
 
 /// Tells a session file of Codex by its name, compressed or not.
@@ -216,10 +216,10 @@ fn no_session(error: Error, source: &str) -> Failure {
 fn tell((threads, written): &RecordedSpine, is_json: bool, output: &mut Output) {
     let names: Vec<&str> = threads.iter().map(ThreadId::as_str).collect();
     if is_json {
-        let said = json!({
+        let line = json!({
             "threads": names, "records": written.records, "known": written.known, "refused": written.refused,
         });
-        return output.json_line(&said.to_string());
+        return output.json_line(&line.to_string());
     }
     let new = count(written.records, "new record");
     let known = if written.known > 0 { format!(", {} known", written.known) } else { String::new() };

@@ -35,13 +35,13 @@ pub fn from_paths(paths: &[PathBuf]) -> Result<UsageResult, Failure> {
 
 /// Reads only the agents' homes, and prints the reason.
 pub fn from_homes(why: &str) -> Result<UsageResult, Failure> {
-    let found: Vec<_> = discovery::homes(&environment()).found.iter().flat_map(session_dirs).collect();
-    if found.is_empty() {
+    let dirs: Vec<_> = discovery::homes(&environment()).found.iter().flat_map(session_dirs).collect();
+    if dirs.is_empty() {
         let failure = Failure::nothing("no agent's sessions found");
         return Err(failure.with_hint("give a file or directory: `steno usage PATH`"));
     }
     notice(&format!("usage of the agents' files only, without deleted sessions: {why}"));
-    read_files(UsageBuilder::new(), Files::find(&found))
+    read_files(UsageBuilder::new(), Files::find(&dirs))
 }
 
 /// Reads all runs of the store, and the files that are not archived completely.

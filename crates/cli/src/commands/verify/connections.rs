@@ -17,9 +17,9 @@ pub fn verify_connections(store: &Store, as_json: bool, output: &mut Output) -> 
     let mut tally = CheckCounts::default();
     for spooled in connections(store).map_err(failure)? {
         let checked =
-            spooled.check(store).map_err(|error| with_causes(&error)).and_then(|heard| match heard.damage {
+            spooled.check(store).map_err(|error| with_causes(&error)).and_then(|check| match check.damage {
                 Some((offset, why)) => Err(format!("byte {offset}: {why}")),
-                None => Ok(heard),
+                None => Ok(check),
             });
         tally.add(checked.is_ok());
         if as_json {
@@ -34,17 +34,17 @@ pub fn verify_connections(store: &Store, as_json: bool, output: &mut Output) -> 
 fn line(spooled: RecordedConnection, checked: &Result<ConnectionCheck, String>) -> String {
     let id = spooled.id;
     match checked {
-        Ok(heard) => {
+        Ok(check) => {
             let ok = AnsiColor::Green.on_default();
             let mut line = format!(
                 "{ok}ok{ok:#}       connection {id}  {}, {}",
-                count(heard.messages, "message"),
-                size(heard.bytes)
+                count(check.messages, "message"),
+                size(check.bytes)
             );
-            if heard.torn_bytes > 0 {
-                line.push_str(&format!(", and an incomplete last message of {}", size(heard.torn_bytes)));
+            if check.torn_bytes > 0 {
+                line.push_str(&format!(", and an incomplete last message of {}", size(check.torn_bytes)));
             }
-            line.push_str(if heard.is_held {
+            line.push_str(if check.is_held {
                 ", being recorded"
             } else {
                 "; left by a crash, `steno import` archives it"
@@ -60,14 +60,14 @@ fn line(spooled: RecordedConnection, checked: &Result<ConnectionCheck, String>) 
 fn line_json(spooled: RecordedConnection, checked: &Result<ConnectionCheck, String>) -> String {
     let connection = spooled.id.to_string();
     match checked {
-        Ok(heard) => json!({
+        Ok(check) => json!({
             "kind": "connection",
             "connection": connection,
             "ok": true,
-            "state": if heard.is_held { "recording" } else { "waiting" },
-            "messages": heard.messages,
-            "bytes": heard.bytes,
-            "torn_bytes": heard.torn_bytes,
+            "state": if check.is_held { "recording" } else { "waiting" },
+            "messages": check.messages,
+            "bytes": check.bytes,
+            "torn_bytes": check.torn_bytes,
         }),
         Err(words) => {
             json!({"kind": "connection", "connection": connection, "ok": false, "state": "damaged", "error": words})

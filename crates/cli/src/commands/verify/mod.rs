@@ -47,7 +47,7 @@ struct TranscriptCheck {
     /// How many of them belong to a superseded transcript of the run.
     superseded: u64,
     /// Whether a process is writing to it, so that its last line may be incomplete.
-    held: bool,
+    is_locked: bool,
     /// The command that derives it again, if it is damaged or missing and the store has its file.
     mend: Option<String>,
 }
@@ -102,7 +102,7 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     if store.is_some() && !args.runs.is_empty() {
         output.flush();
         let wanted = wanted(args, settings, None)?;
-        let of_store = wanted.iter().filter_map(|found| match found {
+        let of_store = wanted.iter().filter_map(|target| match target {
             RunOrFile::Run(run) => Some(*run),
             RunOrFile::File(_) => None,
         });
@@ -157,11 +157,11 @@ fn verify_runs(
         let finding = check(&one, expected.as_ref(), settings, evidence.as_deref_mut())?;
         progress.inc(1);
         unnamed += u64::from(finding.is_unnamed());
-        let kept = match one {
+        let superseded = match one {
             RunOrFile::Run(run) => check_kept(run, settings)?,
             RunOrFile::File(_) => Vec::new(),
         };
-        for finding in std::iter::once(finding).chain(kept) {
+        for finding in std::iter::once(finding).chain(superseded) {
             tally.add(finding.outcome.is_ok());
             progress.suspend(|| {
                 let line = if args.json { finding.json() } else { finding.human() };
@@ -210,12 +210,12 @@ fn wanted(
 }
 
 fn check(
-    found: &RunOrFile,
+    target: &RunOrFile,
     expected: Option<&ExpectedSeals>,
     settings: &Settings,
     evidence: Option<&mut EvidenceCheck>,
 ) -> Result<TranscriptCheck, Failure> {
-    match found {
+    match target {
         RunOrFile::Run(run) => {
             let seals = seals_of(expected, *run);
             let mut finding = TranscriptCheck {
@@ -224,11 +224,11 @@ fn check(
                 outcome: Err(JournalError::NoSuchRun { run: *run }),
                 expected: expected.map(|_| seals.len() as u64),
                 superseded: 0,
-                held: false,
+                is_locked: false,
                 mend: None,
             };
             if let (Some(store), Some(evidence)) = (runs::open_store(settings)?, evidence) {
-                finding.held = store.is_locked(*run)?;
+                finding.is_locked = store.is_locked(*run)?;
                 let SealsByTranscript { current, superseded, last } = sort_seals(&store, *run, seals)?;
                 finding.superseded = superseded;
                 finding.outcome = match last {
@@ -254,7 +254,7 @@ fn check(
                 outcome,
                 expected: seals,
                 superseded: 0,
-                held: false,
+                is_locked: false,
                 mend: None,
             })
         }
@@ -277,7 +277,7 @@ fn check_kept(run: RunId, settings: &Settings) -> Result<Vec<TranscriptCheck>, F
         outcome: Err(error),
         expected: None,
         superseded: 0,
-        held: false,
+        is_locked: false,
         mend: None,
     };
     Ok(bad.map(finding).collect())
@@ -297,9 +297,9 @@ fn check_path(
     let shown = StorePath::outside(path);
     let first = check_file(open()?, &shown, None, Vec::new());
     let Ok(CheckReport { run: Some(run), .. }) = first else { return Ok((first, None)) };
-    let beside = path.with_extension("seals.jsonl");
+    let seals_path = path.with_extension("seals.jsonl");
     let mut seals =
-        if beside.is_file() { seals_of(Some(&read_seals_file(&beside)?), run) } else { Vec::new() };
+        if seals_path.is_file() { seals_of(Some(&read_seals_file(&seals_path)?), run) } else { Vec::new() };
     seals.extend(seals_of(expected, run));
     Ok((check_file(open()?, &shown, Some(run), seals), Some(run)))
 }
@@ -423,7 +423,7 @@ impl TranscriptCheck {
     /// Returns the length of a torn tail, unless its writer is still active.
     fn torn(&self, ending: Ending) -> Option<u64> {
         match ending {
-            Ending::Torn { len, .. } if !self.held => Some(len),
+            Ending::Torn { len, .. } if !self.is_locked => Some(len),
             Ending::Torn { .. } | Ending::Whole => None,
         }
     }

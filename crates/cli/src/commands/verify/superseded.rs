@@ -21,15 +21,15 @@ pub struct SealsByTranscript {
 /// Sorts the seals that are expected of a run.
 pub fn sort_seals(store: &Store, run: RunId, seals: Vec<Seal>) -> Result<SealsByTranscript, Failure> {
     let mut sorted = SealsByTranscript { current: Vec::new(), superseded: 0, last: None };
-    let kept = if seals.is_empty() { Vec::new() } else { store.superseded(run)? };
+    let paths = if seals.is_empty() { Vec::new() } else { store.superseded(run)? };
     for seal in seals {
-        let mut found = None;
-        for path in &kept {
+        let mut check = None;
+        for path in &paths {
             if let Some(file) = open(store, path)? {
-                found = check_file(file, path, Some(run), vec![seal.clone()]).ok().or(found);
+                check = check_file(file, path, Some(run), vec![seal.clone()]).ok().or(check);
             }
         }
-        match found {
+        match check {
             Some(checked) => (sorted.superseded, sorted.last) = (sorted.superseded + 1, Some(checked)),
             None => sorted.current.push(seal),
         }

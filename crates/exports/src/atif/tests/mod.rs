@@ -9,7 +9,7 @@ use steno_model::{Evidence, ExchangeEvent, RunId};
 use steno_session::{Content, SessionBuilder};
 use steno_testkit::{golden, places};
 
-use super::{Family, MediaSink, NoMedia, NoRecords, NothingBeside, Records, Run, Trajectory, validate};
+use super::{Family, MediaSink, NoFiles, NoMedia, NoRecords, Records, Run, Trajectory, validate};
 
 const FIXTURES: &str = "crates/exports/src/atif/fixtures";
 const RUN: &str = "11111111-0000-4000-8000-000000000001";
@@ -55,7 +55,7 @@ fn check_golden(names: &[&str], media: &[&str]) {
     assert_eq!(family.roots(), [root]);
     let mut kept = Kept::default();
     let trajectory = family.trajectory(root, &mut kept).unwrap();
-    assert_eq!(validate(&trajectory.json, &mut NothingBeside), []);
+    assert_eq!(validate(&trajectory.json, &mut NoFiles), []);
     // One step per line, so that differences are visible; otherwise the bytes are the same.
     let lines = trajectory.json.replace("{\"step_id\":", "\n{\"step_id\":");
     golden::check(format!("src/atif/fixtures/{}.out.json", names[0]), &format!("{lines}\n"));
@@ -101,7 +101,7 @@ fn trajectory(events: &[(&str, &str, Value)]) -> Option<Trajectory> {
 
 fn value(events: &[(&str, &str, Value)]) -> Value {
     let trajectory = trajectory(events).unwrap();
-    assert_eq!(validate(&trajectory.json, &mut NothingBeside), [], "{}", trajectory.json);
+    assert_eq!(validate(&trajectory.json, &mut NoFiles), [], "{}", trajectory.json);
     serde_json::from_str(&trajectory.json).unwrap()
 }
 
@@ -231,7 +231,7 @@ fn usage_of_copied_steps_is_not_counted() {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
     let (root, run) = fold(&lines.join("\n"), &mut NoRecords);
     let got = Family::new(BTreeMap::from([(root, run)])).trajectory(root, &mut NoMedia).unwrap().json;
-    assert_eq!(validate(&got, &mut NothingBeside), []);
+    assert_eq!(validate(&got, &mut NoFiles), []);
     let got: Value = serde_json::from_str(&got).unwrap();
     let steps = got["steps"].as_array().unwrap();
     let copied: Vec<_> = steps.iter().map(|step| step["extra"]["copied_from"].as_str()).collect();

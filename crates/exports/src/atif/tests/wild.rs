@@ -6,7 +6,7 @@ use steno_model::ExchangeEvent;
 
 use steno_session::{Content, SessionBuilder};
 
-use super::super::{Family, NoMedia, NothingBeside, Run, Severity, validate};
+use super::super::{Family, NoFiles, NoMedia, Run, Severity, validate};
 use super::OnePicture;
 
 fn word() -> impl Strategy<Value = Value> {
@@ -116,7 +116,7 @@ proptest! {
         let family = Family::new(runs.collect());
         for root in family.roots() {
             let Some(trajectory) = family.trajectory(root, &mut NoMedia) else { continue };
-            let findings = validate(&trajectory.json, &mut NothingBeside);
+            let findings = validate(&trajectory.json, &mut NoFiles);
             let errors: Vec<_> = findings.iter().filter(|found| found.severity == Severity::Error).collect();
             prop_assert!(errors.is_empty(), "{errors:?}\n{}", trajectory.json);
         }

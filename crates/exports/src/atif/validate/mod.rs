@@ -66,18 +66,18 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What stands beside a document: the files that it refers to.
-pub trait Beside {
-    /// Says what is at a path relative to the document.
-    fn file(&mut self, path: &str) -> Stood;
+/// The files that a document refers to.
+pub trait DocumentFiles {
+    /// Looks up a path relative to the document.
+    fn file(&mut self, path: &str) -> FileLookup;
 }
 
-/// What is at a path.
+/// What is at a path that a document names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stood {
-    /// Nobody looks.
+pub enum FileLookup {
+    /// Not looked up.
     Unknown,
-    /// Nothing, or nothing that can be read.
+    /// No file, or one that cannot be read.
     Nothing,
     /// A file, with the SHA-256 of its bytes in lower case.
     File {
@@ -86,59 +86,59 @@ pub enum Stood {
     },
 }
 
-impl Stood {
-    /// Returns what a file with these bytes is.
+impl FileLookup {
+    /// Returns the result for a file with these bytes.
     #[must_use]
     pub fn file(bytes: &[u8]) -> Self {
         Self::File { sha256: HEXLOWER.encode(&Sha256::digest(bytes)) }
     }
 }
 
-/// Nobody knows what stands beside the document.
-pub struct NothingBeside;
+/// Looks nothing up: references to files are not checked.
+pub struct NoFiles;
 
-impl Beside for NothingBeside {
-    fn file(&mut self, _path: &str) -> Stood {
-        Stood::Unknown
+impl DocumentFiles for NoFiles {
+    fn file(&mut self, _path: &str) -> FileLookup {
+        FileLookup::Unknown
     }
 }
 
 /// Checks a document, and returns what is wrong with it, in the order of the document.
 ///
 /// ```
-/// use steno_exports::atif::{NothingBeside, validate};
+/// use steno_exports::atif::{NoFiles, validate};
 /// let document = r#"{"schema_version":"ATIF-v1.8","agent":{"name":"a","version":"1"},"steps":[]}"#;
-/// let findings = validate(document, &mut NothingBeside);
+/// let findings = validate(document, &mut NoFiles);
 /// assert_eq!(findings[0].to_string(), "error steps.empty: steps: a trajectory has one step or more");
 /// ```
 #[must_use]
-pub fn validate(document: &str, beside: &mut dyn Beside) -> Vec<Finding> {
-    let mut found = Findings::default();
+pub fn validate(document: &str, files: &mut dyn DocumentFiles) -> Vec<Finding> {
+    let mut findings = Findings::default();
     let levels = depth(document);
     if levels > DEPTH_MAX {
-        found.error("json.depth", "", format!("nests {levels} levels deep, more than {DEPTH_MAX}"));
-        return found.0;
+        findings.error("json.depth", "", format!("nests {levels} levels deep, more than {DEPTH_MAX}"));
+        return findings.0;
     }
     let root = match serde_json::from_str(document) {
         Ok(root) => root,
         Err(error) => {
-            found.error("json.syntax", "", error.to_string());
-            return found.0;
+            findings.error("json.syntax", "", error.to_string());
+            return findings.0;
         }
     };
     if let Some(offset) = lone_surrogate(document) {
-        found.error(
+        findings.error(
             "json.surrogate",
             "",
             format!("an unpaired surrogate at byte {offset}, which many programs cannot write"),
         );
     }
-    let mut objects = Objects { found: &mut found };
+    let mut objects = Objects { findings: &mut findings };
     if objects.trajectory(root, "") {
-        Rules { found: &mut found, beside }.document(root);
+        Rules { findings: &mut findings, files }.document(root);
     }
-    found.0.truncate(FINDINGS_MAX);
-    found.0
+    findings.0.truncate(FINDINGS_MAX);
+    findings.0
 }
 
 /// The findings so far.

@@ -10,21 +10,21 @@ use super::shape::{Field, MINOR_MAX, Need, PARTS_SINCE, SESSION_OPTIONAL_SINCE, 
 
 /// Walks through the objects of a document. Its recursion is as deep as the document nests, which has a limit.
 pub(super) struct Objects<'a> {
-    pub(super) found: &'a mut Findings,
+    pub(super) findings: &'a mut Findings,
 }
 
 impl Objects<'_> {
     /// Checks a trajectory and all that is in it; false when it is none, so that nothing else can be said of it.
     pub(super) fn trajectory(&mut self, raw: &RawValue, place: &str) -> bool {
         let Ok(fields) = Fields::parse(raw.get()) else {
-            self.found.error("field.type", place, "a trajectory is an object");
+            self.findings.error("field.type", place, "a trajectory is an object");
             return false;
         };
         let minor = self.version(&fields, place);
         let has_session = fields.iter().any(|(key, value)| key.is("session_id") && value.get() != "null");
         if minor < SESSION_OPTIONAL_SINCE && !has_session {
             let words = format!("`session_id` is missing, which ATIF 1.{minor} needs");
-            self.found.error("field.missing", place, words);
+            self.findings.error("field.missing", place, words);
         }
         self.fields(Shape::Trajectory, &fields, minor, place);
         true
@@ -34,14 +34,14 @@ impl Objects<'_> {
     fn version(&mut self, fields: &Fields<'_>, place: &str) -> u8 {
         let declared = fields.iter().filter(|(key, _)| key.is("schema_version")).last();
         let Some((_, declared)) = declared else {
-            self.found.error("version", place, "`schema_version` is missing");
+            self.findings.error("version", place, "`schema_version` is missing");
             return MINOR_MAX;
         };
         let text = text_of(declared).unwrap_or_default();
         let minor = text.strip_prefix("ATIF-v1.").and_then(|minor| minor.parse().ok());
         minor.filter(|minor| *minor <= MINOR_MAX && text.len() == "ATIF-v1.0".len()).unwrap_or_else(|| {
             let place = join(place, "schema_version");
-            self.found.error(
+            self.findings.error(
                 "version",
                 &place,
                 format!("{declared} is not a version from ATIF-v1.0 to ATIF-v1.{MINOR_MAX}"),
@@ -57,32 +57,32 @@ impl Objects<'_> {
         }
         match Fields::parse(raw.get()) {
             Ok(fields) => self.fields(shape, &fields, minor, place),
-            Err(_) => self.found.error("field.type", place, format!("{} is an object", shape.name())),
+            Err(_) => self.findings.error("field.type", place, format!("{} is an object", shape.name())),
         }
     }
 
     fn fields(&mut self, shape: Shape, fields: &Fields<'_>, minor: u8, place: &str) {
         if let Some(name) = fields.duplicate() {
-            self.found.error("json.duplicate_key", place, format!("`{name}` occurs twice"));
+            self.findings.error("json.duplicate_key", place, format!("`{name}` occurs twice"));
         }
         for (key, value) in fields.iter() {
             let known = shape.fields().iter().find(|field| key.is(field.name));
             let place = join(place, &key.text());
             let Some(field) = known else {
-                self.found.error("field.unknown", &place, format!("{} has no such field", shape.name()));
+                self.findings.error("field.unknown", &place, format!("{} has no such field", shape.name()));
                 continue;
             };
             if field.since > minor && value.get() != "null" {
                 let words =
                     format!("exists since ATIF 1.{}, but the trajectory has version 1.{minor}", field.since);
-                self.found.error("field.newer", &place, words);
+                self.findings.error("field.newer", &place, words);
             }
             self.value(field, value, minor, &place);
         }
         for field in shape.fields().iter().filter(|field| field.need == Need::Required) {
             if !fields.has(field.name) {
                 let words = format!("`{}` is missing", field.name);
-                self.found.error("field.missing", place, words);
+                self.findings.error("field.missing", place, words);
             }
         }
     }
@@ -91,16 +91,16 @@ impl Objects<'_> {
         let text = raw.get();
         if text == "null" {
             if field.need == Need::Required {
-                self.found.error("field.type", place, "must not be null");
+                self.findings.error("field.type", place, "must not be null");
             }
             return;
         }
         match field.want {
             Want::Text => self.kind(text.starts_with('"'), place, "is not a string"),
             Want::Word(words) => {
-                let is_one = text_of(raw).is_some_and(|found| words.contains(&&*found));
+                let is_one = text_of(raw).is_some_and(|findings| words.contains(&&*findings));
                 if !is_one {
-                    self.found.error(
+                    self.findings.error(
                         "field.value",
                         place,
                         format!("{} is not one of {}", short(text), words.join(", ")),
@@ -130,7 +130,7 @@ impl Objects<'_> {
                     let words = format!(
                         "parts exist since ATIF 1.{PARTS_SINCE}, but the trajectory has version 1.{minor}"
                     );
-                    self.found.error("field.newer", place, words);
+                    self.findings.error("field.newer", place, words);
                 }
                 self.list(raw, place, |own, item, place| own.object(Shape::Part, item, minor, place));
             }
@@ -140,25 +140,27 @@ impl Objects<'_> {
 
     fn kind(&mut self, is_right: bool, place: &str, words: &str) {
         if !is_right {
-            self.found.error("field.type", place, words);
+            self.findings.error("field.type", place, words);
         }
     }
 
     fn whole(&mut self, text: &str, from: u64, place: &str) {
         match text.parse::<u64>() {
             Ok(number) if number >= from => {}
-            Ok(_) => self.found.error("field.value", place, format!("{text} is less than {from}")),
+            Ok(_) => self.findings.error("field.value", place, format!("{text} is less than {from}")),
             Err(_) if text.starts_with('-') && is_number(text) => {
-                self.found.error("field.value", place, format!("{text} is less than {from}"));
+                self.findings.error("field.value", place, format!("{text} is less than {from}"));
             }
-            Err(_) => self.found.error("field.type", place, format!("{} is not a whole number", short(text))),
+            Err(_) => {
+                self.findings.error("field.type", place, format!("{} is not a whole number", short(text)));
+            }
         }
     }
 
     fn time(&mut self, raw: &RawValue, place: &str) {
         let Some(text) = text_of(raw) else { return self.kind(false, place, "is not a string") };
         if Timestamp::parse(&text).is_err() {
-            self.found.error("time", place, format!("{} is not an RFC 3339 time", short(raw.get())));
+            self.findings.error("time", place, format!("{} is not an RFC 3339 time", short(raw.get())));
         }
     }
 

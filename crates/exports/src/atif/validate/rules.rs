@@ -6,14 +6,14 @@ use serde_json::value::RawValue;
 
 use super::objects::join;
 use super::shape::{AUDIO_SINCE, OBSERVED_SINCE, OF_AGENT, SOURCE_TYPES, is_image};
-use super::{Beside, Findings, Stood};
+use super::{DocumentFiles, FileLookup, Findings};
 use crate::atif::MEDIA_DIR;
 use steno_session::PayloadFields;
 
 /// The rules that need more than one object to tell.
 pub(super) struct Rules<'a> {
-    pub(super) found: &'a mut Findings,
-    pub(super) beside: &'a mut dyn Beside,
+    pub(super) findings: &'a mut Findings,
+    pub(super) files: &'a mut dyn DocumentFiles,
 }
 
 /// A trajectory, as far as its steps need to know it.
@@ -50,10 +50,10 @@ impl Rules<'_> {
                 if let Some(before) = before {
                     let before = if before.is_empty() { "the document itself" } else { &before };
                     let words = format!("`{id}` is the id of {before} too");
-                    self.found.error("subagent.duplicate", &join(&place, "trajectory_id"), words);
+                    self.findings.error("subagent.duplicate", &join(&place, "trajectory_id"), words);
                 }
             } else if !place.is_empty() {
-                self.found.error("subagent.id", &place, "an embedded trajectory has a `trajectory_id`");
+                self.findings.error("subagent.id", &place, "an embedded trajectory has a `trajectory_id`");
             }
             self.trajectory(&fields, &place);
             let embedded = fields.items("subagent_trajectories").into_iter().enumerate();
@@ -79,7 +79,7 @@ impl Rules<'_> {
         };
         let steps = fields.items("steps");
         if steps.is_empty() && fields.json_text("steps").is_some_and(|steps| steps.starts_with('[')) {
-            self.found.error("steps.empty", &join(place, "steps"), "a trajectory has one step or more");
+            self.findings.error("steps.empty", &join(place, "steps"), "a trajectory has one step or more");
         }
         for (index, step) in steps.iter().enumerate() {
             let place = format!("{}[{index}]", join(place, "steps"));
@@ -87,14 +87,14 @@ impl Rules<'_> {
             let number = fields.json_text("step_id").and_then(|number| number.parse::<usize>().ok());
             if number.is_some_and(|number| number != index + 1) {
                 let words = format!("is {} and not {}", number.unwrap_or_default(), index + 1);
-                self.found.error("steps.number", &join(&place, "step_id"), words);
+                self.findings.error("steps.number", &join(&place, "step_id"), words);
             }
             self.step(&fields, &place, &mut around);
         }
         self.totals(fields, steps.len(), &around);
         for id in around.embedded.difference(&around.referred) {
             let words = format!("no step refers to `{id}`");
-            self.found.warning("subagent.unreferenced", &join(place, "subagent_trajectories"), words);
+            self.findings.warning("subagent.unreferenced", &join(place, "subagent_trajectories"), words);
         }
         if let Some(path) = fields.text("continued_trajectory_ref") {
             self.refers_to_file("continued.dangling", &path, &join(place, "continued_trajectory_ref"));
@@ -106,7 +106,7 @@ impl Rules<'_> {
         let has = |name: &str| fields.json_text(name).is_some_and(|value| value != "null");
         if source != "agent" {
             for name in OF_AGENT.into_iter().filter(|name| has(name)) {
-                self.found.error(
+                self.findings.error(
                     "step.agent_only",
                     &join(place, name),
                     format!("only steps of the agent have it, not those of the {source}"),
@@ -114,11 +114,11 @@ impl Rules<'_> {
             }
             if has("observation") && around.minor < OBSERVED_SINCE {
                 let words = format!("steps of the {source} have observations since ATIF 1.{OBSERVED_SINCE}");
-                self.found.error("field.newer", &join(place, "observation"), words);
+                self.findings.error("field.newer", &join(place, "observation"), words);
             }
         } else if fields.json_text("llm_call_count") == Some("0") {
             for name in ["metrics", "reasoning_content"].into_iter().filter(|name| has(name)) {
-                self.found.error(
+                self.findings.error(
                     "step.no_inference",
                     &join(place, name),
                     "a step without a model response cannot have it",
@@ -135,13 +135,13 @@ impl Rules<'_> {
             if let Some(id) = result.text("source_call_id").map(std::borrow::Cow::into_owned) {
                 let place = join(&place, "source_call_id");
                 if !own.contains(&id) {
-                    self.found.error(
+                    self.findings.error(
                         "result.unknown_call",
                         &place,
                         format!("`{id}` is not a call of this step"),
                     );
                 } else if !answered.insert(id.clone()) {
-                    self.found.error("result.duplicate", &place, format!("`{id}` already has a result"));
+                    self.findings.error("result.duplicate", &place, format!("`{id}` already has a result"));
                 }
             }
             self.content(&result, "content", &place, around.minor);
@@ -167,7 +167,7 @@ impl Rules<'_> {
             };
             if let Some(before) = around.calls.insert(id.clone(), place.clone()) {
                 let words = format!("`{id}` is the id of {before} too");
-                self.found.error("call.duplicate", &join(&place, "tool_call_id"), words);
+                self.findings.error("call.duplicate", &join(&place, "tool_call_id"), words);
             }
             own.insert(id);
         }
@@ -182,14 +182,18 @@ impl Rules<'_> {
             match (&id, &path) {
                 (None, None) => {
                     let words = "it has neither `trajectory_id` nor `trajectory_path`";
-                    self.found.error("subagent.unresolvable", &place, words);
+                    self.findings.error("subagent.unresolvable", &place, words);
                 }
                 (Some(id), _) if around.id.as_deref() == Some(id) => {
-                    self.found.error("subagent.circular", &place, format!("`{id}` is the trajectory itself"));
+                    self.findings.error(
+                        "subagent.circular",
+                        &place,
+                        format!("`{id}` is the trajectory itself"),
+                    );
                 }
                 (Some(id), None) if !around.embedded.contains(&**id) => {
                     let words = format!("`{id}` is not embedded in this trajectory");
-                    self.found.error("subagent.dangling", &place, words);
+                    self.findings.error("subagent.dangling", &place, words);
                 }
                 (Some(_), _) | (None, Some(_)) => {}
             }
@@ -209,7 +213,7 @@ impl Rules<'_> {
             let is_text = kind == "text";
             if (has("text"), has("source")) != (is_text, !is_text) {
                 let wanted = if is_text { "`text` and no `source`" } else { "a `source` and no `text`" };
-                self.found.error("media.part", &place, format!("a part of type {kind} has {wanted}"));
+                self.findings.error("media.part", &place, format!("a part of type {kind} has {wanted}"));
                 continue;
             }
             if is_text {
@@ -219,12 +223,12 @@ impl Rules<'_> {
                 let words = format!(
                     "audio exists since ATIF 1.{AUDIO_SINCE}, but the trajectory has version 1.{minor}"
                 );
-                self.found.error("field.newer", &place, words);
+                self.findings.error("field.newer", &place, words);
             }
             let source = part.object("source");
             let media_type = source.text("media_type").unwrap_or_default();
             if SOURCE_TYPES.contains(&&*media_type) && is_image(&media_type) != (kind == "image") {
-                self.found.error(
+                self.findings.error(
                     "media.part",
                     &join(&place, "source"),
                     format!("`{media_type}` is not a type of {kind}"),
@@ -242,29 +246,31 @@ impl Rules<'_> {
             return;
         }
         if path.starts_with('/') || path.split(['/', '\\']).any(|part| part == "..") {
-            return self.found.error(
+            return self.findings.error(
                 "media.outside",
                 place,
                 format!("`{path}` is outside the document's directory"),
             );
         }
-        match self.beside.file(path) {
-            Stood::Unknown => {}
-            Stood::Nothing => self.found.error("media.missing", place, format!("there is no file `{path}`")),
-            Stood::File { sha256 } => {
+        match self.files.file(path) {
+            FileLookup::Unknown => {}
+            FileLookup::Nothing => {
+                self.findings.error("media.missing", place, format!("there is no file `{path}`"));
+            }
+            FileLookup::File { sha256 } => {
                 let name = path.strip_prefix(MEDIA_DIR).and_then(|rest| rest.strip_prefix('/'));
                 let stem = name.and_then(|name| name.split('.').next()).unwrap_or_default();
                 let is_hash = stem.len() == sha256.len() && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
                 if is_hash && stem != sha256 {
-                    self.found.error("media.hash", place, format!("`{path}` has the hash {sha256}"));
+                    self.findings.error("media.hash", place, format!("`{path}` has the hash {sha256}"));
                 }
             }
         }
     }
 
     fn refers_to_file(&mut self, rule: &'static str, path: &str, place: &str) {
-        if !path.contains("://") && self.beside.file(path) == Stood::Nothing {
-            self.found.error(rule, place, format!("there is no file `{path}`"));
+        if !path.contains("://") && self.files.file(path) == FileLookup::Nothing {
+            self.findings.error(rule, place, format!("there is no file `{path}`"));
         }
     }
 
@@ -276,11 +282,11 @@ impl Rules<'_> {
         let [prompt, _, cached] = counts;
         if cached > prompt && prompt.is_some() {
             let words = "is greater than the number of prompt tokens, which includes cached tokens";
-            self.found.error("metrics.cached", &join(place, "cached_tokens"), words);
+            self.findings.error("metrics.cached", &join(place, "cached_tokens"), words);
         }
         let cost = fields.json_text("cost_usd").is_some_and(|cost| cost.starts_with('-'));
         if cost {
-            self.found.error("field.value", &join(place, "cost_usd"), "is negative");
+            self.findings.error("field.value", &join(place, "cost_usd"), "is negative");
         }
     }
 
@@ -291,23 +297,23 @@ impl Rules<'_> {
         let has_notes = fields.string("notes").is_some_and(|notes| !notes.is_empty());
         if let Some(total) = number("total_steps").filter(|total| *total != steps as u64 && !has_notes) {
             let words = format!("is {total}, but there are {steps} steps, and `notes` does not say why");
-            self.found.error("totals.steps", &join(&place, "total_steps"), words);
+            self.findings.error("totals.steps", &join(&place, "total_steps"), words);
         }
         if number("total_cached_tokens") > number("total_prompt_tokens")
             && number("total_prompt_tokens").is_some()
         {
             let words = "is greater than the number of prompt tokens, which includes cached tokens";
-            self.found.error("metrics.cached", &join(&place, "total_cached_tokens"), words);
+            self.findings.error("metrics.cached", &join(&place, "total_cached_tokens"), words);
         }
         for ((_, name), sum) in SUMS.iter().zip(around.sums) {
             // More than the sum is what no step tells of; less cannot be.
             if let Some(total) = number(name).filter(|total| *total < sum) {
                 let words = format!("is {total}, but the sum of the steps is {sum}");
-                self.found.error("totals.tokens", &join(&place, name), words);
+                self.findings.error("totals.tokens", &join(&place, name), words);
             }
         }
         if metrics.json_text("total_cost_usd").is_some_and(|cost| cost.starts_with('-')) {
-            self.found.error("field.value", &join(&place, "total_cost_usd"), "is negative");
+            self.findings.error("field.value", &join(&place, "total_cost_usd"), "is negative");
         }
     }
 }

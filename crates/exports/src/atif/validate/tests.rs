@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Beside, Finding, NothingBeside, Severity, Stood, validate};
+use super::{DocumentFiles, FileLookup, Finding, NoFiles, Severity, validate};
 
 /// A valid document with everything that a rule checks.
 const GOOD: &str = r#"{
@@ -21,9 +21,9 @@ const GOOD: &str = r#"{
 /// The files that the valid document refers to.
 struct Files(BTreeMap<&'static str, &'static [u8]>);
 
-impl Beside for Files {
-    fn file(&mut self, path: &str) -> Stood {
-        self.0.get(path).map_or(Stood::Nothing, |bytes| Stood::file(bytes))
+impl DocumentFiles for Files {
+    fn file(&mut self, path: &str) -> FileLookup {
+        self.0.get(path).map_or(FileLookup::Nothing, |bytes| FileLookup::file(bytes))
     }
 }
 
@@ -50,7 +50,7 @@ fn check_all(from: &str, to: &str, want: &[(&str, &str)]) {
 #[test]
 fn valid_document_has_no_findings() {
     assert_eq!(validate(GOOD, &mut files()), []);
-    assert_eq!(validate(GOOD, &mut NothingBeside), []);
+    assert_eq!(validate(GOOD, &mut NoFiles), []);
 }
 
 #[test]
@@ -60,9 +60,8 @@ fn invalid_json_is_reported() {
     check("\"session_id\":\"s\"", "\"session_id\":\"s\",\"session_id\":\"s\"", "json.duplicate_key", "");
     let deep = format!("{}{}", "[".repeat(501), "]".repeat(501));
     check("\"extra\":{},\n", &format!("\"extra\":{{\"a\":{deep}}},\n"), "json.depth", "");
-    let rules = |document: &str| {
-        validate(document, &mut NothingBeside).iter().map(|found| found.rule).collect::<Vec<_>>()
-    };
+    let rules =
+        |document: &str| validate(document, &mut NoFiles).iter().map(|found| found.rule).collect::<Vec<_>>();
     assert_eq!(rules("[]"), ["field.type"]);
     assert_eq!(rules(""), ["json.syntax"]);
 }
@@ -152,7 +151,7 @@ fn fields_newer_than_the_version_are_reported() {
 #[test]
 fn older_versions_need_a_session_id() {
     let old = r#"{"schema_version":"ATIF-v1.6","agent":{"name":"a","version":"1"},"steps":[{"step_id":1,"source":"user","message":""}]}"#;
-    let found = validate(old, &mut NothingBeside);
+    let found = validate(old, &mut NoFiles);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].to_string(), "error field.missing: `session_id` is missing, which ATIF 1.6 needs");
 }
@@ -328,5 +327,5 @@ fn number_of_findings_is_limited() {
     let document = format!(
         r#"{{"schema_version":"ATIF-v1.8","agent":{{"name":"a","version":"1"}},"steps":[{steps}{{}}]}}"#
     );
-    assert_eq!(validate(&document, &mut NothingBeside).len(), super::FINDINGS_MAX);
+    assert_eq!(validate(&document, &mut NoFiles).len(), super::FINDINGS_MAX);
 }

@@ -1,4 +1,4 @@
-//! Secrets that pass over a connection: they are handed on, and never recorded.
+//! Finds messages with secrets. They are forwarded and never recorded.
 
 use std::collections::HashSet;
 
@@ -8,37 +8,37 @@ use steno_model::json::RawJson;
 use super::message::{Kind, Message};
 use super::other;
 
-/// What the server says unasked and others depend on.
+/// Notifications of the server that later messages depend on.
 const WEIGHTY_NOTICES: [&str; 3] = ["thread/started", "turn/started", "turn/completed"];
 
 /// What is known of a message before it is recorded.
 #[derive(Debug, Default)]
 pub struct MessageFacts {
-    /// What is kept of it, where that is not the message itself.
-    pub kept: Option<RawJson>,
-    /// Whether something depends on it: what a client says, answers, questions, beginnings and ends of turns.
+    /// What is recorded instead of the message, if it has secrets.
+    pub remainder: Option<RawJson>,
+    /// Whether later messages depend on it: messages of the client, requests, answers, and the start and end of turns.
     pub is_weighty: bool,
 }
 
-/// Knows which messages of a connection hold secrets.
+/// Knows which messages of a connection have secrets.
 #[derive(Debug, Default)]
 pub struct Withholding {
-    /// Requests for secrets that have no answer yet, by who asked.
+    /// Requests for secrets that have no answer yet, by direction and id.
     asked: HashSet<(Lane, String)>,
 }
 
 impl Withholding {
-    /// Takes note of a message that passes.
-    pub fn pass(&mut self, lane: Lane, said: &[u8]) -> MessageFacts {
-        let Some(message) = std::str::from_utf8(said).ok().and_then(|said| Message::read(lane, said)) else {
+    /// Takes the next message.
+    pub fn pass(&mut self, lane: Lane, bytes: &[u8]) -> MessageFacts {
+        let Some(message) = std::str::from_utf8(bytes).ok().and_then(|text| Message::read(lane, text)) else {
             return MessageFacts::default();
         };
         let is_notice = message.kind == Kind::Notification && lane == Lane::FromAgent;
         let is_weighty = !is_notice || WEIGHTY_NOTICES.contains(&&*message.method);
-        MessageFacts { kept: self.kept(&message), is_weighty }
+        MessageFacts { remainder: self.remainder(&message), is_weighty }
     }
 
-    fn kept(&mut self, message: &Message<'_>) -> Option<RawJson> {
+    fn remainder(&mut self, message: &Message<'_>) -> Option<RawJson> {
         let lane = message.lane;
         let is_secret = match (message.kind, message.id) {
             (Kind::Response | Kind::Error, Some(id)) => self.asked.remove(&(other(lane), id.to_owned())),
@@ -63,12 +63,12 @@ mod tests {
     fn secret_request_and_its_answer_are_withheld() {
         let mut withholding = Withholding::default();
         let mut kept = |lane, text: &str| {
-            withholding.pass(lane, text.as_bytes()).kept.map(|kept| kept.as_str().to_owned())
+            withholding.pass(lane, text.as_bytes()).remainder.map(|text| text.as_str().to_owned())
         };
         let asked = r#"{"method":"attestation/generate","id":4,"params":{"x":"secret"}}"#;
         let withheld = kept(Lane::FromAgent, asked).unwrap();
         assert_eq!(withheld, r#"{"method":"attestation/generate","id":4,"withheld":true,"bytes":64}"#);
-        // The same number from the other side is another request.
+        // The same id from the other side is another request.
         assert_eq!(kept(Lane::ToAgent, r#"{"method":"turn/start","id":4}"#), None);
         assert_eq!(kept(Lane::FromAgent, r#"{"id":4,"result":{}}"#), None);
         let answer = kept(Lane::ToAgent, r#"{"id":4,"result":{"token":"secret"}}"#).unwrap();

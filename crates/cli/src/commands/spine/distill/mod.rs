@@ -165,7 +165,7 @@ impl Distilling<'_> {
                     .doubts
                     .push(format!("`{submodule}` is a repository of its own, and not part of it"));
             }
-            let dir = output::beside(path, "try")?;
+            let dir = output::sibling(path, "try")?;
             if let Err(refusal) = repository::try_patches(&snapshot, plan, &given, &dir)? {
                 return Ok(Err(refusal));
             }

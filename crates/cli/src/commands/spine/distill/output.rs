@@ -11,7 +11,7 @@ use steno_exports::harbor::TaskFile;
 use crate::failure::{Failure, already_exists, cannot};
 
 /// Returns a path beside another that nobody else uses.
-pub fn beside(path: &Path, what: &str) -> Result<PathBuf, Failure> {
+pub fn sibling(path: &Path, what: &str) -> Result<PathBuf, Failure> {
     let path = std::path::absolute(path).map_err(|error| cannot("find", path, &error))?;
     let name = path.file_name().ok_or_else(|| Failure::usage("the output has no name"))?.to_string_lossy();
     let dir = path.parent().unwrap_or(Path::new("/"));
@@ -21,7 +21,7 @@ pub fn beside(path: &Path, what: &str) -> Result<PathBuf, Failure> {
 
 /// Writes the files of a task into a directory of their own.
 pub fn write(path: &Path, files: &[TaskFile]) -> Result<(), Failure> {
-    let temporary = beside(path, "task")?;
+    let temporary = sibling(path, "task")?;
     let written = write_all(&temporary, files).map_err(|error| cannot("write", path, &error));
     let named = written.and_then(|()| {
         give_name(&temporary, path).map_err(|error| {

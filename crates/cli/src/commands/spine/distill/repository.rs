@@ -109,14 +109,14 @@ impl PatchTrial<'_> {
                 return Ok(plan.drop_solution(&why));
             }
         }
-        plan.held.take(|path| read_plainly(self.dir, path));
+        plan.test_files.take(|path| read_plainly(self.dir, path));
         Ok(Ok(()))
     }
 }
 
 /// Reads a file below a directory, unless a link leads to it.
 fn read_plainly(dir: &Path, path: &str) -> Option<Vec<u8>> {
-    let (dir, found) = (dir.canonicalize().ok()?, dir.join(path).canonicalize().ok()?);
-    let is_there = found == dir.join(path);
-    read_host_file(&found, HELD_BYTES_MAX).ok().filter(|_| is_there)
+    let (dir, file) = (dir.canonicalize().ok()?, dir.join(path).canonicalize().ok()?);
+    let is_there = file == dir.join(path);
+    read_host_file(&file, HELD_BYTES_MAX).ok().filter(|_| is_there)
 }

@@ -31,7 +31,7 @@ pub fn run(
     if let Err(why) = &plan.solution {
         return Ok(Err(Refusal::new(format!("the task cannot be tried without a solution: {why}"))));
     }
-    let (task, dir) = (output::beside(path, "trial")?, output::beside(path, "place")?);
+    let (task, dir) = (output::sibling(path, "trial")?, output::sibling(path, "place")?);
     let tried = output::write(&task, files).and_then(|()| tried(snapshot, files, &task, &dir));
     discard(&task);
     discard(&dir);
@@ -50,7 +50,7 @@ fn tried(
     }
     for TrialStep { script, succeeds: wanted, otherwise } in TRIAL {
         match succeeds(&task.join(script), dir).map_err(failed)? {
-            Some(found) if found == wanted => {}
+            Some(outcome) if outcome == wanted => {}
             Some(_) => return Ok(Err(Refusal::new(format!("the trial failed: {otherwise}")))),
             None => return Ok(Err(Refusal::new(format!("the trial failed: `{script}` did not finish")))),
         }

@@ -1,4 +1,4 @@
-//! Session files that lie beside others, found by the threads they are of.
+//! Finds the session file of a thread in some directories.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -8,12 +8,13 @@ use steno_disk::{Links, open_regular};
 
 use super::Bases;
 
-/// Session files in some directories, packed or not.
+/// Directories with session files, packed or not.
 #[derive(Clone, Debug, Default)]
-pub struct Beside(pub Vec<PathBuf>);
+pub struct RolloutDirs(pub Vec<PathBuf>);
 
-impl Beside {
-    /// Returns where the file of a thread lies, or one that a thread goes on in, by the id of its own that it has then.
+impl RolloutDirs {
+    /// Returns the session file of a thread. If a session continues in a second file, that file has an id of its own:
+    /// it is found by that id.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<PathBuf> {
         let is_its = |path: &PathBuf| {
@@ -27,7 +28,7 @@ impl Beside {
     }
 }
 
-impl Bases for Beside {
+impl Bases for RolloutDirs {
     fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>> {
         let file = open_regular(&self.find(thread)?, Links::Refused).ok()?;
         Some(Box::new(BufReader::new(UnpackReader::new(file))))
@@ -46,8 +47,8 @@ mod tests {
         for name in names {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        let beside = Beside(vec![dir.path().to_owned()]);
-        let found = |id| beside.find(id).map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
+        let dirs = RolloutDirs(vec![dir.path().to_owned()]);
+        let found = |id| dirs.find(id).map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
         assert_eq!(["t1", "u2", "t3"].map(found), [0, 1, 2].map(|at| Some(names[at].to_owned())));
         assert_eq!(["t4", "1", "t1_u3"].map(found), [None, None, None]);
     }
