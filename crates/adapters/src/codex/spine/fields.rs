@@ -1,11 +1,11 @@
-//! Single fields of a record, read by name.
+//! Reads single fields of a record by name.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use steno_model::json::{Fields, JsonString, RawJson, text_of};
 
-/// The top-level fields of an object; none when it is not an object.
+/// The top-level fields of an object; none if the JSON is not an object.
 pub(super) struct PayloadFields<'a>(Option<Fields<'a>>);
 
 impl<'a> PayloadFields<'a> {

@@ -1,15 +1,15 @@
-//! What the model has been shown, item by item: pushed by each response item, replaced by a compaction.
+//! The items that the model was shown. A response item adds one; a compaction replaces all.
 
 use serde_json::value::RawValue;
 use steno_model::json::RawJson;
 
-/// The history of a thread as it stands.
+/// The current history of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     items: Vec<RawJson>,
-    /// How many items there were when each turn began that a user has begun.
+    /// For each turn of the user: how many items there were when it began.
     turns: Vec<usize>,
-    /// Why it does not begin with the thread's beginning.
+    /// Why the beginning of the history is missing, if it is.
     missing: Option<String>,
 }
 
@@ -18,12 +18,12 @@ impl History {
         self.items.push(RawJson::from_raw(item));
     }
 
-    /// Takes note that a user begins a turn here.
+    /// Notes that a turn of the user begins here.
     pub(super) fn begin_turn(&mut self) {
         self.turns.push(self.items.len());
     }
 
-    /// Puts other items in its place, as a compaction does.
+    /// Replaces all items, as a compaction does.
     pub(super) fn replace(&mut self, items: &[&RawValue]) {
         self.items.clear();
         self.turns.clear();
@@ -33,7 +33,7 @@ impl History {
         }
     }
 
-    /// Takes the last turns away that a user has begun.
+    /// Removes the last turns of the user.
     pub(super) fn roll_back(&mut self, turns: usize) {
         let keep = self.turns.len().saturating_sub(turns);
         if let Some(len) = self.turns.get(keep).copied() {
@@ -42,7 +42,7 @@ impl History {
         self.turns.truncate(keep);
     }
 
-    /// Says that what came before its first item is not known.
+    /// Notes that the items before the first one are not known.
     pub(super) fn lacks(&mut self, why: String) {
         self.missing = Some(why);
     }

@@ -1,7 +1,7 @@
-//! The trace spine (004), folded from what an agent's own files and connections hold.
+//! Makes trace spines (004) of Codex's session files, traces and connections.
 //!
-//! Every record of a source gives exactly one record of the spine, in its order; what is derived from it (an artifact, a
-//! boundary of a compaction, a bridge) follows right behind.
+//! Every record of a source becomes exactly one record of the spine, in the same order. Derived records (an artifact, a
+//! compaction boundary, a bridge) come directly after it.
 
 mod app_server;
 mod fields;
@@ -26,17 +26,17 @@ pub use rollout_index::{RolloutIndex, RolloutSection, SectionReader, SectionStat
 pub use trace::{Payloads, TraceFold};
 pub use unfold::Unfolding;
 
-/// A record of a spine that has no number yet.
+/// A record of a spine that has no `seq` yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpineMade {
-    /// What it is.
+    /// Its type.
     pub record_type: SpineType,
-    /// When it was written, as the source says; the time of the record before it where the source says none.
+    /// The time in the source. If the source has none, the time of the previous record.
     pub timestamp: Timestamp,
-    /// What it carries.
+    /// Its payload.
     pub payload: RawJson,
-    /// Which record of the source it is made from, and which of what was made from that.
+    /// The record of the source that it was made from, and its number among the records made from that one.
     pub position: Position,
-    /// How many bytes that record has.
+    /// The length of the source's record in bytes.
     pub length: u64,
 }

@@ -1,4 +1,4 @@
-//! Payloads of spine records, with what came in them as it was.
+//! Builds payloads of spine records. JSON of the agent is put into them unchanged.
 
 use steno_model::SpineSource;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
@@ -6,16 +6,16 @@ use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use super::history::History;
 use super::turns::Turn;
 
-/// The name and the adapter's version under which a spine says what it was made from.
+/// Name and version of this mapping, as written into every spine.
 const ADAPTER: &str = "spine/1";
 
-/// Where a spine comes from.
+/// What a spine was made from.
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub(super) source: SpineSource,
-    /// The history that the session goes on from.
+    /// The history that the session continues.
     pub(super) base: Option<&'a RawJson>,
-    /// The file that it was made from.
+    /// The path of the session file.
     pub(super) path: Option<&'a str>,
 }
 
@@ -25,31 +25,32 @@ impl From<SpineSource> for Origin<'_> {
     }
 }
 
-/// Adds where the spine comes from to what a session says of itself.
+/// Adds the origin of the spine to the head of a session.
 pub(super) fn session_meta(meta: &str, origin: Origin<'_>) -> RawJson {
     let Origin { source, base, path } = origin;
     let mut out = String::from(meta.trim_end().strip_suffix('}').unwrap_or("{"));
     let is_empty = out.trim_end().ends_with('{');
-    let said = RawJson::object(|said| {
-        said.word("kind", source.name());
-        said.word("adapter", ADAPTER);
+    let spine_source = RawJson::object(|object| {
+        object.word("kind", source.name());
+        object.word("adapter", ADAPTER);
         let names = source.cannot_carry().iter().map(|name| JsonString::from_text(name).to_json());
-        said.json("cannot_carry", &RawJson::array(names));
-        said.optional("history_base", base, ObjectWriter::json);
-        said.optional("path", path.map(JsonString::from_text).as_ref(), ObjectWriter::string);
+        object.json("cannot_carry", &RawJson::array(names));
+        object.optional("history_base", base, ObjectWriter::json);
+        object.optional("path", path.map(JsonString::from_text).as_ref(), ObjectWriter::string);
     });
     out.push_str(if is_empty { "\"spine_source\":" } else { ",\"spine_source\":" });
-    out.push_str(said.as_str());
+    out.push_str(spine_source.as_str());
     out.push('}');
-    RawJson::parse(&out).unwrap_or_else(|_| RawJson::object(|object| object.json("spine_source", &said)))
+    RawJson::parse(&out)
+        .unwrap_or_else(|_| RawJson::object(|object| object.json("spine_source", &spine_source)))
 }
 
-/// Takes JSON that was read before.
+/// Parses text that is known to be JSON.
 pub(super) fn raw(text: &str) -> RawJson {
     RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
 }
 
-/// An event that came at some turn.
+/// Returns the payload of an event in a turn.
 pub(super) fn event(turn: &Turn, msg: &RawJson, copied_from: Option<&str>) -> RawJson {
     RawJson::object(|object| {
         object.string("id", &JsonString::from_text(&turn.id));
@@ -73,7 +74,7 @@ pub(super) fn turn_context(turn: &Turn, context: &RawJson) -> RawJson {
     })
 }
 
-/// What a line of a type is called that has no message of its own in the agent's protocol.
+/// Wraps a line whose type has no message in the agent's protocol.
 pub(super) fn wrapped(kind: &str, payload: &RawJson) -> RawJson {
     RawJson::object(|object| {
         object.string("type", &JsonString::from_text(kind));
@@ -81,7 +82,7 @@ pub(super) fn wrapped(kind: &str, payload: &RawJson) -> RawJson {
     })
 }
 
-/// A response item, as the agent's protocol names it.
+/// Returns a response item as a message of the agent's protocol.
 pub(super) fn response_item(item: &RawJson) -> RawJson {
     RawJson::object(|object| {
         object.word("type", "raw_response_item");
@@ -89,7 +90,7 @@ pub(super) fn response_item(item: &RawJson) -> RawJson {
     })
 }
 
-/// A line that is no JSON.
+/// Returns a message for a line that is not JSON.
 pub(super) fn unreadable(line: &[u8]) -> RawJson {
     let text = JsonString::from_text(&String::from_utf8_lossy(line));
     RawJson::object(|object| {
@@ -98,7 +99,7 @@ pub(super) fn unreadable(line: &[u8]) -> RawJson {
     })
 }
 
-/// Puts an object together from fields with names of others.
+/// Builds an object from fields whose names come from the agent.
 pub(super) fn object_of(fields: Vec<(JsonString, RawJson)>) -> RawJson {
     let len =
         fields.iter().map(|(name, value)| name.as_raw().len() + value.as_str().len() + 2).sum::<usize>();
@@ -113,18 +114,18 @@ pub(super) fn object_of(fields: Vec<(JsonString, RawJson)>) -> RawJson {
     RawJson::parse(&out).unwrap_or_else(|_| RawJson::null())
 }
 
-/// Whose git, and where.
+/// Returns the payload of an artifact about the Git repository.
 pub(super) fn git_info(cwd: Option<&JsonString>, git: &RawJson) -> RawJson {
     RawJson::object(|object| {
         object.word("kind", "git_info");
-        // The session says where it works, which need not be the root.
+        // The session gives its working directory, which may be below the root.
         object.string("repo_root", cwd.unwrap_or(&JsonString::from_text("")));
         object.json("repo_root_is_cwd", &RawJson::from(true));
         object.json("git", git);
     })
 }
 
-/// What was before a compaction, and what is after it.
+/// A compaction, with the history before and after it.
 pub(super) struct Boundary<'a> {
     pub(super) turn: &'a Turn,
     pub(super) is_remote: bool,

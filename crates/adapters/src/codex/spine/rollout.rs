@@ -1,4 +1,4 @@
-//! A session file of Codex as a spine: `docs/adapters/codex-spine.md` says what each line becomes.
+//! Makes a spine of a session file of Codex. `docs/adapters/codex-spine.md` has the mapping of each line.
 
 use std::str::from_utf8;
 
@@ -12,74 +12,75 @@ use super::{History, SpineMade};
 use crate::codex::wire::{Compacted, HistoryBase, Payload, RawLine, Retained, SessionMeta};
 use crate::wire::{RawField as _, object, parse};
 
-/// The items that only a compaction by the provider leaves.
+/// Items that are in a history only after a compaction by the provider.
 const REMOTE_ITEMS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
-/// Where the history of a fork begins: in the file of another thread, up to some byte.
+/// The file of another thread whose beginning is the history of a fork.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// The thread.
+    /// The other thread.
     pub thread: String,
-    /// How many bytes of its file belong to it; all of them where that is not said.
+    /// How many bytes of its file belong to the history; `None` means all.
     pub bytes: Option<u64>,
 }
 
-/// Folds the lines of a rollout, from its first on.
+/// Folds the lines of a rollout, beginning with the first.
 #[derive(Debug, Default)]
 pub struct RolloutFold {
     thread: Option<ThreadId>,
-    /// Where the file lies.
+    /// The path of the file.
     path: Option<String>,
     turns: Turns,
     history: History,
     base: Option<Base>,
     /// Lines with a smaller ordinal were copied from another thread.
     own_from: i64,
-    /// Whose lines those are.
+    /// The thread that they were copied from.
     copied_from: Option<String>,
     time: Option<Timestamp>,
     made: Vec<SpineMade>,
-    /// Where the line begins, and how long it is.
+    /// Offset and length of the current line.
     at: (u64, u64),
 }
 
 impl RolloutFold {
-    /// Begins with a file.
+    /// Creates a fold for a file whose path is not recorded.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins with the file at a path, which the spine names.
+    /// Creates a fold for a file. The spine records its path.
     #[must_use]
     pub fn of_file(path: String) -> Self {
         Self { path: Some(path), ..Self::default() }
     }
 
-    /// Returns the thread, once its name was read.
+    /// Returns the thread, after the line that names it was read.
     #[must_use]
     pub fn thread(&self) -> Option<&ThreadId> {
         self.thread.as_ref()
     }
 
-    /// Returns where the history comes from that this one goes on with. Who has that file gives what it came to.
+    /// Returns the file that this session continues, if it does. The caller folds that file and passes its history to
+    /// [`RolloutFold::give_base`].
     #[must_use]
     pub fn base(&self) -> Option<&Base> {
         self.base.as_ref()
     }
 
-    /// Begins with the history of another file, instead of without.
+    /// Sets the history that this file continues.
     pub fn give_base(&mut self, history: History) {
         self.history = history;
     }
 
-    /// Returns the history as it stands.
+    /// Returns the history after the lines read so far.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Takes a line in, without its newline, and returns what it becomes: one record, and those that follow from it.
+    /// Takes a line without its newline. Returns its record, and the records derived from it.
     pub fn line(&mut self, offset: u64, line: &[u8]) -> Vec<SpineMade> {
         self.at = (offset, line.len() as u64);
         match from_utf8(line).ok().and_then(|text| Some((text, parse::<RawLine<'_>>(text).ok()?))) {
@@ -96,7 +97,7 @@ impl RolloutFold {
         let kind = line.kind.text().unwrap_or_default();
         match (line.payload.map(RawValue::get), &*kind) {
             (Some(payload), "session_meta") => self.session_meta(payload),
-            // Files of the first versions have no envelope: a head, and then bare items.
+            // Files of the first versions have no envelope: the first line is the head, the others are bare items.
             (None, "") if self.thread.is_none() => self.session_meta(text),
             (None, "") => self.event(&Turn::default(), &payload::wrapped("record_type", &raw(text))),
             (None, _) => self.response_item(text),
@@ -128,7 +129,7 @@ impl RolloutFold {
         let fields: SessionMeta<'_> = parse(meta).unwrap_or_default();
         let id = fields.id.text().unwrap_or_default();
         if self.thread.as_ref().is_some_and(|thread| thread.as_str() != id) {
-            // What another thread says of itself, copied into this one.
+            // The head of another thread, copied into this file.
             let msg = payload::wrapped("session_meta", &raw(meta));
             return self.make(SpineType::Event, payload::event(&Turn::default(), &msg, Some(&id)));
         }
@@ -148,7 +149,7 @@ impl RolloutFold {
         }
     }
 
-    /// Finds out where the thread's own lines and its history begin.
+    /// Reads from the head where the thread's own lines and its history begin.
     fn begin(&mut self, meta: &SessionMeta<'_>) {
         let base: HistoryBase<'_> = meta.history_base.and_then(object).unwrap_or_default();
         if let Some(thread) = base.thread_id.text() {
@@ -163,7 +164,7 @@ impl RolloutFold {
         }
     }
 
-    /// A line of another thread at the beginning of this one: it is history, and nothing that happened here.
+    /// Takes a line that was copied from another thread. It is history, not something that happened in this session.
     fn copied(&mut self, kind: &str, payload: &str) {
         let msg = match kind {
             "response_item" => {
@@ -207,10 +208,10 @@ impl RolloutFold {
         let fields: Compacted<'_> = parse(payload).unwrap_or_default();
         let history = fields.replacement_history;
         let has_history = history.is_some_and(|history| history.get().starts_with('['));
-        let said = if has_history { without(payload, "replacement_history") } else { raw(payload) };
-        self.event(&turn, &payload::wrapped("compacted", &said));
+        let rest = if has_history { without(payload, "replacement_history") } else { raw(payload) };
+        self.event(&turn, &payload::wrapped("compacted", &rest));
         if !has_history {
-            // What came after is not known, and a boundary has to have both.
+            // A boundary needs both histories, and the one after the compaction is not known.
             return;
         }
         let items: Vec<&RawValue> =
@@ -237,7 +238,7 @@ impl RolloutFold {
     }
 
     fn make(&mut self, record_type: SpineType, payload: RawJson) {
-        // The first versions give no time but in their head, which comes first.
+        // In files of the first versions only the head has a time.
         let Some(timestamp) = self.time.clone().or_else(|| Timestamp::from_unix_ms(0)) else { return };
         let (offset, length) = self.at;
         let part = u32::try_from(self.made.len()).unwrap_or(u32::MAX);
@@ -255,9 +256,9 @@ fn push(history: &mut History, item: &str) {
 /// Returns an object without one of its fields.
 pub(super) fn without(object: &str, name: &str) -> RawJson {
     let Ok(fields) = Fields::parse(object) else { return RawJson::null() };
-    let kept = fields.iter().filter(|(key, _)| !key.is(name));
-    let kept = kept.map(|(key, value)| (JsonString::from_text(&key.text()), RawJson::from_raw(value)));
-    payload::object_of(kept.collect())
+    let rest = fields.iter().filter(|(key, _)| !key.is(name));
+    let rest = rest.map(|(key, value)| (JsonString::from_text(&key.text()), RawJson::from_raw(value)));
+    payload::object_of(rest.collect())
 }
 
 #[cfg(test)]

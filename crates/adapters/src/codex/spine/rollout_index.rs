@@ -1,4 +1,4 @@
-//! Which lines of which rollouts the records of a spine were made from, by their evidence.
+//! Finds the rollout lines that the records of a spine were made from, by their evidence.
 
 use steno_model::{Evidence, SpineRecord, SpineSource, SpineType, Timestamp, Word};
 
@@ -44,7 +44,7 @@ impl RolloutIndex {
                 self.has_others = true;
                 false
             }
-            // They follow from the record of a line.
+            // These are derived from the record of a line.
             Word::Known(SpineType::ArtifactRef | SpineType::CompactionBoundary) => false,
         };
         if !is_of_line {

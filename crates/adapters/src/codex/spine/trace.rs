@@ -1,7 +1,7 @@
-//! A rollout trace of Codex as spines, one for each of its threads: `docs/adapters/codex-spine.md` says what becomes what.
+//! Makes spines of a rollout trace of Codex, one for each thread. `docs/adapters/codex-spine.md` has the mapping.
 //!
-//! What a record refers to is put in its place as it was. A request repeats all of its thread's history: of that, only what
-//! the request before did not have is written.
+//! The content of a file that a record refers to is put into the record, unchanged. A request repeats the whole history of
+//! its thread, so only the items that the previous request did not have are written.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,33 +18,33 @@ use super::{History, SpineMade};
 use crate::codex::wire::Payload;
 use crate::wire::{Raw, RawField as _, object, parse};
 
-/// Gives what lies at a path of the trace, if it is there and can be read.
+/// Reads the file at a path of the trace; `None` if that fails.
 pub type Payloads<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
-/// Folds the records of a trace, from its first on.
+/// Folds the records of a trace, beginning with the first.
 #[derive(Debug)]
 pub struct TraceFold {
     root: ThreadId,
     threads_of_turns: HashMap<String, ThreadId>,
-    /// What the last request of each thread had.
+    /// The items of the last request of each thread.
     requests: HashMap<ThreadId, Vec<RawJson>>,
-    /// When the trace began, and then the time of the last record.
+    /// The time of the last record; before the first record, the start of the trace.
     time: Timestamp,
     made: Vec<(ThreadId, SpineMade)>,
     at: (u64, u64),
 }
 
-/// A record, with all that it refers to.
+/// A record, with the content of the files that it refers to.
 struct Record<'a> {
     kind: Cow<'a, str>,
     fields: TraceRecord<'a>,
-    /// What it refers to, by the names of the fields.
+    /// The name of each field that refers to a file, and the content of that file.
     referred: Vec<(String, Option<String>)>,
     text: &'a str,
 }
 
 impl TraceFold {
-    /// Begins with the manifest of a trace; `None` when it names no thread.
+    /// Takes the manifest of a trace; `None` if it names no thread.
     #[must_use]
     pub fn new(manifest: &str) -> Option<Self> {
         let manifest: TraceManifest<'_> = parse(manifest).ok()?;
@@ -54,13 +54,13 @@ impl TraceFold {
         Some(Self { root, threads_of_turns, requests, time, made: Vec::new(), at: (0, 0) })
     }
 
-    /// Returns the thread that began it.
+    /// Returns the thread that the trace began with.
     #[must_use]
     pub fn root(&self) -> &ThreadId {
         &self.root
     }
 
-    /// Takes a line in, without its newline, and returns what it becomes, each for its thread.
+    /// Takes a line without its newline. Returns the records made from it, each with its thread.
     pub fn line(&mut self, offset: u64, line: &[u8], payloads: Payloads<'_>) -> Vec<(ThreadId, SpineMade)> {
         self.at = (offset, line.len() as u64);
         let read = std::str::from_utf8(line).ok().and_then(|text| parse(text).ok());
@@ -108,7 +108,7 @@ impl TraceFold {
         }
     }
 
-    /// Returns a record with what it refers to.
+    /// Returns the JSON of a record, with the content of files in place of the references.
     fn with_referred(&mut self, thread: &ThreadId, record: &Record<'_>) -> RawJson {
         let Ok(fields) = Fields::parse(record.text) else { return raw(record.text) };
         let mut out = Vec::new();
@@ -134,7 +134,7 @@ impl TraceFold {
         payload::object_of(out)
     }
 
-    /// Leaves out of a request what the one before it had: `input_from` says how many items that are.
+    /// Leaves out the items that the previous request had. `input_from` is their number.
     fn shortened(&mut self, thread: &ThreadId, request: &str) -> RawJson {
         let fields: Payload<'_> = parse(request).unwrap_or_default();
         let items: Vec<RawJson> = items(fields.input).into_iter().map(RawJson::from_raw).collect();
@@ -161,7 +161,7 @@ impl TraceFold {
         let Some(Checkpoint { input_history, replacement_history, .. }) = checkpoint else { return };
         let is_list = |field: Raw<'_>| field.is_some_and(|list| list.get().starts_with('['));
         if !is_list(input_history) || !is_list(replacement_history) {
-            // A boundary has to have both.
+            // A boundary needs both histories.
             return;
         }
         let history = |field: Raw<'_>| {
@@ -204,12 +204,12 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Returns the items of a list.
+/// Returns the items of a JSON array; none if it is not an array.
 fn items(field: Raw<'_>) -> Vec<&RawValue> {
     field.and_then(|list| serde_json::from_str(list.get()).ok()).unwrap_or_default()
 }
 
-/// What a thread is, in the words of a session file as far as they are the same.
+/// Describes a thread, with the field names of a session file where there are such fields.
 fn session_meta(thread: &ThreadId, record: &Record<'_>, time: &Timestamp) -> RawJson {
     let metadata = record.referred.iter().find_map(|(_, content)| content.as_deref()).unwrap_or("{}");
     let fields = PayloadFields::parse(metadata);
@@ -263,7 +263,7 @@ mod tests {
         format!(r#"{{"raw_payload_id":"raw_payload:1","kind":{{"type":"{kind}"}},"path":"{path}"}}"#)
     }
 
-    /// Folds lines over some files; returns thread, type and payload of each record.
+    /// Folds lines over some files. Returns thread, type and payload of each record.
     fn fold(lines: &[String], files: &[(&str, &str)]) -> Vec<(String, SpineType, String)> {
         let mut fold = TraceFold::new(MANIFEST).unwrap();
         let mut payloads =

@@ -1,7 +1,7 @@
-//! Which turn a record of a rollout belongs to.
+//! Finds the turn that a record of a rollout belongs to.
 //!
-//! The turn that has begun last and not ended, never that of the last `turn_context`: in a turn that compacts, that comes
-//! behind what it is about. A record that names its turn is believed.
+//! If a record names its turn, that is its turn. Otherwise it is the last turn that has begun and not ended. The last
+//! `turn_context` is not used: in a turn that compacts, it comes after the records it is about.
 
 use std::borrow::Cow;
 
@@ -14,28 +14,28 @@ use crate::wire::RawField as _;
 pub(super) struct Turns {
     current: Option<String>,
     ids: TurnIds,
-    /// How many had to be given a name, as the file has none.
+    /// How many turns got an id from us, because the file has none.
     named: u32,
 }
 
 /// The turn of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// Its id; empty where none is known.
+    /// Its id; empty if none is known.
     pub(super) id: String,
-    /// Whether that is a name of ours, counted by the user's prompts.
+    /// Whether the id is ours, made by counting the user's prompts.
     pub(super) is_inferred: bool,
 }
 
 impl Turns {
-    /// Returns the turn that goes on.
+    /// Returns the current turn.
     pub(super) fn current(&self) -> Turn {
         let id = self.current.clone().unwrap_or_default();
         let is_inferred = !id.is_empty() && !self.ids.contains(&id);
         Turn { id, is_inferred }
     }
 
-    /// Takes an event in, and returns its turn.
+    /// Takes an event and returns its turn.
     pub(super) fn event(&mut self, event: &Payload<'_>, thread: &str) -> Turn {
         let Some(named) = event.turn_id.text().map(Cow::into_owned) else {
             if event.kind.is("user_message") && self.ids.is_empty() {
@@ -52,7 +52,7 @@ impl Turns {
         Turn { id: named, is_inferred: false }
     }
 
-    /// Returns the turn of a record that may name it.
+    /// Returns the turn of a record: the one it names, or the current one.
     pub(super) fn of(&self, named: Option<&str>) -> Turn {
         named.map_or_else(|| self.current(), |id| Turn { id: id.to_owned(), is_inferred: false })
     }

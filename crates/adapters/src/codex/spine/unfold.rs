@@ -1,38 +1,39 @@
-//! Records of a spine as the lines that they were made from: who reads sessions can then read spines too.
+//! Turns records of a spine back into the lines that they were made from, for the code that reads session files.
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{SpineRecord, SpineSource, SpineType, Timestamp, Word};
 
 use super::fields::PayloadFields;
 
-/// Goes through a spine, from its first record on.
+/// Takes the records of a spine, beginning with the first.
 #[derive(Debug, Default)]
 pub struct Unfolding {
     source: Option<SpineSource>,
 }
 
 impl Unfolding {
-    /// Begins with a spine.
+    /// Creates one for a new spine.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns what the spine was made from, as far as it has said so.
+    /// Returns what the spine was made from, after the record that has it was read.
     #[must_use]
     pub fn source(&self) -> Option<SpineSource> {
         self.source
     }
 
-    /// Returns the line that a record was made from: of a session file, or of a conversation with both its directions.
+    /// Returns the line that a record was made from: a line of a session file, or a message of a connection with its
+    /// direction.
     ///
-    /// Nothing for what follows from other records, for what another thread has said, and for lines that were none.
+    /// Returns `None` for derived records, for lines copied from another thread, and for lines that were not JSON.
     pub fn line(&mut self, record: &SpineRecord) -> Option<String> {
         let Word::Known(record_type) = record.record_type else { return None };
         let fields = PayloadFields::parse(record.payload.as_str());
         if record_type == SpineType::SessionMeta {
-            let said = fields.object("spine_source").text("kind");
-            self.source = said.and_then(|name| SpineSource::named(&name)).or(self.source);
+            let kind = fields.object("spine_source").text("kind");
+            self.source = kind.and_then(|name| SpineSource::named(&name)).or(self.source);
         }
         if let Some(direction) = fields.object("rpc").text("dir") {
             let message = fields.json("op").or_else(|| fields.json("msg"))?;
@@ -57,7 +58,7 @@ impl Unfolding {
 fn event(time: &Timestamp, msg: &RawJson) -> Option<String> {
     let fields = PayloadFields::parse(msg.as_str());
     let kind = fields.text("type")?;
-    // What stands in a line of its own has nothing beside its payload; messages of the agent have no field of that name.
+    // A wrapped line has only a type and a payload. Messages of the agent have no field `payload`.
     let inside = fields.json("payload").filter(|_| fields.names().len() == 2);
     match (&*kind, inside) {
         ("unreadable", _) => None,

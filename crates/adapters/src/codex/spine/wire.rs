@@ -1,9 +1,9 @@
-//! The shapes of a rollout trace's records, as far as we use them. Protocol events in it are payloads of rollouts.
+//! The fields of a rollout trace that we use. Protocol events in a trace have the types of rollout payloads.
 
 use crate::wire::wire;
 
 wire! {
-    /// What a trace says of itself.
+    /// The manifest of a trace.
     pub(super) struct TraceManifest { root_thread_id: "root_thread_id", started_at_ms: "started_at_unix_ms", }
 }
 
@@ -32,7 +32,7 @@ wire! {
 }
 
 wire! {
-    /// What the model was shown before a compaction, and after it.
+    /// The history before a compaction, and after it.
     pub(super) struct Checkpoint {
         input_history: "input_history",
         replacement_history: "replacement_history",

@@ -1,4 +1,4 @@
-//! Answers that a parent's side gave for a child: the child has no client of its own.
+//! Answers that the client of a parent gave to a child. The child has no client of its own.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,10 @@ use super::message::Message;
 use crate::codex::wire::RpcReply;
 use crate::wire::{RawField as _, parse};
 
-/// How many answers wait until it is known whose child asked.
+/// How many answers may wait until the parent is known.
 const WAITING_MAX: usize = 1000;
 
-/// What a child asked for.
+/// What a child asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChildRequest {
     Command,
@@ -39,7 +39,7 @@ impl ChildRequest {
     }
 }
 
-/// Where a child was begun.
+/// The call that started a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) parent: String,
@@ -47,7 +47,7 @@ pub(super) struct Link {
     call: String,
 }
 
-/// A question of a thread that somebody has to answer.
+/// A question of a thread that has no answer yet.
 #[derive(Clone, Debug)]
 struct Question {
     asked: ChildRequest,
@@ -56,14 +56,14 @@ struct Question {
     call: String,
 }
 
-/// An answer that a parent's side gave.
+/// An answer that the client of a parent gave.
 pub(super) struct Bridge {
     pub(super) parent: String,
     pub(super) child: String,
     pub(super) payload: RawJson,
 }
 
-/// Who asked, who is whose child, and which answers wait for that to be known.
+/// The questions, the parents of threads, and the answers that wait until a parent is known.
 #[derive(Debug, Default)]
 pub(super) struct Bridges {
     links: HashMap<String, Link>,
@@ -75,7 +75,7 @@ pub(super) struct Bridges {
 }
 
 impl Bridges {
-    /// Takes in who begins whom. Returns the child and where it was begun, when that is new.
+    /// Takes a message that may start a child. Returns the child and the call that started it, if it is new.
     pub(super) fn link(&mut self, message: &Message<'_>) -> Option<(String, Link)> {
         let item = message.params.item?;
         let (turn, call) = (message.turn()?, item.id.text()?);
@@ -98,7 +98,7 @@ impl Bridges {
         Some((child, link))
     }
 
-    /// Takes a question in.
+    /// Takes a question.
     pub(super) fn ask(&mut self, message: &Message<'_>) {
         let (Some(asked), Some(id), Some(thread)) =
             (ChildRequest::by(&message.method), message.id, message.thread())
@@ -115,7 +115,7 @@ impl Bridges {
         self.questions.insert(id.to_owned(), question);
     }
 
-    /// Takes an answer in, and returns the bridges that are known now.
+    /// Takes an answer. Returns the bridges whose parents are known.
     pub(super) fn answer(&mut self, message: &Message<'_>) -> Vec<Bridge> {
         let question = message.id.and_then(|id| self.questions.remove(id));
         let question = question.filter(|question| !self.roots.contains(&question.thread));
@@ -127,7 +127,7 @@ impl Bridges {
         self.known()
     }
 
-    /// Returns the bridges that are known now, each once.
+    /// Returns the bridges whose parents are known, each once.
     pub(super) fn known(&mut self) -> Vec<Bridge> {
         let mut bridges = Vec::new();
         let links = &self.links;
@@ -139,13 +139,13 @@ impl Bridges {
         bridges
     }
 
-    /// Takes note of a thread that a client has loaded itself: it answers for itself.
+    /// Notes a thread that a client loaded: that client answers its questions.
     pub(super) fn add_root(&mut self, thread: &str) {
         self.roots.insert(thread.to_owned());
         self.waiting.retain(|(question, _)| question.thread != thread);
     }
 
-    /// Returns how many answers were given for threads whose parents are not known.
+    /// Returns the number of answers whose parents are not known.
     pub(super) fn left(&self) -> usize {
         self.waiting.len()
     }

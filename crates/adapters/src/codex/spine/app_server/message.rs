@@ -1,4 +1,4 @@
-//! One JSON-RPC message of a connection: what kind it is, what it answers, and whose it says it is.
+//! Reads one JSON-RPC message of a connection: its kind, its id, its thread and its turn.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use crate::codex::wire::{self, Params, RpcReply};
 use crate::wire::{Raw, RawField, object, parse};
 
-/// What is never recorded: secrets of the account, and proofs of the machine.
+/// Methods that are never recorded: they carry secrets of the account or attestations of the machine.
 const SECRET_METHODS: [&str; 3] =
     ["account/login/start", "account/chatgptAuthTokens/refresh", "attestation/generate"];
 
-/// What kind a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Request,
@@ -42,14 +42,14 @@ pub(super) struct Message<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) params: Params<'a>,
     pub(super) reply: RpcReply<'a>,
-    /// Its parameters and its result as they are.
+    /// The JSON text of its parameters and of its result.
     pub(super) raw_params: Raw<'a>,
     pub(super) raw_result: Raw<'a>,
     pub(super) text: &'a str,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message; `None` when it is no object.
+    /// Reads a message; `None` if it is not an object.
     pub(super) fn read(lane: Lane, text: &'a str) -> Option<Self> {
         let message: wire::Message<'_> = parse(text).ok()?;
         let (method, id) = (message.method.text(), message.id.map(RawValue::get));
@@ -72,7 +72,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Returns the thread that it names.
+    /// Returns the thread that the message names.
     pub(super) fn thread(&self) -> Option<Cow<'a, str>> {
         let named = [
             self.params.thread_id,
@@ -83,12 +83,12 @@ impl<'a> Message<'a> {
         named.into_iter().find_map(RawField::text)
     }
 
-    /// Tells whether the server says it by itself: a notice or a request, about what there is.
+    /// Returns true for notifications and requests of the server. The threads they name exist.
     pub(super) fn is_of_server(&self) -> bool {
         self.lane == Lane::FromAgent && matches!(self.kind, Kind::Request | Kind::Notification)
     }
 
-    /// Returns the turn that it names.
+    /// Returns the turn that the message names.
     pub(super) fn turn(&self) -> Option<Cow<'a, str>> {
         let turn = self.turn_fields();
         let named =
@@ -101,12 +101,12 @@ impl<'a> Message<'a> {
         self.params.turn.and_then(object)
     }
 
-    /// Tells whether it, or the request that it answers, is of a method that is never recorded.
+    /// Returns true if messages of this method, and their answers, are never recorded.
     pub(super) fn is_secret(method: &str) -> bool {
         SECRET_METHODS.contains(&method)
     }
 
-    /// Returns what is kept of a message with a secret.
+    /// Returns what is recorded instead of a message with a secret.
     pub(super) fn withheld(&self) -> RawJson {
         RawJson::object(|object| {
             if !self.method.is_empty() {

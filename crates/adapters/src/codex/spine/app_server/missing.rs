@@ -1,4 +1,4 @@
-//! Messages that passed over a connection and are not in its record: which, how many, and why.
+//! Messages that were forwarded but not recorded: which, how many, and why.
 
 use steno_model::Lane;
 use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
@@ -6,17 +6,17 @@ use steno_model::json::{Fields, JsonString, ObjectWriter, RawJson};
 /// Why messages are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhyMissing {
-    /// They could not be written down.
+    /// They could not be written.
     NotWritten,
-    /// The record was too far behind to take them in.
+    /// The recorder was too far behind.
     Behind,
-    /// They are longer than any message is.
+    /// They are longer than the limit for a message.
     TooLong,
-    /// They were said while recording was paused.
+    /// Recording was paused.
     Paused,
     /// They are of a project that is excluded, or of a session that was forgotten.
     LeftOut,
-    /// The record does not say; others have numbers before and behind them.
+    /// The record has no reason, only a gap between the numbers of two messages.
     Unknown,
 }
 
@@ -24,7 +24,7 @@ impl WhyMissing {
     const ALL: [Self; 6] =
         [Self::NotWritten, Self::Behind, Self::TooLong, Self::Paused, Self::LeftOut, Self::Unknown];
 
-    /// Returns the word for it.
+    /// Returns the word for it in a record.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,25 +38,25 @@ impl WhyMissing {
     }
 }
 
-/// Messages without a gap between them that are not in a record.
+/// Consecutive messages that were not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// The ticket of the first.
     pub ticket_first: u64,
     /// The ticket of the last.
     pub ticket_last: u64,
-    /// How many bytes they had, their newlines included, as far as somebody counted.
+    /// How many bytes they had with their newlines; 0 if they were not counted.
     pub bytes: u64,
-    /// How many of them went to the agent, and how many came from it, if somebody counted.
+    /// How many of them went to the agent, and how many came from it, if they were counted.
     pub counts: Option<(u64, u64)>,
     /// Why they are missing.
     pub why: WhyMissing,
-    /// What the system said.
+    /// The error of the operating system.
     pub error: Option<String>,
 }
 
 impl Missing {
-    /// Messages of one direction, from a ticket on.
+    /// Creates one for messages of one direction, beginning at a ticket.
     #[must_use]
     pub fn of(lane: Lane, ticket_first: u64, messages: u64, bytes: u64, why: WhyMissing) -> Self {
         let counts = match lane {
@@ -67,19 +67,19 @@ impl Missing {
         Self { ticket_first, ticket_last, bytes, counts: Some(counts), why, error: None }
     }
 
-    /// Messages between two that are there.
+    /// Creates one for the messages between two recorded ones.
     #[must_use]
     pub fn between(ticket_first: u64, ticket_last: u64) -> Self {
         Self { ticket_first, ticket_last, bytes: 0, counts: None, why: WhyMissing::Unknown, error: None }
     }
 
-    /// Returns how many messages they are.
+    /// Returns the number of messages.
     #[must_use]
     pub fn messages(&self) -> u64 {
         self.ticket_last - self.ticket_first + 1
     }
 
-    /// Adds what follows right behind, for the same reason.
+    /// Adds the messages that come directly after, missing for the same reason.
     pub fn go_on(&mut self, next: &Self) {
         self.ticket_last = next.ticket_last;
         self.bytes += next.bytes;
@@ -87,7 +87,7 @@ impl Missing {
         self.counts = self.counts.zip(next.counts).map(|(had, more)| add(had, more));
     }
 
-    /// Returns it as the fields of an object.
+    /// Writes it as fields of an object.
     pub fn write(&self, object: &mut ObjectWriter<'_>) {
         object.number("first_ticket", self.ticket_first);
         object.number("last_ticket", self.ticket_last);
@@ -102,7 +102,7 @@ impl Missing {
         object.optional("error", error.as_ref(), ObjectWriter::string);
     }
 
-    /// Reads what [`Missing::write`] has written.
+    /// Reads the fields that [`Missing::write`] writes.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let mut fields = Fields::parse(text).ok()?;
@@ -117,7 +117,7 @@ impl Missing {
         is_good.then_some(Self { ticket_first, ticket_last, bytes, counts, why, error })
     }
 
-    /// Returns it as what a spine has in its place.
+    /// Returns the payload of the spine record that stands for these messages.
     pub(super) fn event(&self) -> RawJson {
         RawJson::object(|object| {
             object.string("id", &JsonString::from_text(""));

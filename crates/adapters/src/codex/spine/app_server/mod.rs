@@ -1,6 +1,6 @@
-//! A connection to `codex app-server` as spines, one for each of its threads: `docs/adapters/codex-spine.md` says what
-//! becomes what. Every message of either side is one record; messages of no thread that the server knows belong to the
-//! first one.
+//! Makes spines of a connection to `codex app-server`, one for each thread. `docs/adapters/codex-spine.md` has the
+//! mapping. Every message of either side is one record. A message that names no thread of the server is recorded with the
+//! first thread.
 
 mod bridges;
 mod message;
@@ -26,7 +26,7 @@ use super::turns::Turn;
 use crate::codex::wire::ClientInfo;
 use crate::wire::{RawField as _, object};
 
-/// How many messages wait for the first thread, and how many bytes of them.
+/// How many messages, and how many bytes, wait for the first thread.
 const WAITING_MAX: usize = 1000;
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
@@ -35,33 +35,33 @@ const WAITING_BYTES_MAX: usize = 1024 * 1024;
 pub struct Captured<'a> {
     /// Which way it went.
     pub lane: Lane,
-    /// Its number over both directions, taken when it was read: what causes another has the smaller one.
+    /// Its number over both directions, taken when it was read. A message has a higher number than the one it answers.
     pub ticket: u64,
     /// When it was read.
     pub time: &'a Timestamp,
-    /// Where it stands in what was recorded of the connection.
+    /// Its line in the record of the connection.
     pub place: LinePlace,
     /// The message, without its newline.
     pub line: &'a [u8],
 }
 
-/// A line of what was recorded of a connection: records that wait are made later, and name it all the same.
+/// A line in the record of a connection. A record that is made later still names the line it was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinePlace {
     /// Where it begins.
     pub offset: u64,
-    /// How many bytes it has, without its newline.
+    /// Its length in bytes, without the newline.
     pub length: u64,
 }
 
-/// What happens in a thread that something around it may be worth a look at.
+/// An event of a thread after which its repository or its files should be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Around {
-    /// Its first turn begins, in this directory.
+    /// The first turn begins.
     Begins {
         /// The thread.
         thread: ThreadId,
-        /// Where it works.
+        /// The working directory.
         cwd: String,
     },
     /// A later turn begins, or a turn has ended.
@@ -80,33 +80,33 @@ pub enum Around {
     },
 }
 
-/// What has to be looked up in the session file of a thread: the wire tells of a compaction, not what it did.
+/// A compaction. The connection does not say what it changed: that has to be read from the session file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compacted {
     /// The thread.
     pub thread: ThreadId,
     /// The turn that compacted.
     pub turn: String,
-    /// The session file, if the connection has told where it lies.
+    /// The path of the session file, if the connection named it.
     pub path: Option<String>,
 }
 
 /// Folds the messages of a connection, in the order of their tickets, with secrets [withheld](Withholding).
 #[derive(Debug)]
 pub struct ConnectionFold {
-    /// Whose messages are that no thread is there for.
+    /// The thread for messages when there is no other.
     fallback: ThreadId,
     root: Option<ThreadId>,
     originator: Option<RawJson>,
     threads: HashMap<ThreadId, Thread>,
-    /// Threads that the server has named as its own: a client may name any.
+    /// Threads that the server named. A client may name threads that do not exist.
     confirmed: HashSet<ThreadId>,
-    /// Method and thread, as it is named there, of requests without an answer, by direction and id.
+    /// Method and thread of the requests without an answer, by direction and id.
     requests: HashMap<(Lane, String), (String, Option<ThreadId>)>,
     bridges: Bridges,
     waiting: Vec<SpineMade>,
     waiting_bytes: usize,
-    /// Whose spines have something, and in which order they began.
+    /// The threads whose spines have records, in the order in which they began.
     written: HashSet<ThreadId>,
     written_in_order: Vec<ThreadId>,
     compacted: Vec<Compacted>,
@@ -131,7 +131,8 @@ struct At {
 }
 
 impl ConnectionFold {
-    /// Begins with a connection. What belongs to no thread, and cannot wait for the first one, goes to `fallback`.
+    /// Creates a fold for a connection. A message that belongs to no thread, and that cannot wait for the first one, goes to
+    /// `fallback`.
     #[must_use]
     pub fn new(fallback: ThreadId) -> Self {
         Self {
@@ -153,7 +154,7 @@ impl ConnectionFold {
         }
     }
 
-    /// Takes a message in, and returns what it becomes, each for its thread.
+    /// Takes a message. Returns the records made from it, each with its thread.
     pub fn message(&mut self, captured: Captured<'_>) -> Vec<(ThreadId, SpineMade)> {
         let Captured { lane, ticket, time, place, line } = captured;
         self.begin_at(time, place);
@@ -167,8 +168,8 @@ impl ConnectionFold {
         std::mem::take(&mut self.made)
     }
 
-    /// Takes in that messages are missing right before what stands at a place, or that it says so itself. Every thread
-    /// that there is may have lost some of them, so that all of their spines say it.
+    /// Notes that messages are missing directly before a line, or that this line reports a gap. Any of the threads may have
+    /// lost some of them, so the spines of all threads get a record of it.
     pub fn missing(
         &mut self,
         missing: &Missing,
@@ -185,25 +186,25 @@ impl ConnectionFold {
         std::mem::take(&mut self.made)
     }
 
-    /// Goes to a place of the record. What was made there before counts among its parts.
+    /// Moves to a line of the record. Records made from it before count as its parts.
     fn begin_at(&mut self, time: &Timestamp, place: LinePlace) {
         let here = self.at.as_ref().filter(|at| at.place == place);
         let parts = here.map_or(0, |at| at.parts);
         self.at = Some(At { time: time.clone(), place, parts });
     }
 
-    /// Returns which compactions were told since the last call.
+    /// Returns the compactions since the last call.
     pub fn compacted(&mut self) -> Vec<Compacted> {
         std::mem::take(&mut self.compacted)
     }
 
-    /// Returns what has happened since the last call that something around may be worth a look at.
+    /// Returns the events since the last call after which repositories or files should be looked at.
     pub fn around(&mut self) -> Vec<Around> {
         std::mem::take(&mut self.around)
     }
 
-    /// Ends the connection. Returns what has waited, and how many answers were given for threads whose parents were
-    /// never told.
+    /// Ends the connection. Returns the records that were waiting, and the number of answers for threads whose parent was
+    /// never named.
     pub fn finish(&mut self) -> (Vec<(ThreadId, SpineMade)>, usize) {
         if self.root.is_none() {
             self.begin(self.fallback.clone());
@@ -234,8 +235,8 @@ impl ConnectionFold {
             self.moved(thread, message);
         }
         let id = record_id(message);
-        let said = RawJson::parse(message.text).unwrap_or_else(|_| RawJson::null());
-        let record = rpc(message.lane, &id, &said, message.kind, ticket);
+        let body = RawJson::parse(message.text).unwrap_or_else(|_| RawJson::null());
+        let record = rpc(message.lane, &id, &body, message.kind, ticket);
         self.keep(thread.as_ref(), message.lane, record);
         if let Some(thread) = thread {
             self.follow(&thread, message);
@@ -252,7 +253,7 @@ impl ConnectionFold {
         }
     }
 
-    /// Takes note of what others will refer to.
+    /// Stores what later messages refer to.
     fn note(&mut self, thread: Option<&ThreadId>, message: &Message<'_>) {
         if let (Kind::Request, Some(id)) = (message.kind, message.id) {
             let request = (message.method.clone().into_owned(), thread.cloned());
@@ -267,23 +268,23 @@ impl ConnectionFold {
         }
     }
 
-    /// A thread was started, resumed or forked by the client.
+    /// Takes the answer to a thread that the client started, resumed or forked.
     fn loaded(&mut self, thread: &ThreadId, message: &Message<'_>) {
         if self.root.is_none() {
             self.begin(thread.clone());
         }
         self.bridges.add_root(thread.as_str());
-        let said = message.reply.thread.unwrap_or_default();
+        let fields = message.reply.thread.unwrap_or_default();
         let known = self.threads.entry(thread.clone()).or_default();
         known.settings.take(message);
-        known.path = said.path.text().map(Cow::into_owned);
-        known.cwd = said.cwd.text().map(Cow::into_owned);
-        let meta = session::loaded(thread, &said, self.originator.as_ref());
+        known.path = fields.path.text().map(Cow::into_owned);
+        known.cwd = fields.cwd.text().map(Cow::into_owned);
+        let meta = session::loaded(thread, &fields, self.originator.as_ref());
         let payload = payload::session_meta(meta.as_str(), SpineSource::AppServer.into());
         self.make(thread, SpineType::SessionMeta, payload);
     }
 
-    /// Turns were taken back: the thread goes on in another session file.
+    /// Takes a revert of turns. The thread continues in another session file.
     fn moved(&mut self, thread: &ThreadId, message: &Message<'_>) {
         let path = message.reply.thread.and_then(|thread| thread.path.text()).map(Cow::into_owned);
         if let Some(known) = self.threads.get_mut(thread).filter(|_| path.is_some()) {
@@ -291,7 +292,7 @@ impl ConnectionFold {
         }
     }
 
-    /// Makes what follows from a message.
+    /// Makes the records derived from a message.
     fn follow(&mut self, thread: &ThreadId, message: &Message<'_>) {
         match (message.lane, message.kind, &*message.method) {
             (Lane::FromAgent, Kind::Notification, "turn/started") => self.turn(thread, message),
@@ -327,7 +328,7 @@ impl ConnectionFold {
             });
         }
         let turn = Turn { id: message.turn().unwrap_or_default().into_owned(), is_inferred: false };
-        // A turn within another is a review's, whose settings are its own and not told.
+        // A turn inside another turn is a review. It has its own settings, which the connection does not give.
         let within = message.turn_fields().and_then(|turn| turn.root_turn_id.text());
         if within.is_some_and(|within| within != turn.id) {
             return;
@@ -368,7 +369,7 @@ impl ConnectionFold {
         self.write_bridges(bridges);
     }
 
-    /// Writes each bridge for the parent, and for the child too, so that each spine is whole by itself.
+    /// Writes each bridge to the spine of the parent and to that of the child, so that each spine is complete.
     fn write_bridges(&mut self, bridges: Vec<bridges::Bridge>) {
         for bridge in bridges {
             for thread in [&bridge.parent, &bridge.child] {
@@ -379,7 +380,7 @@ impl ConnectionFold {
         }
     }
 
-    /// The first thread is known: what waited for it comes first.
+    /// Sets the first thread, and makes the records of the messages that waited for it.
     fn begin(&mut self, root: ThreadId) {
         let waiting = std::mem::take(&mut self.waiting);
         if !waiting.is_empty() {
@@ -439,18 +440,18 @@ fn other(lane: Lane) -> Lane {
     }
 }
 
-/// Returns what a record is called: the turn it is about, or else the request, or else the method.
+/// Returns the id of a record: its turn, or else its request, or else its method.
 fn record_id(message: &Message<'_>) -> String {
     let request = message.id.map(|id| id.trim_matches('"').to_owned());
     let turn = message.turn().filter(|_| message.lane == Lane::FromAgent).map(Cow::into_owned);
     turn.or(request).unwrap_or_else(|| message.method.clone().into_owned())
 }
 
-/// What one side said, with where it stands in the conversation.
-fn rpc(lane: Lane, id: &str, said: &RawJson, kind: Kind, ticket: u64) -> RawJson {
+/// Returns the payload of a message, with its direction, kind and ticket.
+fn rpc(lane: Lane, id: &str, body: &RawJson, kind: Kind, ticket: u64) -> RawJson {
     RawJson::object(|object| {
         object.string("id", &JsonString::from_text(id));
-        object.json(if lane == Lane::ToAgent { "op" } else { "msg" }, said);
+        object.json(if lane == Lane::ToAgent { "op" } else { "msg" }, body);
         let rpc = RawJson::object(|rpc| {
             rpc.word("dir", if lane == Lane::ToAgent { "c2s" } else { "s2c" });
             rpc.word("kind", kind.name());

@@ -1,4 +1,4 @@
-//! What a session is, in the words of a session file, from what a connection says of its thread.
+//! Describes a session as a session file does, from the messages of a connection.
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{ThreadId, Timestamp};
@@ -8,33 +8,33 @@ use super::super::payload::object_of;
 use crate::codex::wire;
 use crate::wire::RawField as _;
 
-/// What git is called on the wire, and in a session file.
+/// The names of the fields about Git on the connection and in a session file.
 const GIT_NAMES: [(&str, &str); 3] =
     [("sha", "commit_hash"), ("branch", "branch"), ("originUrl", "repository_url")];
 
-/// Returns the session of a thread that a client has loaded.
-pub(super) fn loaded(thread: &ThreadId, said: &wire::Thread<'_>, originator: Option<&RawJson>) -> RawJson {
+/// Returns the head of a thread that a client loaded.
+pub(super) fn loaded(thread: &ThreadId, fields: &wire::Thread<'_>, originator: Option<&RawJson>) -> RawJson {
     RawJson::object(|object| {
         object.string("id", &JsonString::from_text(thread.as_str()));
-        object.optional("timestamp", created_at(said).as_ref(), ObjectWriter::json);
+        object.optional("timestamp", created_at(fields).as_ref(), ObjectWriter::json);
         for (name, value) in [
-            ("cwd", said.cwd),
-            ("cli_version", said.cli_version),
-            ("source", said.source),
-            ("model_provider", said.model_provider),
-            ("forked_from_id", said.forked_from_id),
-            ("parent_thread_id", said.parent_thread_id),
-            ("rollout_path", said.path),
+            ("cwd", fields.cwd),
+            ("cli_version", fields.cli_version),
+            ("source", fields.source),
+            ("model_provider", fields.model_provider),
+            ("forked_from_id", fields.forked_from_id),
+            ("parent_thread_id", fields.parent_thread_id),
+            ("rollout_path", fields.path),
         ] {
             object.optional(name, value.json().as_ref(), ObjectWriter::json);
         }
-        let git = said.git_info.json().map(|info| git(&PayloadFields::parse(info.as_str())));
+        let git = fields.git_info.json().map(|info| git(&PayloadFields::parse(info.as_str())));
         object.optional("git", git.as_ref(), ObjectWriter::json);
         object.optional("originator", originator, ObjectWriter::json);
     })
 }
 
-/// Returns the session of a child, of which a connection says no more than whose it is.
+/// Returns the head of a child. The connection gives only its parent.
 pub(super) fn child(id: &str, parent: &str, originator: Option<&RawJson>) -> RawJson {
     RawJson::object(|object| {
         object.string("id", &JsonString::from_text(id));
@@ -44,19 +44,19 @@ pub(super) fn child(id: &str, parent: &str, originator: Option<&RawJson>) -> Raw
     })
 }
 
-/// Returns when it began: the wire counts seconds, and a session file has a time.
-fn created_at(said: &wire::Thread<'_>) -> Option<RawJson> {
-    let told = said.created_at.json()?;
-    let time = told.as_str().parse().ok().and_then(Timestamp::from_unix_seconds);
-    Some(time.map_or(told, |time| time.as_json().to_json()))
+/// Returns the start time. The connection has seconds, a session file has a timestamp.
+fn created_at(fields: &wire::Thread<'_>) -> Option<RawJson> {
+    let seconds = fields.created_at.json()?;
+    let time = seconds.as_str().parse().ok().and_then(Timestamp::from_unix_seconds);
+    Some(time.map_or(seconds, |time| time.as_json().to_json()))
 }
 
-fn git(said: &PayloadFields<'_>) -> RawJson {
+fn git(fields: &PayloadFields<'_>) -> RawJson {
     let renamed = GIT_NAMES
         .into_iter()
-        .filter_map(|(wire, name)| Some((JsonString::from_text(name), said.json(wire)?)))
+        .filter_map(|(wire, name)| Some((JsonString::from_text(name), fields.json(wire)?)))
         .filter(|(_, value)| !value.is_null());
-    object_of(renamed.chain(said.others(&GIT_NAMES.map(|(wire, _)| wire))).collect())
+    object_of(renamed.chain(fields.others(&GIT_NAMES.map(|(wire, _)| wire))).collect())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The settings of a thread, from the messages of a connection, with the names of a session file.
+//! Reads the settings of a thread from the messages of a connection, with the names of a session file.
 
 use steno_model::json::RawJson;
 
@@ -11,7 +11,8 @@ use crate::wire::{RawField as _, object};
 pub(super) struct Settings(Vec<(&'static str, RawJson)>);
 
 impl Settings {
-    /// Takes the settings in a message: the answer to a thread's start, the start of a turn, a notice of new settings.
+    /// Takes the settings in a message: an answer to the start of a thread, the start of a turn, or a notification of new
+    /// settings.
     pub(super) fn take(&mut self, message: &Message<'_>) {
         for object in [message.raw_result.and_then(object), message.raw_params.and_then(object)] {
             self.overlay(&object.unwrap_or_default());
@@ -39,7 +40,7 @@ impl Settings {
         }
     }
 
-    /// Returns them as the context of a turn.
+    /// Returns the settings as the context of a turn.
     pub(super) fn context(&self) -> RawJson {
         RawJson::object(|object| self.0.iter().for_each(|(name, value)| object.json(name, value)))
     }
