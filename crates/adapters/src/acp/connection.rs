@@ -78,12 +78,12 @@ impl Connection {
         self.cwd = cwd;
     }
 
-    /// Takes note that the agent repeats the history of a session from now on.
+    /// Notes that the agent repeats the history of a session from now on.
     pub(super) fn load(&mut self, session: &str) {
         self.loading.insert(session.to_owned());
     }
 
-    /// Takes note that the agent has repeated the history of a session.
+    /// Notes that the agent has finished repeating the history of a session.
     pub(super) fn loaded(&mut self, session: &str) {
         self.loading.remove(session);
     }
@@ -97,7 +97,7 @@ impl Connection {
         self.requests.is_one_sided()
     }
 
-    /// Takes note that the next session is a fork.
+    /// Notes that the next session is a fork.
     pub(super) fn fork_of(&mut self, session: Option<&str>) {
         self.forked_from = session.map(|session| self.session_run(session));
     }
@@ -155,7 +155,7 @@ impl Connection {
         RecordOutcome::Unknown(name.to_owned())
     }
 
-    /// Takes note of what a record has written.
+    /// Updates the state after a record.
     fn end_record(&mut self, emit: &Emit<'_>) {
         let has_flushed = self.sessions.iter_mut().fold(false, |any, session| session.take_flushed() | any);
         let has_written = has_flushed || emit.has_written();

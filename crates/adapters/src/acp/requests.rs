@@ -77,7 +77,7 @@ enum AnswerKind {
     Session,
     /// A fact, if it fails or if its answer is one too.
     Fact,
-    /// It is passed over.
+    /// It gives no event.
     Bookkeeping,
     Unknown,
 }

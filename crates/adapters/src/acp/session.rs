@@ -119,8 +119,8 @@ impl Session {
         is_read
     }
 
-    /// Takes note that a record was read. Words that wait are then no longer the last in the source if it has written
-    /// something: positions must increase.
+    /// Notes that a record was read. If it wrote events, waiting words cannot be written at their own position any more,
+    /// because positions must increase.
     pub(super) fn end_record(&mut self, has_written: bool) {
         if let Some(speech) = &mut self.speech {
             speech.is_overtaken |= has_written && !speech.is_fresh;

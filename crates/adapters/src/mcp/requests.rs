@@ -70,7 +70,7 @@ enum AnswerKind {
         run: usize,
         name: JsonString,
     },
-    /// It is passed over.
+    /// It gives no event.
     Bookkeeping,
     Unknown,
 }
@@ -169,7 +169,7 @@ fn call_id(
     format!("mcp-{}", derived_run_id(&key)).as_str().into()
 }
 
-/// Takes note that a call was cancelled. It has no result, unless the server sends one all the same.
+/// Notes that a call was cancelled. It has no result, unless the server sends one anyway.
 fn cancelled(
     connection: &mut Connection,
     params: Raw<'_>,

@@ -1,4 +1,4 @@
-//! What of a request's address and of headers may be recorded: known names, with values of a known form.
+//! Decides which headers and which parts of an address may be recorded: known names, with values of a known form.
 
 use hyper::HeaderMap;
 use steno_model::json::{JsonString, RawJson};

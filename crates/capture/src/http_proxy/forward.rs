@@ -26,7 +26,7 @@ const OF_CONNECTION: [HeaderName; 5] = [
     header::UPGRADE,
 ];
 
-/// Forwards a request. Whatever fails becomes an answer.
+/// Forwards a request. A failure becomes an answer of the proxy.
 pub(super) async fn forward(proxy: Arc<HttpProxy>, request: Request<Incoming>) -> Response<AnswerBody> {
     if let Some(refusal) = refusal(&request) {
         return refusal;
@@ -81,7 +81,7 @@ async fn send(
     let answer = answered
         .map_err(|error| format!("no answer from the upstream: {}", steno_model::with_causes(&error)))?;
     let (mut parts, body) = answer.into_parts();
-    // The version is that of a connection: a server may speak an older one.
+    // Each connection has its own HTTP version: the server may speak an older one.
     parts.version = Version::HTTP_11;
     let is_upgrade = parts.status == StatusCode::SWITCHING_PROTOCOLS;
     tap.tell(TapContent::Response(Box::new(response_head(parts.status, &parts.headers, is_upgrade))));
@@ -107,7 +107,7 @@ async fn tunnel(client: hyper::upgrade::OnUpgrade, server: hyper::upgrade::OnUpg
     };
 }
 
-/// A tunnel, whose end is told also when the proxy stops before.
+/// A tunnel. Its end is recorded even if the proxy stops first.
 struct OpenTunnel {
     tap: ExchangeTap,
     end: BodyEnd,

@@ -69,7 +69,7 @@ enum ResponseContent {
 struct EventReader {
     decoder: Decoder,
     splitter: SseSplitter,
-    /// How many events are missing, and why the rest is.
+    /// How many events are missing, and why the rest of the stream is missing, if it is.
     lost: u64,
     omission: Option<Omission>,
 }

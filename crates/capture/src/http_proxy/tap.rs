@@ -1,4 +1,4 @@
-//! The queue between the proxy and the recorder: the proxy puts in what passes, and never waits.
+//! The queue between the proxy and the recorder. The proxy puts messages in and never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ pub(super) enum BodyEnd {
     Complete,
     /// The sender broke off.
     Cut(String),
-    /// The receiver did not want the rest.
+    /// The receiver left before the end.
     Abandoned,
 }
 

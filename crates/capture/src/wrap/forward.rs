@@ -1,4 +1,4 @@
-//! Hands the bytes of one stream on, and then to the queue.
+//! Forwards the bytes of one stream, and then sends them to the queue.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,11 +14,11 @@ use super::splice::Splicer;
 
 /// How many bytes are read at a time.
 pub(super) const READ_BYTES: usize = 256 * 1024;
-/// From this on bytes are moved and not copied. Shorter pieces would each take a place in the pipes.
+/// Pieces of at least this size are moved, not copied. Each smaller piece would use up a slot of the pipes.
 pub(super) const MANY_BYTES: usize = 64 * 1024;
-/// Programs that print much write at least this at once.
+/// Programs that print a lot write at least this at once.
 const BULK_BYTES: usize = 4096;
-/// With less time than this between two pieces a stream is busy, and it is left alone for this time.
+/// A stream is busy if less time than this is between two pieces. The forwarder then sleeps for this time.
 const BUSY: Duration = Duration::from_millis(1);
 const REST: Duration = Duration::from_micros(200);
 
@@ -29,16 +29,16 @@ pub enum ForwardEnd {
     Closed,
     /// The reading side is gone.
     Unread,
-    /// It was stopped, and has no more bytes now.
+    /// It was stopped, and there were no more bytes.
     Stopped,
     /// Reading or writing failed.
     Failed(io::Error),
 }
 
-/// Stops forwarders: they hand on what is there, and do not wait for more.
+/// Stops forwarders when dropped: they forward the bytes that are there, and do not wait for more.
 pub struct Stop(OwnedFd);
 
-/// What a forwarder watches to be stopped. It is readable once [`Stop`] is dropped.
+/// What a forwarder watches to know when to stop. It is readable once [`Stop`] is dropped.
 pub struct StopSignal(OwnedFd);
 
 impl Stop {
@@ -69,13 +69,13 @@ impl StopSignal {
 
 /// Forwards one stream.
 pub struct Forwarder<'a> {
-    /// Where bytes come from. It is closed at the end, which tells the command that nobody reads any more.
+    /// The source. It is closed at the end, so that the command sees that nobody reads any more.
     pub from: OwnedFd,
-    /// Where they go.
+    /// The destination.
     pub to: BorrowedFd<'a>,
     /// The lane in the file; `None` if the stream is not kept.
     pub lane: Option<WrapLane>,
-    /// Ends it.
+    /// Stops it.
     pub stop: StopSignal,
 }
 
@@ -113,7 +113,7 @@ impl Forwarder<'_> {
         }
     }
 
-    /// Hands on what is there; returns how much.
+    /// Forwards the bytes that are there. Returns their number.
     fn step(&self, state: &mut ForwardState, queue: &SpoolQueue) -> Result<usize, ForwardEnd> {
         #[cfg(target_os = "linux")]
         if let Some(splicer) = &mut state.splicer
@@ -124,11 +124,11 @@ impl Forwarder<'_> {
         self.copy(&mut state.buffer, queue)
     }
 
-    /// Reads once and hands on what was read; returns how much.
+    /// Reads once and forwards what was read. Returns the number of bytes.
     fn copy(&self, buffer: &mut Vec<u8>, queue: &SpoolQueue) -> Result<usize, ForwardEnd> {
         buffer.resize(READ_BYTES, 0);
         let read = match rustix::io::read(&self.from, &mut **buffer) {
-            // The master of a terminal fails like this when the last program has closed the other side.
+            // Reading from the master of a terminal fails like this when the last program has closed the other side.
             Ok(0) | Err(Errno::IO) => return Err(ForwardEnd::Closed),
             Ok(read) => read,
             Err(Errno::INTR | Errno::AGAIN) => return Ok(0),
@@ -142,7 +142,7 @@ impl Forwarder<'_> {
     }
 }
 
-/// What a forwarder needs from step to step.
+/// The state of a forwarder.
 struct ForwardState {
     buffer: Vec<u8>,
     #[cfg(target_os = "linux")]
@@ -160,8 +160,8 @@ impl ForwardState {
         }
     }
 
-    /// Rests for a moment if much comes in short pieces. The command goes on meanwhile, since its pipe has room, and
-    /// the next piece is longer.
+    /// Sleeps for a moment if many short pieces come. The command continues meanwhile, because its pipe has room, and the
+    /// next piece is longer.
     fn rest_after(&mut self, len: usize) {
         let is_busy = self.last.elapsed() < BUSY;
         if is_busy && (BULK_BYTES..MANY_BYTES).contains(&len) {
@@ -171,7 +171,7 @@ impl ForwardState {
     }
 }
 
-/// Writes all bytes, also to a stream that does not block.
+/// Writes all bytes, also to a non-blocking stream.
 pub(super) fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), ForwardEnd> {
     while !bytes.is_empty() {
         match rustix::io::write(to, bytes) {

@@ -1,8 +1,8 @@
-//! Forwards what a command prints, and keeps it in a file.
+//! Forwards what a command prints, and writes it to a file.
 //!
-//! A [`Forwarder`] hands bytes on first and sends them to the [`SpoolQueue`] afterwards. A thread writes them to the
-//! file with a [`SpoolWriter`]. Nobody waits for whoever reads the file. Only a disk that is slower than the command
-//! delays it, for a limited time: after that, bytes are forwarded and counted.
+//! A [`Forwarder`] forwards bytes first and sends them to the [`SpoolQueue`] afterwards. A thread writes them to the file
+//! with a [`SpoolWriter`]. The command never waits for the reader of the file. It waits only for a disk that is slower
+//! than it, and only for a limited time: after that, bytes are forwarded and counted.
 
 mod forward;
 mod queue;

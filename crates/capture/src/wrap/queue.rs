@@ -12,16 +12,16 @@ use super::spool::{SpoolReport, SpoolWriter};
 
 /// How many bytes may wait to be written.
 const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// How long a forwarder waits for room. After that bytes are counted, until half of the queue is written.
+/// How long a forwarder waits for room. After that, bytes are only counted until half of the queue is written.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// The most bytes of pieces that become one frame.
 const FRAME_BYTES_MAX: usize = 256 * 1024;
-/// How far apart their times may be.
+/// How far apart the times of such pieces may be.
 const TIME_APART_MAX: Duration = Duration::from_millis(100);
-/// With less than this to write, the writer waits a moment for more.
+/// If fewer bytes than this wait, the writer waits a moment for more.
 const LITTLE_BYTES: usize = 64 * 1024;
 const LITTLE_WAIT: Duration = Duration::from_millis(2);
-/// How many buffers are kept for use again.
+/// How many buffers are kept to be used again.
 const BUFFERS_MAX: usize = 64;
 
 struct Chunk {
@@ -30,7 +30,7 @@ struct Chunk {
 }
 
 enum ChunkContent {
-    /// Bytes of a lane: the first of a buffer.
+    /// Bytes of a lane: the first N of a buffer.
     Bytes(WrapLane, FilledBuffer),
     /// Bytes of a lane that wait in a pipe.
     Piped(WrapLane, Arc<OwnedFd>, usize),
@@ -40,7 +40,7 @@ enum ChunkContent {
     Ended(ProcessEnd),
 }
 
-/// A buffer that is used again as it is, since filling it with zeros takes as long as copying.
+/// A buffer that is used again without clearing it: filling it with zeros would take as long as copying.
 struct FilledBuffer {
     buffer: Vec<u8>,
     len: usize,
@@ -68,7 +68,7 @@ struct QueueState {
     is_behind: bool,
     /// Whether the command has ended.
     is_ended: bool,
-    /// Whether nothing is kept.
+    /// Whether all bytes are dropped.
     is_discarded: bool,
     buffers: Vec<Vec<u8>>,
 }
@@ -90,8 +90,8 @@ impl QueueState {
         }
     }
 
-    /// Returns the last chunk if more of its lane can be added to it: few large frames are written faster than many
-    /// small ones.
+    /// Returns the last chunk if bytes of its lane can be added to it. Few large frames are written faster than many small
+    /// ones.
     fn last_of(&mut self, lane: WrapLane, time: jiff::Timestamp, len: usize) -> Option<&mut ChunkContent> {
         let last = self.chunks.back_mut()?;
         let (last_lane, last_len) = match &last.content {
@@ -124,14 +124,15 @@ impl Shared {
     }
 }
 
-/// Takes what forwarders have handed on.
+/// Takes the bytes that forwarders have forwarded.
 #[derive(Clone, Default)]
 pub struct SpoolQueue {
     shared: Arc<Shared>,
 }
 
 impl SpoolQueue {
-    /// Sends bytes of a lane: the buffer itself if it is full enough, or else a copy. The buffer can be used again.
+    /// Sends bytes of a lane: the buffer itself if it is full enough, otherwise a copy. Afterwards the caller can use the
+    /// buffer again.
     pub(super) fn send(&self, lane: WrapLane, buffer: &mut Vec<u8>, len: usize) {
         let time = jiff::Timestamp::now();
         let is_paused = self.is_paused();
@@ -162,7 +163,8 @@ impl SpoolQueue {
         self.shared.has_chunks.notify_one();
     }
 
-    /// Sets what tells whether recording is paused. Bytes are judged when they are forwarded, not when they are written.
+    /// Sets the function that tells whether recording is paused. It is called when bytes are forwarded, not when they are
+    /// written.
     pub fn watch_pause(&self, check: impl Fn() -> bool + Send + Sync + 'static) {
         self.shared.pause.set(Box::new(check)).ok();
     }
@@ -172,12 +174,12 @@ impl SpoolQueue {
         self.shared.pause.get().is_some_and(|check| check())
     }
 
-    /// Says that bytes of a lane are in a pipe.
+    /// Notes that bytes of a lane are in a pipe.
     pub(super) fn send_piped(&self, lane: WrapLane, pipe: &Arc<OwnedFd>, len: usize) {
         let time = jiff::Timestamp::now();
         let mut state = self.shared.lock();
         if state.is_discarded {
-            // They stay in the pipe. When it is full, bytes are copied, and dropped.
+            // They stay in the pipe. When it is full, further bytes are copied and dropped.
             return;
         }
         state.bytes_all += len;
@@ -192,7 +194,7 @@ impl SpoolQueue {
         self.shared.has_chunks.notify_one();
     }
 
-    /// Says that a lane has ended.
+    /// Notes that a lane has ended.
     pub(super) fn close(&self, lane: WrapLane) {
         self.put(ChunkContent::Closed(lane));
     }
@@ -208,7 +210,7 @@ impl SpoolQueue {
         self.shared.has_chunks.notify_one();
     }
 
-    /// Waits for room, unless the disk is too slow for that.
+    /// Waits for room, unless forwarders have stopped waiting because the disk is too slow.
     fn wait_for_room(&self, len: usize) -> MutexGuard<'_, QueueState> {
         let mut state = self.shared.lock();
         let is_full = |state: &mut QueueState| state.bytes + len > WAITING_BYTES_MAX && !state.is_discarded;
@@ -221,7 +223,7 @@ impl SpoolQueue {
         state
     }
 
-    /// Drops everything from now on. A writer ends without the end of the command.
+    /// Drops everything from now on. The writer ends without a note about the end of the command.
     pub fn discard(&self) {
         let mut state = self.shared.lock();
         state.is_discarded = true;
@@ -232,12 +234,12 @@ impl SpoolQueue {
         self.shared.has_chunks.notify_all();
     }
 
-    /// Says how the command ended. Nothing may be sent afterwards.
+    /// Notes how the command ended. Nothing may be sent afterwards.
     pub fn end(&self, end: ProcessEnd) {
         self.put(ChunkContent::Ended(end));
     }
 
-    /// Writes everything until the command has ended; returns the counts.
+    /// Writes until the command has ended. Returns the counts.
     #[must_use]
     pub fn write(&self, mut writer: SpoolWriter) -> SpoolReport {
         loop {

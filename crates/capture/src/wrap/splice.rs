@@ -1,4 +1,4 @@
-//! Hands bytes on from pipe to pipe without copying them, where there are many.
+//! Moves bytes from pipe to pipe without copying them, for commands that print a lot.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use steno_model::wrap::WrapLane;
 use super::forward::{ForwardEnd, MANY_BYTES, READ_BYTES, retry, write_all};
 use super::queue::SpoolQueue;
 
-/// How much may wait in the second pipe to be written.
+/// The size of the second pipe: how many bytes may wait in it to be written.
 const PIPE_BYTES: usize = 1024 * 1024;
 
-/// Moves bytes from a pipe to where they go, and leaves a copy in a second pipe.
+/// Moves bytes from a pipe to their destination, and leaves a copy in a second pipe.
 pub(super) struct Splicer {
     lane: WrapLane,
     copy_in: OwnedFd,
     copy_out: Arc<OwnedFd>,
-    /// Whether the other side takes bytes from a pipe.
+    /// Whether the destination accepts bytes from a pipe.
     is_possible: bool,
 }
 
 impl Splicer {
-    /// Makes the second pipe; `None` if bytes do not come from a pipe.
+    /// Creates the second pipe; `None` if the source is not a pipe.
     pub(super) fn new(from: &OwnedFd, lane: WrapLane) -> Option<Self> {
         let is_pipe = FileType::from_raw_mode(fstat(from).ok()?.st_mode) == FileType::Fifo;
         let (copy_out, copy_in) = pipe_with(PipeFlags::CLOEXEC).ok().filter(|_| is_pipe)?;
@@ -32,7 +32,7 @@ impl Splicer {
         Some(Self { lane, copy_in, copy_out: Arc::new(copy_out), is_possible: true })
     }
 
-    /// Hands on what is there, and returns how much; `None` if it has to be copied.
+    /// Forwards the bytes that are in the pipe and returns their number; `None` if they have to be copied.
     pub(super) fn step(
         &mut self,
         from: &OwnedFd,
@@ -74,7 +74,7 @@ impl Splicer {
     }
 }
 
-/// Hands on bytes that are there by copying them.
+/// Forwards the bytes that are in the pipe by copying them.
 fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>, len: usize) -> Result<(), ForwardEnd> {
     let mut buffer = vec![0; len];
     let mut left = len;

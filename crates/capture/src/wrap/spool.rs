@@ -16,17 +16,17 @@ use steno_model::wrap::{LostBytes, ProcessEnd, WrapControl, WrapHeader, WrapLane
 /// Frames up to this size are written by one call.
 const SMALL_FRAME_BYTES: usize = 4096;
 
-/// From this length on space is reserved, this many bytes at a time, and again when less than so much is left.
+/// From this length on, space is reserved in steps of this many bytes, each time when less than this is left.
 const RESERVE_FROM: u64 = 4 * 1024 * 1024;
 const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
 const RESERVE_AHEAD: u64 = 1024 * 1024;
 
-/// What allows a write, as long as it exists.
+/// Permission to write, as long as it exists.
 pub type RecordingPermit = Box<dyn Any + Send>;
 
 /// What a spool needs from the store.
 pub trait SpoolHost: Send {
-    /// Allows a write; `None` while recording is paused.
+    /// Returns a permission to write; `None` while recording is paused.
     fn enter(&self) -> Option<RecordingPermit>;
 
     /// Frees the space that was reserved for the last lines of the file.
@@ -61,23 +61,23 @@ pub struct SpoolWriter {
     host: Box<dyn SpoolHost>,
     /// What has to be written before anything else.
     rest: Vec<u8>,
-    /// How many bytes the frame has that the rest belongs to; 0 for a note.
+    /// How many bytes the unfinished frame has; 0 for a note.
     rest_frame_bytes: usize,
     losses: [Option<Loss>; 3],
     /// Whether bytes can be moved from a pipe to the file.
     can_move: bool,
     /// The length of the file.
     len: u64,
-    /// Up to where space is reserved for it.
+    /// The offset up to which space is reserved.
     reserved: u64,
     report: SpoolReport,
 }
 
 impl SpoolWriter {
-    /// Begins a file with its header.
+    /// Writes the header of a new file.
     ///
     /// # Errors
-    /// An I/O error; the file may have a part of the header then.
+    /// An I/O error. The file may then have a part of the header.
     pub fn begin(file: Arc<dyn DiskFile>, host: Box<dyn SpoolHost>, header: &WrapHeader) -> io::Result<Self> {
         let header = header.to_bytes();
         steno_disk::append_all(&*file, &header)?;
@@ -134,7 +134,7 @@ impl SpoolWriter {
                 self.rest.push(b'\n');
                 self.rest_frame_bytes = len;
                 self.report.written += len as u64;
-                // If this fails it is tried again before the next frame.
+                // If this fails, it is tried again before the next frame.
                 self.finish_rest().ok();
             }
             (false, Some(_permit)) => self.frame_or_lose(lane, time, &left),
@@ -142,7 +142,7 @@ impl SpoolWriter {
         }
     }
 
-    /// Writes the first line of a frame; false if that is not possible, or only in part.
+    /// Writes the first line of a frame; false if it could not be written, or only a part of it.
     fn begin_piped_frame(&mut self, lane: WrapLane, time: &Timestamp, len: usize) -> bool {
         if !self.can_move || self.catch_up().is_err() {
             return false;
@@ -207,7 +207,7 @@ impl SpoolWriter {
             is_told = self.conclude(&mut note).is_ok();
         }
         if self.reserved > RESERVE_FROM {
-            // This frees what is reserved after the end. If it fails, deleting the file does.
+            // This frees the space reserved after the end. If it fails, the space is freed when the file is deleted.
             self.file.truncate(self.len).ok();
         }
         self.report.is_untold = !is_told || self.losses.iter().any(Option::is_some);
@@ -223,7 +223,7 @@ impl SpoolWriter {
         SpoolReport { is_untold: true, ..self.report }
     }
 
-    /// Writes everything that is left, and then the last note, which is taken once its writing has begun.
+    /// Writes everything that is left, and then the last note. The note is taken from its slot when its writing begins.
     fn conclude(&mut self, note: &mut Option<Vec<u8>>) -> io::Result<()> {
         self.catch_up()?;
         if let Some(bytes) = note {
@@ -284,7 +284,7 @@ impl SpoolWriter {
         Ok(())
     }
 
-    /// Writes bytes. Nothing is lost if only a part could be written: the rest is written later, and this succeeds.
+    /// Writes bytes. If only a part could be written, this succeeds too: the rest is kept and written later.
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.put_parts(&[bytes])
     }

@@ -1,4 +1,4 @@
-//! What compactions did, looked up in the session files of their threads: the wire has no histories.
+//! Looks up what compactions changed in the session files of their threads. The messages do not have the histories.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};

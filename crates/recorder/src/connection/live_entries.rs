@@ -1,4 +1,4 @@
-//! The entries of a connection, made as its messages pass (R24).
+//! Makes the entries of a connection while its messages are recorded (R24).
 
 use steno_adapters::Adapter;
 use steno_model::Frame;

@@ -45,9 +45,9 @@ pub struct StdioServer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     Stdio(StdioServer),
-    /// Over HTTP, or something else that has an address.
+    /// It has an address, for example over HTTP.
     Remote,
-    /// Something that is not understood.
+    /// In a form that we do not know.
     Other,
 }
 
@@ -102,7 +102,7 @@ impl StdioServer {
         words.extend(self.args.is_none().then(|| WITHOUT_ARGS.to_owned()));
         words.push(SERVER.to_owned());
         let mut items: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        // The command moves as it is written, so that `--undo` gives the same bytes.
+        // The text of the command moves unchanged, so that `--undo` restores the same bytes.
         items.push(text[self.command.span.clone()].to_owned());
         let items = items.join(", ");
         let added = if let Some(args) = &self.args {

@@ -49,19 +49,19 @@ fn lead(words: &[OsString]) -> io::Result<ProcessEnd> {
     let terminal = streams.into_iter().rev().find(|stream| isatty(stream)).ok_or(io::ErrorKind::NotFound)?;
     setsid()?;
     ioctl_tiocsctty(terminal)?;
-    // Until the command has the terminal, its keys and sizes are for us. We also are in the background later: SIGTTOU
-    // must not stop us.
+    // Until the command has the terminal, its keys and size changes send signals to us. Later we are in the background:
+    // SIGTTOU must not stop us.
     let signals = Signals::new([SIGINT, SIGQUIT, SIGTSTP, SIGWINCH, SIGTTOU])?;
     let child = Command::new(program).args(rest).process_group(0).spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    // Not earlier: the command inherits which of these are ignored.
+    // Not earlier, because the command inherits ignored signals.
     for signal in [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT] {
         signals.handle().add_signal(signal)?;
     }
     forward_signals(pid, signals)?;
     tcsetpgrp(terminal, pid).ok();
     wait(pid, |status| {
-        // It may have used the terminal before it was allowed to.
+        // It may have been stopped because it used the terminal before it was in the foreground.
         let was_early = matches!(status.stopping_signal(), Some(SIGTTIN | SIGTTOU));
         if !was_early {
             // Our parent sees this, and stops too. It continues us.

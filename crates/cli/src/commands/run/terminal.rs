@@ -1,4 +1,4 @@
-//! The terminal that a command gets in place of ours.
+//! The pseudoterminal that a command gets instead of our terminal.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -49,7 +49,7 @@ impl Terminal {
         let slave = rustix::fs::open(&*name, flags, Mode::empty())?;
         if let Ok(mut modes) = tcgetattr(&ours) {
             if !is_read {
-                // Our terminal adds what an output line needs. Where we read it too, we switch that off.
+                // Our terminal already translates line ends. If we also read from it, we switch that off.
                 modes.output_modes.remove(OutputModes::OPOST);
             }
             tcsetattr(&slave, OptionalActions::Now, &modes)?;
@@ -66,7 +66,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Tells once that nobody forwards it yet.
+    /// Returns true once, if its output is not forwarded yet.
     pub fn is_new(&self) -> bool {
         !self.is_forwarded.swap(true, Ordering::SeqCst)
     }
@@ -81,19 +81,19 @@ impl Terminal {
         self.master.try_clone()
     }
 
-    /// Closes the side of the command, which has it now: so we see when the command has closed it.
+    /// Closes our copy of the command's side. After that we see when the command has closed it.
     pub fn close_slave(&mut self) {
         self.slave = None;
     }
 
-    /// Sets the size to that of ours. The command is told by the system.
+    /// Sets its size to that of our terminal. The system notifies the command.
     pub fn copy_size(&self) {
         if let Ok(size) = tcgetwinsize(&self.ours) {
             tcsetwinsize(self.slave.as_ref().unwrap_or(&self.master), size).ok();
         }
     }
 
-    /// Passes on everything that is typed, if it is for us: the other terminal gives the keys their meaning.
+    /// Switches our terminal to raw mode if we are in the foreground. Keys then get their meaning from the pseudoterminal.
     pub fn enter(&self) {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         // In the background, changing the modes would stop us.
