@@ -10,15 +10,13 @@ use steno_capture::http_proxy::{HttpMessages, HttpProxy, HttpTap, Upstream, http
 use steno_journal::Journal;
 use steno_model::with_causes;
 use steno_recorder::connection::{HttpRecorder, HttpRules, RecordedConnection, UnrecordedMessages};
-use steno_recorder::sources::Verdict;
 use tokio::sync::watch;
 
 use crate::args::ProxyArgs;
 use crate::connections;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
-use crate::recording::{self, EntriesLog, StopSignal, warn};
-use crate::runs;
+use crate::recording::{self, EntriesLog, StopSignal, StoreHere, warn};
 use crate::settings::Settings;
 
 /// The default port.
@@ -146,13 +144,7 @@ fn prepare(
     entries: Option<EntriesLog>,
     upstream: &Upstream,
 ) -> Result<PreparedRecorder, Failure> {
-    let journal = Journal::new(runs::make_store(settings)?, recording::journal_options(settings));
-    recording::end_pause(&journal, settings)?;
-    let exclusions = settings.capture.exclusions();
-    let here = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
-    if exclusions.judge_dir(here.as_deref()) == Verdict::Excluded {
-        return Err(Failure::nothing("`exclude_projects` excludes this directory"));
-    }
+    let StoreHere { journal, exclusions, .. } = StoreHere::open(settings)?;
     let rules = HttpRules::new(journal.store(), exclusions);
     let recorder = HttpRecorder::begin(&journal, rules, &upstream.origin()).map_err(connections::failure)?;
     let recorder = match &entries {

@@ -1,4 +1,4 @@
-//! Code that `up`, `import` and `watch` share: homes, opening the store, progress bars, the report.
+//! Code that recording commands share: homes, opening the store, progress bars, the report.
 
 mod entries;
 pub mod follow;
@@ -18,7 +18,7 @@ use steno_journal::{Journal, Options};
 use steno_model::with_causes;
 use steno_recorder::entries::EntryCollector;
 use steno_recorder::sources::{
-    SourceError, SourceListing, SourceLocations, SourceRecorder, SourceRecorderOptions,
+    Exclusions, SourceError, SourceListing, SourceLocations, SourceRecorder, SourceRecorderOptions, Verdict,
 };
 use steno_views::{Lines, visible};
 
@@ -86,6 +86,28 @@ pub fn open(
     let mut archive = SourceRecorder::open(journal, options).map_err(failure)?;
     archive.end_pause(&places(&[], settings)?).map_err(failure)?;
     Ok(archive)
+}
+
+/// The store, opened for a command that records a program in the current directory.
+pub struct StoreHere {
+    pub journal: Journal,
+    pub exclusions: Exclusions,
+    /// The current directory.
+    pub dir: Option<String>,
+}
+
+impl StoreHere {
+    /// Opens the store, and creates it if needed. Fails if the current directory is excluded.
+    pub fn open(settings: &Settings) -> Result<Self, Failure> {
+        let journal = Journal::new(runs::make_store(settings)?, journal_options(settings));
+        end_pause(&journal, settings)?;
+        let exclusions = settings.capture.exclusions();
+        let dir = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
+        if exclusions.judge_dir(dir.as_deref()) == Verdict::Excluded {
+            return Err(Failure::nothing("`exclude_projects` excludes this directory"));
+        }
+        Ok(Self { journal, exclusions, dir })
+    }
 }
 
 /// Ends a pause with `--skip` whose time is over: what was written during it is left out.

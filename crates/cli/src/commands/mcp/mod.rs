@@ -6,17 +6,14 @@ mod json_config;
 mod toml_config;
 mod wrap;
 
-use steno_journal::Journal;
 use steno_model::RunId;
 use steno_recorder::connection::{ConnectionRecorder, ConnectionRules, McpBeginning};
-use steno_recorder::sources::Verdict;
 
 use crate::args::McpArgs;
 use crate::connections;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
-use crate::recording::{self, EntriesLog};
-use crate::runs;
+use crate::recording::{EntriesLog, StoreHere};
 use crate::server_proxy::{self, PreparedRecorder, ProxiedServer};
 use crate::settings::Settings;
 
@@ -55,16 +52,10 @@ fn prepare<'a>(
     settings: &'a Settings,
     entries: Option<EntriesLog>,
 ) -> Result<PreparedRecorder<'a>, Failure> {
-    let journal = Journal::new(runs::make_store(settings)?, recording::journal_options(settings));
-    recording::end_pause(&journal, settings)?;
-    let exclusions = settings.capture.exclusions();
-    let here = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
-    if exclusions.judge_dir(here.as_deref()) == Verdict::Excluded {
-        return Err(Failure::nothing("`exclude_projects` excludes this directory"));
-    }
+    let StoreHere { journal, exclusions, dir } = StoreHere::open(settings)?;
     let beginning = beginning(args);
     let sessions = beginning.session.iter().chain(&beginning.run).cloned();
-    let rules = ConnectionRules::new(journal.store(), exclusions, here, Vec::new()).of_sessions(sessions);
+    let rules = ConnectionRules::new(journal.store(), exclusions, dir, Vec::new()).of_sessions(sessions);
     if rules.is_forgotten() {
         return Err(Failure::nothing("the session of this server was forgotten"));
     }

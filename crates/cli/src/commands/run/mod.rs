@@ -19,15 +19,13 @@ use steno_disk::LockGuard;
 use steno_journal::Journal;
 use steno_model::wrap::{ProcessEnd, WrapHeader};
 use steno_model::{Timestamp, with_causes};
-use steno_recorder::sources::Verdict;
 use steno_recorder::wraps::RecordedWrap;
 
 use self::child::{Streams, WrappedChild};
 use self::recorder::RecorderProcess;
 use crate::args::RunArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::recording::{self, warn};
-use crate::runs;
+use crate::recording::{StoreHere, warn};
 use crate::settings::Settings;
 
 /// The variable that tells the command its run.
@@ -124,18 +122,13 @@ impl OpenRecording {
         settings: &Settings,
         (wrap, started, streams): (RecordedWrap, Timestamp, Streams),
     ) -> Result<(SpoolWriter, Self), Failure> {
-        let journal = Journal::new(runs::make_store(settings)?, recording::journal_options(settings));
-        recording::end_pause(&journal, settings)?;
+        let StoreHere { journal, dir, .. } = StoreHere::open(settings)?;
         Failure::unless_paused(journal.store())?;
-        let here = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
-        if settings.capture.exclusions().judge_dir(here.as_deref()) == Verdict::Excluded {
-            return Err(Failure::nothing("`exclude_projects` excludes this directory"));
-        }
         let header = WrapHeader {
             run: wrap.run(),
             name: args.name.as_deref().map(Into::into),
             command: args.command.iter().map(|word| word.to_string_lossy().as_ref().into()).collect(),
-            cwd: here.as_deref().map(Into::into),
+            cwd: dir.as_deref().map(Into::into),
             terminals: streams.terminals(),
             started,
         };
@@ -160,7 +153,7 @@ impl OpenRecording {
     }
 }
 
-/// Waits a moment for the recorder. It goes on if this takes too long.
+/// Waits a moment for the recorder. If that takes too long, the recorder continues alone.
 fn wait_for(mut recorder: RecorderProcess) {
     let begun = Instant::now();
     let mut pause = Duration::from_millis(1);
