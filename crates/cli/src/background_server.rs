@@ -35,13 +35,7 @@ impl BackgroundServer {
     /// Starts to serve on a port, or on any free port.
     pub fn start(settings: &Settings, port: Option<u16>) -> Result<Self, Failure> {
         let store = runs::make_store(settings)?;
-        let port = port.unwrap_or(0);
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
-            let failure = Failure::could_not(format!("cannot listen on 127.0.0.1:{port}: {error}"));
-            failure.with_hint("`--port 0` takes any free port")
-        })?;
-        listener.set_nonblocking(true)?;
-        let port = listener.local_addr()?.port();
+        let (listener, port) = listen(port.unwrap_or(0))?;
         let (url, token) = (format!("http://127.0.0.1:{port}"), new_token());
         let reached = Endpoint { url: url.clone(), token: token.clone(), pid: std::process::id() };
         let announced = EndpointFile::write(store.disk(), port, &reached)?;
@@ -80,6 +74,17 @@ impl BackgroundServer {
     pub fn token_file(&self) -> String {
         self.announced.path().to_string()
     }
+}
+
+/// Listens on a port of this machine, or on any free port if it is 0. Returns the port.
+pub fn listen(port: u16) -> Result<(TcpListener, u16), Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
+        let failure = Failure::could_not(format!("cannot listen on 127.0.0.1:{port}: {error}"));
+        failure.with_hint("`--port 0` takes any free port")
+    })?;
+    listener.set_nonblocking(true)?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
 }
 
 impl Drop for BackgroundServer {

@@ -1,6 +1,5 @@
 //! `steno proxy --upstream URL`: forwards model calls over HTTP, and records them.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -13,6 +12,7 @@ use steno_recorder::connection::{HttpRecorder, HttpRules, RecordedConnection, Un
 use tokio::sync::watch;
 
 use crate::args::ProxyArgs;
+use crate::background_server::listen;
 use crate::connections;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
@@ -93,13 +93,7 @@ struct RunningProxy {
 
 impl RunningProxy {
     fn start(args: &ProxyArgs, upstream: Upstream, tap: HttpTap) -> Result<Self, Failure> {
-        let port = args.port.unwrap_or(PORT);
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
-            let failure = Failure::could_not(format!("cannot listen on 127.0.0.1:{port}: {error}"));
-            failure.with_hint("`--port 0` takes any free port")
-        })?;
-        listener.set_nonblocking(true)?;
-        let port = listener.local_addr()?.port();
+        let (listener, port) = listen(args.port.unwrap_or(PORT))?;
         recording::raise_file_limit();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
