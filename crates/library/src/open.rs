@@ -9,6 +9,7 @@ use steno_disk::{OffsetReader, StorePath, open_host_file};
 use steno_journal::{Error as JournalError, Reader, RunFile, Store};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{ExchangeEvent, RunId};
+use steno_session::usage::count_processes_once;
 use steno_session::{Content, FamilyLinks, Session, SessionBuilder, parents_of};
 
 use crate::files::FileGroup;
@@ -142,8 +143,8 @@ impl Families<'_> {
             Job::Session(id) => self.below(self.library.session_with_warnings(id, self.content)?),
             Job::Transcript(path) => self.below(read_transcript(&path, self.content)?),
             Job::Files(group) => {
-                let (sessions, tally) = group.read(self.content, self.is_abandoned)?;
-                let roots = roots_of(&sessions);
+                let (mut sessions, tally) = group.read(self.content, self.is_abandoned)?;
+                let roots = join(&mut sessions);
                 Ok(Family { roots, sessions, tally })
             }
         }
@@ -166,6 +167,7 @@ impl Families<'_> {
             }
             sessions.insert(session.id, session);
         }
+        join(&mut sessions);
         Ok(Family { roots, sessions, tally: Tally::default() })
     }
 }
@@ -196,13 +198,14 @@ fn read_transcript(path: &Path, content: Content) -> Result<Session, Error> {
     Ok(builder.ok_or_else(|| FileError::Empty { path: path.to_owned() })?.finish())
 }
 
-/// Returns the top-level sessions.
-fn roots_of(sessions: &BTreeMap<RunId, Session>) -> Vec<RunId> {
+/// Counts what processes used with their subagents once; returns the top-level sessions.
+fn join(sessions: &mut BTreeMap<RunId, Session>) -> Vec<RunId> {
     let links = |session: &Session| FamilyLinks {
         parent: session.runs.first().and_then(|main| main.summary.parent_run_id),
         children: session.children.iter().map(|child| child.run_id).collect(),
     };
     let parents = parents_of(&sessions.iter().map(|(id, session)| (*id, links(session))).collect());
+    count_processes_once(sessions, &parents);
     sessions.keys().filter(|id| !parents.contains_key(id)).copied().collect()
 }
 

@@ -390,7 +390,7 @@ impl SessionBuilder {
             | ItemKind::Fact(_) => true,
         };
         let items = self.items.iter().filter(|item| is_shown(item)).copied().collect();
-        let (used, reported_total) = self.usage.finish();
+        let usage = self.usage.finish();
         Session {
             id: self.id,
             runs: self.runs,
@@ -410,8 +410,10 @@ impl SessionBuilder {
             unknown_blocks: self.unknown_blocks,
             foreign_events: self.foreign_events,
             branches: self.branches,
-            used,
-            reported_total,
+            used: usage.used,
+            used_by_responses: usage.by_responses,
+            process_sums: usage.process_sums,
+            reported_total: usage.reported_total,
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct TurnUsage {
     named: HashMap<(NameKind, RawJson), usize>,
     /// The agent's total of the turn.
     turn: Option<Usage>,
+    /// The sum of the process, with subagents.
+    process: Option<Usage>,
 }
 
 struct ResponseCost {
@@ -37,6 +39,10 @@ impl TurnUsage {
             Some("turn") => {
                 let report = fields.json("usage");
                 self.turn = report.and_then(|report| Usage::read(&report)).or(self.turn.take());
+            }
+            Some("process") => {
+                let report = fields.json("usage");
+                self.process = report.and_then(|report| Usage::read(&report)).or(self.process.take());
             }
             None | Some("response") if self.repeats_last(report, fields) => {}
             None | Some("response") => self.respond(fields),
@@ -85,6 +91,7 @@ impl TurnUsage {
             () if is_whole => Some(1),
             () if self.turn.is_some() => Some(2),
             () if !self.responses.is_empty() => Some(3),
+            () if self.process.is_some() => Some(4),
             () => None,
         }
     }
@@ -120,7 +127,11 @@ pub(crate) fn cost(mut runs: Vec<(RunNumber, TurnUsage)>, heads: &[SessionRun]) 
     runs.sort_by_key(|(run, _)| *run);
     let reports = reports(&runs, heads);
     match choose(&reports) {
-        Choice::Nothing => None,
+        // A sum that includes more than the turn is better than nothing.
+        Choice::Nothing => runs.iter().find_map(|(run, usage)| {
+            let report = usage.process.as_ref()?.to_json();
+            Some(TurnCost { report, is_lower_bound: true, run: *run })
+        }),
         Choice::Total { place, .. } => {
             let (run, usage) = &runs[place];
             let report = usage.turn.as_ref()?.to_json();
@@ -226,6 +237,10 @@ mod tests {
         let first = r#"{"response":1,"usage":{"a":0},"final":true}"#;
         check(&[first, r#"{"response":1,"usage":{"a":5,"a":1}}"#], Some(r#"{"a":1}"#), false);
         check(&[r#"{"usage":{"out":99},"usage_scope":"session"}"#], None, false);
+        let process = r#"{"usage":{"out":12},"usage_scope":"process"}"#;
+        check(&[process], Some(r#"{"out":12}"#), true);
+        check(&[process, turn], Some(r#"{"out":11}"#), false);
+        check(&[late, process], Some(r#"{"in":5,"out":7}"#), false);
         check(
             &[r#"{"usage":{"out":1},"final":true}"#, r#"{"usage":{"out":1},"final":true}"#],
             Some(r#"{"out":2}"#),

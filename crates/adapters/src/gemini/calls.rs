@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
-use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, StepPayload};
+use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, StepPayload, Timestamp};
 
 use super::PROVIDER;
 use super::results::{CallEnd, CallResponse, end_of};
@@ -15,6 +15,9 @@ use crate::repeats::{amendment, hash_of, hash_of_call};
 use crate::run::{Class, run_id_of};
 use crate::shapes::words;
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
+
+/// How many digits a time in milliseconds since 1970 has, from 2001 to 2286.
+const UNIX_MS_DIGITS: usize = 13;
 
 /// The calls of a session, by Gemini's id. An id may be used again: it is made of a time and a number.
 #[derive(Default)]
@@ -158,6 +161,24 @@ pub(super) fn class_of(name: &str, call: &ToolCall<'_>) -> Class {
     }
 }
 
+/// Returns how many of a message's calls its first response made. Gemini CLI 0.12 adds the calls of later responses to the
+/// message: those that were made after earlier ones had ended.
+fn first_round(calls: &[CallRecord<'_>]) -> usize {
+    let ended = |call: &CallRecord<'_>| Timestamp::from_record(call.time.clone()?).instant();
+    let is_later = |call: &CallRecord<'_>, before: &[CallRecord<'_>]| {
+        let made = time_made(&call.id).and_then(|made| made.instant());
+        made.is_some_and(|made| before.iter().any(|before| ended(before).is_some_and(|end| end < made)))
+    };
+    (1..calls.len()).find(|at| is_later(&calls[*at], &calls[..*at])).unwrap_or(calls.len())
+}
+
+/// Returns when a call was made by its id, as of 0.12: `read_file-1780906482000-637e8f9a31ff4`.
+fn time_made(id: &str) -> Option<Timestamp> {
+    let (rest, _) = id.rsplit_once('-')?;
+    let (_, digits) = rest.rsplit_once('-')?;
+    Timestamp::from_unix_ms(digits.parse().ok().filter(|_| digits.len() == UNIX_MS_DIGITS)?)
+}
+
 /// Makes the block of a response that asks for a call.
 pub(super) fn use_block(id: &JsonString, call: &CallReport) -> ContentBlock {
     let content = BlockContent::ToolUse {
@@ -169,13 +190,24 @@ pub(super) fn use_block(id: &JsonString, call: &CallReport) -> ContentBlock {
 }
 
 impl Session {
-    /// Writes what is new about the calls of a message.
+    /// Writes what is new about the calls of a message, response by response.
     pub(super) fn take_calls(
         &mut self,
-        response: ResponseOf<'_>,
-        calls: Vec<CallRecord<'_>>,
+        message: ResponseOf<'_>,
+        mut calls: Vec<CallRecord<'_>>,
         emit: &mut Emit<'_>,
     ) {
+        let mut response = message;
+        while !calls.is_empty() {
+            let later = calls.split_off(first_round(&calls));
+            self.take_round(response, calls, emit);
+            calls = later;
+            response.round += 1;
+        }
+    }
+
+    /// Writes what is new about the calls of one response.
+    fn take_round(&mut self, response: ResponseOf<'_>, calls: Vec<CallRecord<'_>>, emit: &mut Emit<'_>) {
         let (mut made, mut ends) = (Vec::new(), Vec::new());
         for call in calls {
             let (index, news) = self.calls.take(response.id, &call);
@@ -351,4 +383,35 @@ pub(super) fn calls_of<'a>(list: Raw<'a>, message: &str) -> (Vec<CallRecord<'a>>
         calls.extend(read);
     }
     (calls, is_odd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str, ended: Option<&str>) -> CallRecord<'static> {
+        let mut call = CallRecord::of_content(id.to_owned(), "read_file".into(), None);
+        call.time = ended.map(Into::into);
+        call
+    }
+
+    #[track_caller]
+    fn check(calls: &[(&str, Option<&str>)], want: usize) {
+        let calls: Vec<_> = calls.iter().map(|(id, ended)| call(id, *ended)).collect();
+        assert_eq!(first_round(&calls), want);
+    }
+
+    #[test]
+    fn a_call_after_the_end_of_another_is_of_a_later_response() {
+        // 1780906482000 is 2026-06-08T08:14:42Z.
+        let (first, end) = ("a-1780906482000-0f", Some("2026-06-08T08:14:43.000Z"));
+        check(&[(first, end)], 1);
+        check(&[(first, end), ("b-1780906482001-0f", end)], 2);
+        check(&[(first, end), ("b-1780906482001-0f", end), ("c-1780906483001-0f", end)], 2);
+        check(&[(first, end), ("b-1780906483000-0f", end)], 2);
+        check(&[(first, None), ("b-1780906483001-0f", end)], 2);
+        for unlike in ["b", "b-1", "b__b_1780906499001_0", "b-178090649900x-1", "b-17809064990011-1"] {
+            check(&[(first, end), (unlike, end)], 2);
+        }
+    }
 }

@@ -73,7 +73,7 @@ impl Session {
         let counts = message.tokens.filter(|tokens| tokens.get().starts_with('{'));
         said.tokens = counts.json().filter(|tokens| self.known(id).tokens(tokens));
         let model = message.model.json();
-        let response = ResponseOf { id, model: model.as_ref() };
+        let response = ResponseOf { id, round: 0, model: model.as_ref() };
         self.say(response, said, emit);
         self.take_calls(response, calls, emit);
         self.take_responses(parts, emit);

@@ -4,7 +4,7 @@ use steno_model::json::{Extra, RawJson};
 use steno_model::{ContentBlock, EntryType, Fidelity};
 
 use super::stream::{end_turn, message_of};
-use super::usage::{Scope, process_tokens, push_usage};
+use super::usage::{Scope, main_tokens, process_tokens, push_usage};
 use super::wire::OutputDocument;
 use super::{CHANNEL, PROVIDER};
 use crate::adapter::{Mapper, Record, RecordOutcome, Source};
@@ -90,12 +90,16 @@ impl Output {
 /// Writes the sums of the process: usage by model, and what its tools did.
 fn stats(run: &Run, document: &OutputDocument<'_>, emit: &mut Emit<'_>) {
     let Some(stats) = &document.stats else { return };
-    if let Some(used) = process_tokens(stats.models) {
+    let of_main = main_tokens(stats.models).map(|used| (used, Scope::Turn));
+    let of_all = process_tokens(stats.models).map(|used| (used, Scope::Process));
+    if of_main.is_some() || of_all.is_some() {
+        emit.entry(run, EntryType::TokenUsage, None);
+    }
+    for (used, scope) in [of_main, of_all].into_iter().flatten() {
         let mut extra = Extra::default();
         push(&mut extra, "model", used.model);
-        push_usage(&mut extra, used.tokens, Scope::Turn);
+        push_usage(&mut extra, used.tokens, scope);
         emit.assistant(run, Vec::new(), extra);
-        emit.entry(run, EntryType::TokenUsage, None);
     }
     for (name, value) in [("tools", stats.tools), ("files", stats.files)] {
         if let Some(value) = value.json() {

@@ -30,6 +30,8 @@ pub(super) struct Session {
 pub(super) struct ResponseOf<'a> {
     /// The message's id.
     pub(super) id: &'a str,
+    /// How many responses of the message were before it: 0.12 puts several into one message.
+    pub(super) round: u32,
     pub(super) model: Option<&'a RawJson>,
 }
 
@@ -62,7 +64,8 @@ impl ResponseOf<'_> {
     /// Returns the fields of the message's events.
     pub(super) fn fields(self) -> Extra {
         let mut extra = Extra::default();
-        extra.push("response", string(self.id));
+        let later = (self.round > 0).then(|| format!("{}#{}", self.id, self.round + 1));
+        extra.push("response", string(later.as_deref().unwrap_or(self.id)));
         push(&mut extra, "model", self.model.cloned());
         extra
     }

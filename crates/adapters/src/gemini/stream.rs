@@ -300,7 +300,7 @@ impl StreamRun {
         if let Some(stats) = line.stats.json() {
             let mut extra = Extra::default();
             push(&mut extra, "model", self.model.clone());
-            push_usage(&mut extra, stats, Scope::Turn);
+            push_usage(&mut extra, stats, Scope::Process);
             emit.assistant(&self.run, Vec::new(), extra);
             emit.entry(&self.run, EntryType::TokenUsage, None);
         }

@@ -11,7 +11,10 @@ use crate::wire::{Raw, RawField as _, object};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     Response,
+    /// The turn of one agent.
     Turn,
+    /// All that the process asked of models: also what its subagents used, and requests that no record shows.
+    Process,
 }
 
 /// Adds usage to the fields of a message.
@@ -19,6 +22,7 @@ pub(super) fn push_usage(extra: &mut Extra, usage: RawJson, scope: Scope) {
     let scope = match scope {
         Scope::Response => "response",
         Scope::Turn => "turn",
+        Scope::Process => "process",
     };
     extra.push("usage", usage);
     extra.push("usage_scope", string(scope));
@@ -35,8 +39,20 @@ pub(super) struct ProcessTokens {
 
 /// Returns the token counts in the sums of a process; `None` if there are none.
 pub(super) fn process_tokens(models: Raw<'_>) -> Option<ProcessTokens> {
+    tokens_by_model(models, |stats| stats.tokens.json())
+}
+
+/// Returns the token counts of the main agent alone, which versions since 0.61 tell; `None` if they are not there.
+pub(super) fn main_tokens(models: Raw<'_>) -> Option<ProcessTokens> {
+    tokens_by_model(models, |stats| stats.roles?.main?.tokens.json())
+}
+
+fn tokens_by_model(
+    models: Raw<'_>,
+    tokens: impl Fn(&ModelStats<'_>) -> Option<RawJson>,
+) -> Option<ProcessTokens> {
     let fields = Fields::parse(models?.get()).ok()?;
-    let tokens = |stats: &RawValue| object::<ModelStats<'_>>(stats).and_then(|stats| stats.tokens.json());
+    let tokens = |stats: &RawValue| object::<ModelStats<'_>>(stats).and_then(|stats| tokens(&stats));
     let mut counted: Vec<(&str, RawJson)> =
         fields.iter().filter_map(|(model, stats)| Some((model.as_raw(), tokens(stats)?))).collect();
     if counted.len() < 2 {

@@ -158,5 +158,20 @@ wire! {
     /// The sums of one model.
     pub(super) struct ModelStats {
         tokens: "tokens" as Object,
+        roles: "roles" => RoleStats,
+    }
+}
+
+wire! {
+    /// The sums of one model by who asked it.
+    pub(super) struct RoleStats {
+        main: "main" => Sums,
+    }
+}
+
+wire! {
+    /// The sums of one model for one role.
+    pub(super) struct Sums {
+        tokens: "tokens" as Object,
     }
 }

@@ -121,13 +121,18 @@ fn streams_have_all_that_they_carry() {
 fn output_as_one_document_has_the_last_answer_and_all_usage() {
     let shared = needs!(shared_dir(), "there are no captures");
     let capture = shared.join("captures/gemini/0.61.0/json_output");
-    let want = sent(&capture, |_| true);
+    let (want, main) = (sent(&capture, |_| true), sent(&capture, |scenario| scenario != "gemini_sub"));
     let made = made_of(&capture.join("stream.ndjson"));
     let said: Vec<String> = made.said("text").iter().map(|block| text(&block["text"])).collect();
     assert_eq!(said, [want.texts.last().unwrap().clone()]);
     let used = made.payloads("message.assistant");
-    let used: u64 = used.iter().filter_map(|message| message["usage"]["candidates"].as_u64()).sum();
-    assert_eq!(used, want.output_tokens);
+    let used = used.iter().filter(|message| !message["usage"].is_null());
+    let used: Vec<(String, Option<u64>)> = used
+        .map(|message| (text(&message["usage_scope"]), message["usage"]["candidates"].as_u64()))
+        .collect();
+    let want =
+        [("turn".to_owned(), Some(main.output_tokens)), ("process".to_owned(), Some(want.output_tokens))];
+    assert_eq!(used, want);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
 use crate::state::State;
-use crate::usage::TokenUsage;
+use crate::usage::{TokenUsage, Tokens};
 
 pub use call::{Approval, Call, CallResult, ChildLink};
 pub use message::{Block, Message, Response, ResponseOrigin, ResponseUsage, Speaker};
@@ -107,8 +107,12 @@ pub struct Session {
     pub foreign_events: u64,
     /// The ends of copies that continue differently.
     pub branches: Vec<Branch>,
-    /// The usage of its responses, without those copied from another session; `None` if no record has it.
+    /// Its usage, without responses copied from another session; `None` if no record has it.
     pub used: Option<TokenUsage>,
+    /// The part of it that its responses and turns have.
+    pub used_by_responses: Option<TokenUsage>,
+    /// The sums of its processes, which include subagents, each once.
+    pub process_sums: Vec<Tokens>,
     /// The total usage that the agent reports, which may include subagents.
     pub reported_total: Option<RawJson>,
 }

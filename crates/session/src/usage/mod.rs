@@ -4,6 +4,7 @@
 
 mod choice;
 mod groups;
+mod processes;
 mod session;
 mod tally;
 #[cfg(test)]
@@ -19,8 +20,10 @@ pub(crate) use choice::{Choice, NameKind, ResponseReport, TurnReport, choose};
 pub(crate) use session::SessionUsage;
 
 pub use groups::{Column, UsageGroup, each_once, grouped, row};
+pub use processes::count_processes_once;
 pub use tokens::{Counts, Tokens};
 
+use self::processes::ProcessSum;
 use self::tally::Tally;
 use crate::fields::{PayloadFields, run_id_in, session_run_id};
 use crate::path_tree::PathTree;
@@ -70,6 +73,8 @@ pub struct UsageBuilder {
     places: HashMap<ResponseKey, usize>,
     /// The turns of each run.
     turns: Vec<TurnEntry>,
+    /// The sums of processes.
+    processes: Vec<ProcessSum>,
     /// Whether the runs belong to one session, with the same paths for the same turns.
     is_session: bool,
 }
@@ -268,7 +273,7 @@ impl UsageBuilder {
         }
         match fields.text("usage_scope").as_deref() {
             // A turn of a local command does not call the model.
-            Some("turn") if counts.tokens == Tokens::default() => {}
+            Some("turn" | "process") if counts.tokens == Tokens::default() => {}
             Some("turn") => {
                 let id = fields.text("id").map(Cow::into_owned);
                 let amount = Amount::of(event, run, counts.tokens);
@@ -278,6 +283,10 @@ impl UsageBuilder {
                     // The total covers what came before outside of turns.
                     self.runs.entry(event.run_id).or_default().outside = None;
                 }
+            }
+            Some("process") => {
+                let amount = Amount::of(event, run, counts.tokens);
+                self.processes.push(ProcessSum::new(event, amount));
             }
             Some("session") => run.total = Amount::of(event, run, counts.tokens).by_model(usage),
             Some("response") | None => self.respond(event, fields, counts),

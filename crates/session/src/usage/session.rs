@@ -3,6 +3,7 @@
 use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, Word};
 
+use super::processes::{ProcessSum, with_processes};
 use super::{TokenUsage, Tokens, UsageBuilder};
 use crate::builder::copied_from;
 use crate::fields::PayloadFields;
@@ -38,6 +39,18 @@ pub(crate) struct SessionUsage {
     head: Option<ExchangeEvent>,
 }
 
+/// The usage of a session.
+pub(crate) struct FoundUsage {
+    /// All of it.
+    pub(crate) used: Option<TokenUsage>,
+    /// That of its responses and turns.
+    pub(crate) by_responses: Option<TokenUsage>,
+    /// The sums of its processes.
+    pub(crate) process_sums: Vec<Tokens>,
+    /// The agent's total.
+    pub(crate) reported_total: Option<RawJson>,
+}
+
 impl Default for SessionUsage {
     fn default() -> Self {
         Self { usage: UsageBuilder::of_session(), total: None, head: None }
@@ -63,16 +76,22 @@ impl SessionUsage {
         }
     }
 
-    /// Returns the usage, and the agent's total.
-    pub(crate) fn finish(self) -> (Option<TokenUsage>, Option<RawJson>) {
-        let report = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
-        let used = sum(self.usage).or_else(|| {
+    pub(crate) fn finish(mut self) -> FoundUsage {
+        let processes = std::mem::take(&mut self.usage.processes);
+        let processes = ProcessSum::each_once(processes.iter());
+        let process_sums: Vec<Tokens> = processes.into_iter().map(|sum| sum.amount.tokens).collect();
+        let reported_total = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
+        let by_responses = sum(self.usage).or_else(|| {
+            if !process_sums.is_empty() {
+                return None;
+            }
             let mut usage = UsageBuilder::new();
             self.head.iter().for_each(|head| usage.push(head));
             usage.push(self.total.as_ref()?);
             sum(usage)
         });
-        (used, report)
+        let used = with_processes(by_responses, &process_sums, Tokens::default());
+        FoundUsage { used, by_responses, process_sums, reported_total }
     }
 }
 

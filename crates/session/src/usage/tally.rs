@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use steno_model::RunId;
 
+use super::processes::{ProcessSum, beyond};
 use super::{
     Amount, Choice, NameKind, ResponseEntry, ResponseReport, RowKey, TokenUsage, Tokens, TurnEntry,
     TurnReport, UsageBuilder, choose,
 };
+
+/// How many agents above an agent are looked for.
+const PARENTS_MAX: usize = 64;
 
 /// The usage by row.
 type Rows = BTreeMap<RowKey, TokenUsage>;
@@ -26,8 +30,8 @@ pub(super) struct Tally<'a> {
     with_finals: HashSet<RunId>,
     /// The responses that were counted, or repeat counted ones.
     responses: HashSet<usize>,
-    /// The agents with counted usage.
-    counted: HashSet<RunId>,
+    /// The agents with counted usage, and how much.
+    counted: HashMap<RunId, Tokens>,
     rows: Rows,
 }
 
@@ -61,7 +65,7 @@ impl<'a> Tally<'a> {
             agents_with_ids: HashSet::new(),
             with_finals: HashSet::new(),
             responses: HashSet::new(),
-            counted: HashSet::new(),
+            counted: HashMap::new(),
             rows: Rows::new(),
         };
         for response in usage.responses.iter().filter(|response| response.is_final) {
@@ -90,9 +94,48 @@ impl<'a> Tally<'a> {
                 self.add_responses(group, &keys);
             }
         }
+        self.add_processes();
         self.add_totals();
         self.mark_incomplete();
         self.rows
+    }
+
+    /// Adds what the sums of an agent's processes have beyond what the agent and those below it are known to have used.
+    fn add_processes(&mut self) {
+        let mut by_agent = BTreeMap::<RunId, Vec<&ProcessSum>>::new();
+        for sum in &self.usage.processes {
+            by_agent.entry(self.agent_of(sum.run)).or_default().push(sum);
+        }
+        let counted = self.counted.clone();
+        for (agent, sums) in by_agent {
+            let is_its = |other: &RunId| *other == agent || self.ancestors(*other).contains(&agent);
+            let known = counted.iter().filter(|(other, _)| is_its(other));
+            let known = known.fold(Tokens::default(), |sum, (_, tokens)| sum.plus(*tokens));
+            let sums = ProcessSum::each_once(sums.into_iter());
+            let rest = beyond(sums.iter().map(|sum| sum.amount.tokens), known);
+            let responses = u64::from(!counted.contains_key(&agent));
+            for (sum, tokens) in sums.into_iter().zip(rest) {
+                if tokens != Tokens::default() {
+                    let used = TokenUsage { responses, tokens, is_lower_bound: true };
+                    self.add(sum.run, &sum.amount, used);
+                }
+            }
+        }
+    }
+
+    /// Returns the agents above an agent, as far as they are known.
+    fn ancestors(&self, agent: RunId) -> Vec<RunId> {
+        let mut above = Vec::new();
+        let mut at = agent;
+        while let Some(parent) = self.usage.runs.get(&at).and_then(|run| run.parent) {
+            let parent = self.agent_of(parent);
+            if above.len() >= PARENTS_MAX || parent == agent || !self.known.contains(&parent) {
+                break;
+            }
+            above.push(parent);
+            at = parent;
+        }
+        above
     }
 
     /// Groups the turns of runs.
@@ -207,7 +250,7 @@ impl<'a> Tally<'a> {
             }
         }
         for (agent, run) in largest {
-            if self.counted.contains(&agent) {
+            if self.counted.contains_key(&agent) {
                 continue;
             }
             for amount in self.usage.runs.get(&run).into_iter().flat_map(|run| &run.total) {
@@ -266,7 +309,8 @@ impl<'a> Tally<'a> {
             model: amount.model.clone(),
             session: self.session_of(run),
         };
-        self.counted.insert(self.agent_of(run));
+        let counted = self.counted.entry(self.agent_of(run)).or_default();
+        *counted = counted.plus(used.tokens);
         self.rows.entry(key).or_default().add(used);
     }
 
@@ -277,7 +321,6 @@ impl<'a> Tally<'a> {
 
     /// Returns the session of a run: its topmost known parent, or the session that this one shows.
     fn session_of(&self, run: RunId) -> RunId {
-        const PARENTS_MAX: usize = 64;
         let mut at = run;
         for _ in 0..PARENTS_MAX {
             match self.usage.runs.get(&at).and_then(|run| run.parent) {

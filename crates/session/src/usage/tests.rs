@@ -283,3 +283,36 @@ fn unreadable_record_makes_a_lower_bound() {
     check(&[start.clone(), said(MAIN, "r1", 5, true), step("new-type")], &["1 1 10 5"]);
     check(&[start, said(MAIN, "r1", 5, true), step("unreadable")], &["1 1 ≥10 ≥5"]);
 }
+
+#[test]
+fn sum_of_a_process_counts_what_its_parts_do_not_explain() {
+    const STREAM: &str = FORK;
+    let (outside, below) =
+        (format!(r#","session_run_id":"{MAIN}""#), format!(r#","parent_run_id":"{MAIN}""#));
+    let process = |run: &str, time: &str, extra: &str, output: u64| {
+        let payload = format!(
+            r#"{{"role":"assistant","blocks":[],"model":"m","usage":{{"input_tokens":30,"output_tokens":{output}}},"usage_scope":"process"}}"#
+        );
+        event(run, extra, "message.assistant", time, &payload)
+    };
+    let end = "2026-06-08T09:00:00Z";
+    let stream = [started(STREAM, &outside, "2026-06-08T08:00:00Z"), process(STREAM, end, "", 12)];
+    let file = [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 5, true)];
+    let child = [started(CHILD, &below, "2026-06-08T08:00:00Z"), said(CHILD, "r2", 7, true)];
+    check(&stream, &["1 1 ≥30 ≥12"]);
+    check(&[&stream[..], &file[..]].concat(), &["1 1 ≥30 ≥12"]);
+    check(&[&stream[..], &child[..]].concat(), &["1 2 ≥30 ≥12"]);
+    // The parts have 20 of the input.
+    check(&[&stream[..], &file[..], &child[..]].concat(), &["1 2 ≥30 ≥12"]);
+    check(&[&file[..], &child[..]].concat(), &["1 2 20 12"]);
+    // Less than its parts; nothing at all; a copy of the same record; another process.
+    let less = [started(STREAM, &outside, "2026-06-08T08:00:00Z"), process(STREAM, end, "", 1)];
+    let more = [started(MAIN, "", "2026-06-08T08:00:00Z"), said(MAIN, "r1", 50, true)];
+    check(&[&less[..], &more[..]].concat(), &["1 1 10 50"]);
+    check(&[&stream[..], &[process(STREAM, end, "", 12)]].concat(), &["1 1 ≥30 ≥12"]);
+    let later = "2026-06-08T10:00:00Z";
+    check(&[&stream[..], &[process(STREAM, later, "", 12)]].concat(), &["1 2 ≥60 ≥24"]);
+    let inferred = r#","ts_inferred":true"#;
+    let copies = [process(STREAM, end, inferred, 12), process(STREAM, later, inferred, 12)];
+    check(&[&stream[..1], &copies[..]].concat(), &["1 1 ≥30 ≥12"]);
+}

@@ -172,6 +172,26 @@ impl Tokens {
         self.zip(other, u64::saturating_add)
     }
 
+    /// Returns what is left of each kind without the other counts.
+    pub(super) fn minus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_sub)
+    }
+
+    /// Returns what these counts have beyond known ones, at most as many tokens as they are more. Reports divide input and
+    /// cached tokens differently.
+    pub(super) fn beyond(self, known: Self) -> Self {
+        let mut left = self.total().saturating_sub(known.total());
+        let more = self.minus(known);
+        let mut take = |count: u64| {
+            let taken = count.min(left);
+            left -= taken;
+            taken
+        };
+        let (output, input) = (take(more.output), take(more.input));
+        let (cache_read, cache_write) = (take(more.cache_read), take(more.cache_write));
+        Self { input, output, cache_read, cache_write, reasoning: more.reasoning.min(output) }
+    }
+
     fn zip(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             input: with(self.input, other.input),
