@@ -13,6 +13,9 @@ use crate::wire::{RawField as _, parse, wire};
 /// The most bytes of a source that are examined.
 pub const HEAD_BYTES_MAX: usize = 1024 * 1024;
 
+/// How deep the comma may be at which a cut object is closed.
+const CLOSED_DEPTH_MAX: usize = 4;
+
 /// What was recognised about a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SniffResult {
@@ -295,12 +298,38 @@ fn look_at_document(head: &[u8], found: &mut Option<SniffResult>) {
             let rest = &head[at + (line.len() - text.len())..];
             let whole = repair::first_object(rest).map(String::from_utf8_lossy);
             if !whole.is_some_and(|text| look(&text, found)) {
-                look(&beginning_of(rest), found);
+                look(&closed(rest), found);
             }
             return;
         }
         at += line.len();
     }
+}
+
+/// Returns the beginning of an object that was cut, with its brackets closed: all of it, or up to the last comma.
+fn closed(begin: &[u8]) -> String {
+    let (mut is_in_string, mut is_escaped) = (false, false);
+    let (mut open, mut at_comma) = (Vec::new(), (0, Vec::new()));
+    for (at, byte) in begin.iter().enumerate() {
+        match byte {
+            _ if is_in_string => {
+                is_in_string = *byte != b'"' || is_escaped;
+                is_escaped = *byte == b'\\' && !is_escaped;
+            }
+            b'"' => is_in_string = true,
+            b'{' | b'[' => open.push(if *byte == b'{' { '}' } else { ']' }),
+            b'}' | b']' if open.pop().is_none() => break,
+            b',' if open.len() <= CLOSED_DEPTH_MAX => at_comma = (at, open.clone()),
+            _ => {}
+        }
+    }
+    let close = |(end, open): (usize, Vec<char>)| {
+        let text = String::from_utf8_lossy(&begin[..end]);
+        text.chars().chain(open.into_iter().rev()).collect::<String>()
+    };
+    // Only the last bracket is missing if a file without a newline at its end is read line by line.
+    let all = close((begin.len(), open));
+    if parse::<Probe<'_>>(&all).is_ok() { all } else { close(at_comma) }
 }
 
 fn version_of(surface: Surface, probe: &Probe<'_>) -> Option<JsonString> {
@@ -404,6 +433,17 @@ mod tests {
         check(output, Some((Surface::GeminiOutput, None)));
         check(&format!("YOLO mode {{\n}}\n{output}"), Some((Surface::GeminiOutput, None)));
         check("{\n  \"name\": \"package\"\n}\n", None);
+        let request =
+            "{\n  \"model\": \"m\",\n  \"messages\": [\n    {\"role\": \"user\", \"content\": \"a, \\\"b\"}";
+        check(&format!("{request}\n  ]\n}}"), Some((Surface::Http, None)));
+        // Longer than the bytes that are looked at, or without a newline at its end.
+        check(&format!("{request},\n    {{\"role\": \"assi"), Some((Surface::Http, None)));
+        check(&format!("{request}\n  ],\n  \"stream\": true\n"), Some((Surface::Http, None)));
+        check(
+            "{\n  \"contents\": [\n    {\"role\": \"user\", \"parts\": [{\"te",
+            Some((Surface::Http, None)),
+        );
+        check("{\n  \"messages\": [\n    {\"role\": \"user\", \"content\": \"a\"}\n  ]\n}\n", None);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Surface {
     #[must_use]
     pub fn is_document(self) -> bool {
         match self {
-            Self::GeminiChat | Self::GeminiOutput => true,
+            Self::GeminiChat | Self::GeminiOutput | Self::Http => true,
             Self::ClaudeDisk
             | Self::ClaudeStream
             | Self::CodexRollout
@@ -88,7 +88,6 @@ impl Surface {
             | Self::GeminiStream
             | Self::CopilotEvents
             | Self::CopilotStream
-            | Self::Http
             | Self::Acp
             | Self::Mcp
             | Self::Wrap => false,

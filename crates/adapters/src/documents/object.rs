@@ -157,6 +157,10 @@ impl ObjectReader {
                 self.is_document = true;
             }
             self.has_content |= self.nesting.depth > 0 && !byte.is_ascii_whitespace();
+            if self.has_content && !self.is_document && self.list.is_none() {
+                self.piece.grow(&bytes[..at]);
+                return (at, Progress::Line);
+            }
             let is_list = byte == b'[' && self.is_list_next();
             let place = usize::try_from(self.piece.len).unwrap_or(usize::MAX).saturating_add(at);
             self.note(byte, place);

@@ -27,6 +27,7 @@ mod wire;
 use steno_model::{Draft, EventType, Frame, RunId};
 
 use crate::adapter::{Adapter, Source};
+use crate::documents::DocumentShape;
 use crate::emit::AdapterInfo;
 use crate::sink::Sink;
 use crate::wire::parse;
@@ -83,9 +84,9 @@ impl Sink for NoSink {
     }
 }
 
-/// Reads a recording of HTTP exchanges, or bodies of requests and answers, one on each line.
+/// Reads a recording of HTTP exchanges, or bodies of requests and answers, each on one line or on several.
 #[must_use]
 pub fn recording(source: Source) -> Adapter {
     let mapper = mapper::Http::new(&source);
-    Adapter::new(source, Box::new(mapper))
+    Adapter::new(source, Box::new(mapper)).of_documents(DocumentShape::Whole)
 }

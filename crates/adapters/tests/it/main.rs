@@ -46,6 +46,7 @@ mod gemini_documents;
 mod gemini_files;
 mod gemini_oracle;
 mod golden_pairs;
+mod http_bodies;
 mod made;
 mod mcp_connections;
 mod odd;

@@ -458,3 +458,27 @@ fn cut_compressed_file_is_read_up_to_the_cut() {
     let said = steno.run(&["usage", "d", "--json"]);
     assert_eq!((said.code, &lines(&said)[0]["exact"]), (0, &json!(false)), "{said:?}");
 }
+
+#[test]
+fn request_over_many_lines_is_read_imported_and_verified() {
+    let steno = Steno::new();
+    let call = json!({"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": "{}"}});
+    let body = json!({"model": "m", "messages": [
+        {"role": "user", "content": "List."},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "a.txt"},
+    ]});
+    let file = put(&steno, "request.json", format!("{body:#}"));
+    let events = lines(&steno.run(&["events", &file, "--json"]));
+    let types: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
+    let want =
+        ["run.started", "step.started", "message.user", "message.assistant", "tool.call", "tool.result"];
+    assert_eq!(types, want);
+    assert_eq!(events[5]["payload"]["output"], "a.txt");
+    let said = steno.run(&["import", &file]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let run = lines(&steno.run(&["ls", "--json"]))[0]["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(lines(&steno.run(&["events", &run, "--json"])).len(), want.len());
+    let verified = steno.run(&["verify"]);
+    assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
+}
