@@ -12,16 +12,24 @@ pub enum GrowingFile {
     Complete,
 }
 
+/// Watches a file that another process writes.
+pub trait FileGrowth {
+    /// Is called whenever everything is recorded, and may wait for more.
+    fn wait(&mut self) -> GrowingFile;
+
+    /// Is called after each piece, and may wait so that the writer is not disturbed.
+    fn make_way(&mut self);
+}
+
 impl SourceRecorder {
-    /// Records a file as it grows. `wait` is asked whenever everything is recorded, and may wait for more. Returns
-    /// whether all of it is recorded; false if recording is paused.
+    /// Records a file as it grows. Returns whether all of it is recorded; false if recording is paused.
     ///
     /// # Errors
     /// [`SourceError`]; what was recorded before stays recorded.
     pub fn record_growing(
         &mut self,
         file: &SourceFile,
-        wait: &mut dyn FnMut() -> GrowingFile,
+        growth: &mut dyn FileGrowth,
     ) -> Result<bool, SourceError> {
         let Some(recording) = self.enter(file.path())? else { return Ok(false) };
         let mut source = self.take_up(file, Pace::Live)?;
@@ -29,11 +37,11 @@ impl SourceRecorder {
         let mut is_complete = false;
         let is_recorded = loop {
             match source.turn(&self.now())? {
-                ReadOutcome::More => {}
+                ReadOutcome::More => growth.make_way(),
                 ReadOutcome::AtEnd | ReadOutcome::Gone if is_complete => break true,
                 ReadOutcome::Paused if is_complete => break false,
                 ReadOutcome::AtEnd | ReadOutcome::Gone | ReadOutcome::Paused => {
-                    is_complete = wait() == GrowingFile::Complete;
+                    is_complete = growth.wait() == GrowingFile::Complete;
                 }
             }
         };

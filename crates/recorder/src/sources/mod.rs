@@ -61,7 +61,7 @@ pub use exclusions::{Exclusions, Verdict, is_in_project, is_project};
 pub use follow::{FollowObserver, SourceFollower};
 pub use follower_lock::{FollowerProcess, follower, program_written_at};
 pub use forgotten_sessions::{all_session_hashes, is_left_out, plan_hash, session_hashes};
-pub use growing::GrowingFile;
+pub use growing::{FileGrowth, GrowingFile};
 pub use health::RecordingCounts;
 pub use identity::SessionIdentity;
 pub use import::{ImportOutcome, ImportProgress};

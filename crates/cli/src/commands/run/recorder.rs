@@ -5,11 +5,13 @@ use std::io::BufRead as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use steno_disk::LockGuard;
 use steno_journal::Journal;
-use steno_recorder::sources::{GrowingFile, SourceLocations, SourceRecorder, SourceRecorderOptions};
+use steno_recorder::sources::{
+    FileGrowth, GrowingFile, SourceLocations, SourceRecorder, SourceRecorderOptions,
+};
 use steno_recorder::wraps::RecordedWrap;
 use uuid::Uuid;
 
@@ -27,6 +29,11 @@ const NICENESS: i32 = 19;
 /// How long to wait for more: at first, and at most.
 const WAIT_MIN: Duration = Duration::from_millis(10);
 const WAIT_MAX: Duration = Duration::from_millis(160);
+/// A command that prints more than this in the time of a look is in a rush. The recorder would take processor and disk
+/// from it, and waits, but not longer than this in total.
+const RUSH_BYTES: u64 = 2 * 1024 * 1024;
+const RUSH_LOOK: Duration = Duration::from_millis(40);
+const RUSH_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A recorder that was started.
 pub struct RecorderProcess(Child);
@@ -102,14 +109,21 @@ impl RecorderArgs {
         let entries = entries.map(|log| log.collector.clone());
         let options = SourceRecorderOptions { entries, ..SourceRecorderOptions::default() };
         let mut recorder = SourceRecorder::open(journal.clone(), options).map_err(recording::failure)?;
-        let mut growth =
-            Growth { wrap: self.wrap, journal, path: &path, guard: None, wait: WAIT_MIN, size: 0 };
+        let mut growth = Growth {
+            wrap: self.wrap,
+            journal,
+            path: &path,
+            guard: None,
+            wait: WAIT_MIN,
+            size: 0,
+            rush: Rush::new(),
+        };
         // The first output shows the session, which may have been forgotten.
         while !growth.has_output() && growth.wait() == GrowingFile::Open {}
         let listing = SourceLocations { given: vec![path.clone()], ..SourceLocations::default() }.list();
         let Some(file) = listing.files.first() else { return Ok(false) };
         let done = loop {
-            match recorder.record_growing(file, &mut || growth.wait()) {
+            match recorder.record_growing(file, &mut growth) {
                 Err(error) if error.is_forgotten() => {
                     while growth.wait() == GrowingFile::Open {}
                     break true;
@@ -136,6 +150,33 @@ struct Growth<'a> {
     guard: Option<Box<dyn LockGuard>>,
     wait: Duration,
     size: u64,
+    rush: Rush,
+}
+
+/// How fast a file grows.
+struct Rush {
+    looked: Instant,
+    size: u64,
+    /// How long the recorder has waited.
+    waited: Duration,
+}
+
+impl Rush {
+    fn new() -> Self {
+        Self { looked: Instant::now(), size: 0, waited: Duration::ZERO }
+    }
+
+    /// Tells whether the file has grown a lot since the last look, which is some time ago; `None` if it is not.
+    fn look(&mut self, size: u64) -> Option<bool> {
+        let elapsed = self.looked.elapsed();
+        if elapsed < RUSH_LOOK {
+            return None;
+        }
+        let limit = u64::try_from(u128::from(RUSH_BYTES) * elapsed.as_millis() / RUSH_LOOK.as_millis());
+        let is_rush = size.saturating_sub(self.size) > limit.unwrap_or(u64::MAX);
+        (self.looked, self.size) = (Instant::now(), size);
+        Some(is_rush)
+    }
 }
 
 impl Growth<'_> {
@@ -149,8 +190,10 @@ impl Growth<'_> {
     fn size(&self) -> u64 {
         std::fs::metadata(self.path).map_or(0, |metadata| metadata.len())
     }
+}
 
-    /// Waits a moment; the longer the longer the file has not grown.
+impl FileGrowth for Growth<'_> {
+    /// Waits a moment; longer if the file has not grown for longer.
     fn wait(&mut self) -> GrowingFile {
         if self.guard.is_none() {
             self.guard = self.wrap.lock(self.journal.store()).unwrap_or_default();
@@ -163,5 +206,15 @@ impl Growth<'_> {
         self.size = now;
         std::thread::sleep(self.wait);
         GrowingFile::Open
+    }
+
+    fn make_way(&mut self) {
+        while self.guard.is_none()
+            && self.rush.waited < RUSH_WAIT_MAX
+            && self.rush.look(self.size()) == Some(true)
+        {
+            std::thread::sleep(RUSH_LOOK);
+            self.rush.waited += RUSH_LOOK;
+        }
     }
 }
