@@ -41,9 +41,10 @@ archive-faults *args:
 api *args:
     scripts/api.sh {{args}}
 
-# Compares all views over every file by itself and a very long session; then mutants of a few files
+# Compares all views over every file by itself and a very long session, and stops a recorder for 30 s; then mutants of a few files
 nightly:
     STENO_TEST_LONG=1 cargo test -p steno --test it consistency
+    STENO_TEST_LONG=1 cargo test -p steno --test it run_faults
     scripts/nightly_mutants.sh
 
 # Harbor's own code over what `steno export atif` and `steno spine distill` write; fetches harbor

@@ -30,6 +30,12 @@ impl MountedDisk {
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
     }
 
+    /// Makes it larger.
+    pub fn grow(&self) {
+        let mut mount = Command::new("mount");
+        assert!(mount.args(["-o", "remount,size=64m"]).arg(&self.0).status().unwrap().success());
+    }
+
     pub fn empty(&self) {
         fs::remove_file(self.0.join("demo")).unwrap();
     }
