@@ -95,6 +95,8 @@ pub enum WrapControl {
     Lost(LostBytes),
     /// The lane has ended.
     Closed(WrapLane),
+    /// The command has ended, and programs that it left running have the lane open. What they print is not in the wrap.
+    LeftOpen(WrapLane),
     /// The command has ended. This is the last line.
     Ended(ProcessEnd),
 }
@@ -164,6 +166,7 @@ impl WrapControl {
                     object.end();
                 }),
                 Self::Closed(lane) => object.word("closed", lane.as_str()),
+                Self::LeftOpen(lane) => object.word("left_open", lane.as_str()),
                 Self::Ended(end) => object.json("ended", &end.to_json()),
             }
             object.optional("t", seconds(time).as_ref(), ObjectWriter::json);
@@ -184,6 +187,9 @@ impl WrapControl {
         }
         if let Some(lane) = fields.take_string("closed").ok()? {
             return Some((Self::Closed(WrapLane::named(&lane.to_text())?), time));
+        }
+        if let Some(lane) = fields.take_string("left_open").ok()? {
+            return Some((Self::LeftOpen(WrapLane::named(&lane.to_text())?), time));
         }
         if let Some(lost) = fields.take("lost").ok()? {
             let mut lost = Fields::parse(lost.get()).ok()?;
@@ -244,6 +250,7 @@ mod tests {
         let frame = WrapControl::Frame { lane: WrapLane::Err, len: 7 };
         check(&frame, r#"{"lane":"err","t":1794727400.316,"len":7}"#);
         check(&WrapControl::Closed(WrapLane::In), r#"{"closed":"in","t":1794727400.316}"#);
+        check(&WrapControl::LeftOpen(WrapLane::Out), r#"{"left_open":"out","t":1794727400.316}"#);
         let lost = LostBytes {
             lane: WrapLane::Out,
             bytes: 9,

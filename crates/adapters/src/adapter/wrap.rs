@@ -33,6 +33,8 @@ pub(super) struct WrapState {
     err: CommandOutput,
     /// How many bytes are missing, of all lanes.
     lost: u64,
+    /// The lanes that programs in the background had open at the end.
+    left_open: Vec<WrapLane>,
     is_ended: bool,
 }
 
@@ -202,6 +204,7 @@ impl Adapter {
                 self.in_order(sink, |adapter, sink| adapter.line(place, *text, sink));
             }
             WrapContent::Note(WrapControl::Lost(lost), text) => self.lost(lost, item.place, text, sink),
+            WrapContent::Note(WrapControl::LeftOpen(lane), _) => self.wrap.left_open.push(*lane),
             WrapContent::Note(WrapControl::Ended(end), text) => self.ended(*end, item.place, text, sink),
             WrapContent::Damage(length) => {
                 let lost = UnreadableText { text: "".into(), length: *length, why: DAMAGE };
@@ -251,6 +254,10 @@ impl Adapter {
         let mut extra = Extra::default();
         extra.push(field, value.clone());
         push(&mut extra, "lost_bytes", (wrap.lost > 0).then(|| RawJson::from(wrap.lost)));
+        // Streams end in any order.
+        wrap.left_open.sort_unstable();
+        let left_open = wrap.left_open.iter().map(|lane| JsonString::from(lane.as_str()).to_json());
+        push(&mut extra, "left_open", (!wrap.left_open.is_empty()).then(|| RawJson::array(left_open)));
         let at = note(&self.source.id, place, text);
         let mut emit = Emit::new(sink, self.mapper.about(), at, &mut self.memory);
         if matches!(wrap.stage, Stage::Plain) {

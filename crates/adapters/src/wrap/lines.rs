@@ -206,7 +206,7 @@ impl WrapLines {
             WrapPart::Note(control, time, text) => {
                 let ended: &[WrapLane] = match control {
                     WrapControl::Lost(lost) => &[lost.lane],
-                    WrapControl::Closed(lane) => &[*lane],
+                    WrapControl::Closed(lane) | WrapControl::LeftOpen(lane) => &[*lane],
                     WrapControl::Ended(_) => &WrapLane::ALL,
                     WrapControl::Frame { .. } => &[],
                 };

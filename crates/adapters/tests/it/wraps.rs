@@ -223,6 +223,16 @@ fn lost_bytes_are_counted() {
 }
 
 #[test]
+fn lanes_that_were_left_open_are_named() {
+    let left_open = |wrap: Wrap| {
+        let wrap = wrap.note(&WrapControl::LeftOpen(WrapLane::Out)).note(&WrapControl::Closed(WrapLane::Err));
+        events(&wrap.ended(0)).events.pop().unwrap()["payload"]["left_open"].clone()
+    };
+    assert_eq!(left_open(Wrap::new().out("plain")), json!(["out"]));
+    assert_eq!(left_open(Wrap::new().out(format!("{INIT}\n{SAID}\n{RESULT}\n"))), json!(["out"]));
+}
+
+#[test]
 fn a_wrap_cut_at_any_byte_gives_the_first_of_its_events() {
     let lost = LostBytes { lane: WrapLane::Err, bytes: 1, why: "behind".into(), error: None };
     let agent = Wrap::new().out(format!("{INIT}\n{SAID}")).frame(WrapLane::Err, "x").out("\n");

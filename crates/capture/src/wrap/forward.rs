@@ -1,11 +1,12 @@
-//! Forwards the bytes of one stream, and then sends them to the queue.
+//! Forwards the bytes of one stream, and then puts them into the queue.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::fs::{FileType, fstat};
+use rustix::io::{Errno, ioctl_fionread};
 use steno_model::wrap::WrapLane;
 
 use super::queue::SpoolQueue;
@@ -14,13 +15,14 @@ use super::splice::Splicer;
 
 /// How many bytes are read at a time.
 pub(super) const READ_BYTES: usize = 256 * 1024;
-/// Pieces of at least this size are moved, not copied. Each smaller piece would use up a slot of the pipes.
-pub(super) const MANY_BYTES: usize = 64 * 1024;
-/// Programs that print a lot write at least this at once.
+/// Programs that print a lot write at least this many bytes at once.
 const BULK_BYTES: usize = 4096;
-/// A stream is busy if less time than this is between two pieces. The forwarder then sleeps for this time.
+/// A stream is busy if two pieces come within this time.
 const BUSY: Duration = Duration::from_millis(1);
-const REST: Duration = Duration::from_micros(200);
+/// How long a busy stream is left alone, so that the next piece is longer. A large pipe is not full by then.
+const REST: Duration = Duration::from_micros(500);
+/// The size of a pipe whose size is not known.
+const PIPE_BYTES: usize = 64 * 1024;
 
 /// How a stream ended.
 #[derive(Debug)]
@@ -29,13 +31,13 @@ pub enum ForwardEnd {
     Closed,
     /// The reading side is gone.
     Unread,
-    /// It was stopped, and there were no more bytes.
-    Stopped,
+    /// It was stopped, and somebody may still write to this.
+    Stopped(OwnedFd),
     /// Reading or writing failed.
     Failed(io::Error),
 }
 
-/// Stops forwarders when dropped: they forward the bytes that are there, and do not wait for more.
+/// Stops forwarders: they forward what is there, and do not wait for more.
 pub struct Stop(OwnedFd);
 
 /// What a forwarder watches to know when to stop. It is readable once [`Stop`] is dropped.
@@ -69,7 +71,7 @@ impl StopSignal {
 
 /// Forwards one stream.
 pub struct Forwarder<'a> {
-    /// The source. It is closed at the end, so that the command sees that nobody reads any more.
+    /// Where bytes come from. It is closed at the end, which tells its writers that nobody reads any more.
     pub from: OwnedFd,
     /// The destination.
     pub to: BorrowedFd<'a>,
@@ -85,35 +87,50 @@ impl Forwarder<'_> {
     pub fn run(self, queue: &SpoolQueue) -> ForwardEnd {
         let mut state = ForwardState::new(&self);
         let end = loop {
-            match self.wait() {
+            match self.wait(&mut state) {
                 Ok(true) => {}
-                Ok(false) => break ForwardEnd::Stopped,
-                Err(error) => break ForwardEnd::Failed(error.into()),
+                Ok(false) => break None,
+                Err(error) => break Some(ForwardEnd::Failed(error.into())),
             }
             match self.step(&mut state, queue) {
-                Ok(len) => state.rest_after(len),
-                Err(end) => break end,
+                Ok(len) => state.moved(len),
+                Err(end) => break Some(end),
             }
         };
-        if let Some(lane) = self.lane {
-            queue.close(lane);
+        // A terminal ends with its session, whoever has it open.
+        let end = end.unwrap_or_else(|| {
+            if state.is_pipe { ForwardEnd::Stopped(self.from) } else { ForwardEnd::Closed }
+        });
+        match (self.lane, &end) {
+            (Some(lane), ForwardEnd::Stopped(_)) => queue.leave_open(lane),
+            (Some(lane), _) => queue.close(lane),
+            (None, _) => {}
         }
         end
     }
 
-    /// Waits for bytes; false if it was stopped and there are none.
-    fn wait(&self) -> Result<bool, Errno> {
+    /// Waits for bytes; false if it was stopped and has forwarded what was there then.
+    fn wait(&self, state: &mut ForwardState) -> Result<bool, Errno> {
         loop {
             let mut fds = [PollFd::new(&self.from, PollFlags::IN), PollFd::new(&self.stop.0, PollFlags::IN)];
             match poll(&mut fds, None) {
-                Ok(_) => return Ok(!fds[0].revents().is_empty()),
-                Err(Errno::INTR) => {}
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
                 Err(error) => return Err(error),
             }
+            let (found, is_stopped) = (fds[0].revents(), !fds[1].revents().is_empty());
+            if is_stopped && state.left.is_none() {
+                // A program in the background may print without end.
+                let there = ioctl_fionread(&self.from).ok().filter(|_| state.is_pipe);
+                state.left = Some(there.unwrap_or(u64::MAX));
+            }
+            // If nobody writes any more, all of the rest is forwarded.
+            let is_done = state.left == Some(0) && !found.contains(PollFlags::HUP);
+            return Ok(!found.is_empty() && !is_done);
         }
     }
 
-    /// Forwards the bytes that are there. Returns their number.
+    /// Forwards what is there; returns how many bytes.
     fn step(&self, state: &mut ForwardState, queue: &SpoolQueue) -> Result<usize, ForwardEnd> {
         #[cfg(target_os = "linux")]
         if let Some(splicer) = &mut state.splicer
@@ -124,11 +141,11 @@ impl Forwarder<'_> {
         self.copy(&mut state.buffer, queue)
     }
 
-    /// Reads once and forwards what was read. Returns the number of bytes.
+    /// Reads once and forwards what was read; returns how many bytes.
     fn copy(&self, buffer: &mut Vec<u8>, queue: &SpoolQueue) -> Result<usize, ForwardEnd> {
         buffer.resize(READ_BYTES, 0);
         let read = match rustix::io::read(&self.from, &mut **buffer) {
-            // Reading from the master of a terminal fails like this when the last program has closed the other side.
+            // Reading the master of a terminal fails like this when the last program has closed the other side.
             Ok(0) | Err(Errno::IO) => return Err(ForwardEnd::Closed),
             Ok(read) => read,
             Err(Errno::INTR | Errno::AGAIN) => return Ok(0),
@@ -148,23 +165,42 @@ struct ForwardState {
     #[cfg(target_os = "linux")]
     splicer: Option<Splicer>,
     last: Instant,
+    is_pipe: bool,
+    /// A piece of this length or more shows that the command is fast enough to fill the pipe.
+    rest_below: usize,
+    /// How many of the bytes that were there when it was stopped are still to be forwarded.
+    left: Option<u64>,
 }
 
 impl ForwardState {
     fn new(forwarder: &Forwarder<'_>) -> Self {
+        let found = fstat(&forwarder.from);
+        #[cfg(target_os = "linux")]
+        let pipe_bytes = rustix::pipe::fcntl_getpipe_size(&forwarder.from).unwrap_or(PIPE_BYTES);
+        #[cfg(not(target_os = "linux"))]
+        let pipe_bytes = PIPE_BYTES;
         Self {
             buffer: Vec::new(),
             #[cfg(target_os = "linux")]
             splicer: forwarder.lane.and_then(|lane| Splicer::new(&forwarder.from, lane)),
             last: Instant::now(),
+            is_pipe: found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo),
+            rest_below: pipe_bytes / 4,
+            left: None,
         }
     }
 
-    /// Sleeps for a moment if many short pieces come. The command continues meanwhile, because its pipe has room, and the
-    /// next piece is longer.
+    /// Counts bytes that were forwarded.
+    fn moved(&mut self, len: usize) {
+        self.left = self.left.map(|left| left.saturating_sub(len as u64));
+        self.rest_after(len);
+    }
+
+    /// Rests for a moment if a lot comes in short pieces. The command goes on meanwhile, since its pipe has room, and
+    /// the next piece is longer.
     fn rest_after(&mut self, len: usize) {
         let is_busy = self.last.elapsed() < BUSY;
-        if is_busy && (BULK_BYTES..MANY_BYTES).contains(&len) {
+        if is_busy && (BULK_BYTES..self.rest_below).contains(&len) {
             std::thread::sleep(REST);
         }
         self.last = Instant::now();

@@ -1,12 +1,13 @@
 //! The queue between forwarders and the thread that writes the file.
 
 use std::collections::VecDeque;
+#[cfg(target_os = "linux")]
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use steno_model::Timestamp;
-use steno_model::wrap::{ProcessEnd, WrapLane};
+use steno_model::wrap::{ProcessEnd, WrapControl, WrapLane};
 
 use super::spool::{SpoolReport, SpoolWriter};
 
@@ -21,8 +22,8 @@ const TIME_APART_MAX: Duration = Duration::from_millis(100);
 /// If fewer bytes than this wait, the writer waits a moment for more.
 const LITTLE_BYTES: usize = 64 * 1024;
 const LITTLE_WAIT: Duration = Duration::from_millis(2);
-/// How many buffers are kept to be used again.
-const BUFFERS_MAX: usize = 64;
+/// How many buffers are kept for use again: as many as may wait when they are full. New memory costs more than a copy.
+const BUFFERS_MAX: usize = WAITING_BYTES_MAX / FRAME_BYTES_MAX;
 
 struct Chunk {
     time: jiff::Timestamp,
@@ -33,10 +34,12 @@ enum ChunkContent {
     /// Bytes of a lane: the first N of a buffer.
     Bytes(WrapLane, FilledBuffer),
     /// Bytes of a lane that wait in a pipe.
+    #[cfg(target_os = "linux")]
     Piped(WrapLane, Arc<OwnedFd>, usize),
     /// Bytes that were only counted, and why.
     Lost(WrapLane, u64, &'static str),
     Closed(WrapLane),
+    LeftOpen(WrapLane),
     Ended(ProcessEnd),
 }
 
@@ -96,9 +99,10 @@ impl QueueState {
         let last = self.chunks.back_mut()?;
         let (last_lane, last_len) = match &last.content {
             ChunkContent::Bytes(lane, bytes) => (*lane, bytes.len),
+            #[cfg(target_os = "linux")]
             ChunkContent::Piped(lane, _, len) => (*lane, *len),
             ChunkContent::Lost(lane, ..) => (*lane, 0),
-            ChunkContent::Closed(_) | ChunkContent::Ended(_) => return None,
+            ChunkContent::Closed(_) | ChunkContent::LeftOpen(_) | ChunkContent::Ended(_) => return None,
         };
         let apart = time.duration_since(last.time).unsigned_abs();
         let fits = last_lane == lane && last_len + len <= FRAME_BYTES_MAX && apart < TIME_APART_MAX;
@@ -131,8 +135,7 @@ pub struct SpoolQueue {
 }
 
 impl SpoolQueue {
-    /// Sends bytes of a lane: the buffer itself if it is full enough, otherwise a copy. Afterwards the caller can use the
-    /// buffer again.
+    /// Sends bytes of a lane: the buffer itself, or a copy of a short piece. The buffer can be used again.
     pub(super) fn send(&self, lane: WrapLane, buffer: &mut Vec<u8>, len: usize) {
         let time = jiff::Timestamp::now();
         let is_paused = self.is_paused();
@@ -150,7 +153,8 @@ impl SpoolQueue {
                 last.push(&buffer[..len]);
             } else {
                 let is_short = len < buffer.len() / 4;
-                let filled = if is_short {
+                // With a buffer in reserve a short piece gets a large one, to which the next pieces are added.
+                let filled = if is_short && state.buffers.is_empty() {
                     buffer[..len].to_vec()
                 } else {
                     std::mem::replace(buffer, state.buffers.pop().unwrap_or_default())
@@ -174,7 +178,8 @@ impl SpoolQueue {
         self.shared.pause.get().is_some_and(|check| check())
     }
 
-    /// Notes that bytes of a lane are in a pipe.
+    /// Says that bytes of a lane are in a pipe.
+    #[cfg(target_os = "linux")]
     pub(super) fn send_piped(&self, lane: WrapLane, pipe: &Arc<OwnedFd>, len: usize) {
         let time = jiff::Timestamp::now();
         let mut state = self.shared.lock();
@@ -197,6 +202,11 @@ impl SpoolQueue {
     /// Notes that a lane has ended.
     pub(super) fn close(&self, lane: WrapLane) {
         self.put(ChunkContent::Closed(lane));
+    }
+
+    /// Says that others than the command may still write to a lane, and that nobody records it any more.
+    pub(super) fn leave_open(&self, lane: WrapLane) {
+        self.put(ChunkContent::LeftOpen(lane));
     }
 
     fn put(&self, content: ChunkContent) {
@@ -250,12 +260,14 @@ impl SpoolQueue {
                     writer.frame(lane, &time, &buffer[..len]);
                     self.written(len, Some(buffer));
                 }
+                #[cfg(target_os = "linux")]
                 ChunkContent::Piped(lane, pipe, len) => {
                     writer.piped_frame(lane, &time, pipe.as_fd(), len);
                     self.written(len, None);
                 }
                 ChunkContent::Lost(lane, bytes, why) => writer.lose(lane, &time, bytes, why),
-                ChunkContent::Closed(lane) => writer.close_lane(lane, &time),
+                ChunkContent::Closed(lane) => writer.note(&WrapControl::Closed(lane), &time),
+                ChunkContent::LeftOpen(lane) => writer.note(&WrapControl::LeftOpen(lane), &time),
                 ChunkContent::Ended(end) => return writer.end(end, &time),
             }
         }

@@ -1,4 +1,4 @@
-//! Moves bytes from pipe to pipe without copying them, for commands that print a lot.
+//! Forwards bytes from pipe to pipe without copying them, if there are many.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,10 +8,12 @@ use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice, tee};
 use steno_model::wrap::WrapLane;
 
-use super::forward::{ForwardEnd, MANY_BYTES, READ_BYTES, retry, write_all};
+use super::forward::{ForwardEnd, READ_BYTES, retry, write_all};
 use super::queue::SpoolQueue;
 
-/// The size of the second pipe: how many bytes may wait in it to be written.
+/// From this length on, bytes are moved instead of copied. Shorter pieces would each use up a buffer of the pipes.
+const MANY_BYTES: usize = 64 * 1024;
+/// How much may wait in the second pipe to be written.
 const PIPE_BYTES: usize = 1024 * 1024;
 
 /// Moves bytes from a pipe to their destination, and leaves a copy in a second pipe.
@@ -32,7 +34,7 @@ impl Splicer {
         Some(Self { lane, copy_in, copy_out: Arc::new(copy_out), is_possible: true })
     }
 
-    /// Forwards the bytes that are in the pipe and returns their number; `None` if they have to be copied.
+    /// Forwards what is there, and returns how many bytes; `None` if they have to be copied.
     pub(super) fn step(
         &mut self,
         from: &OwnedFd,
@@ -74,7 +76,7 @@ impl Splicer {
     }
 }
 
-/// Forwards the bytes that are in the pipe by copying them.
+/// Forwards bytes that are there by copying them.
 fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>, len: usize) -> Result<(), ForwardEnd> {
     let mut buffer = vec![0; len];
     let mut left = len;

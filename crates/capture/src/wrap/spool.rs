@@ -187,11 +187,11 @@ impl SpoolWriter {
         loss.bytes += bytes;
     }
 
-    /// Writes that a lane has ended.
-    pub fn close_lane(&mut self, lane: WrapLane, time: &Timestamp) {
+    /// Writes a note about a lane.
+    pub fn note(&mut self, note: &WrapControl, time: &Timestamp) {
         let Some(_permit) = self.host.enter() else { return };
         if self.catch_up().is_ok() {
-            self.put(&WrapControl::Closed(lane).to_bytes(time)).ok();
+            self.put(&note.to_bytes(time)).ok();
         }
     }
 

@@ -252,3 +252,29 @@ fn stream_goes_on_without_a_file() {
     sending.join().unwrap();
     assert!(receiving.join().unwrap() == bytes);
 }
+
+#[test]
+fn stopped_forwarder_hands_on_what_was_there_and_gives_the_rest_back() {
+    let file = Arc::new(SmallFile::default());
+    file.room.store(usize::MAX, Ordering::SeqCst);
+    let queue = SpoolQueue::default();
+    let writing = writing(&queue, &file);
+    let (from, into) = pipe().unwrap();
+    let (out, to) = pipe().unwrap();
+    rustix::io::write(&into, b"before").unwrap();
+    let (stop, signal) = Stop::new().unwrap();
+    stop.stop();
+    let end = Forwarder { from, to: to.as_fd(), lane: Some(WrapLane::Out), stop: signal }.run(&queue);
+    let ForwardEnd::Stopped(from) = end else { panic!("{end:?}") };
+    rustix::io::write(&into, b"after").unwrap();
+    queue.end(ProcessEnd::Code(0));
+    assert_eq!(writing.join().unwrap().written, 6);
+    assert!(file.bytes.lock().unwrap().windows(17).any(|part| part == br#"{"left_open":"out"#));
+    drop((to, into));
+    let read = |fd: OwnedFd| {
+        let mut got = Vec::new();
+        io::Read::read_to_end(&mut std::fs::File::from(fd), &mut got).unwrap();
+        got
+    };
+    assert_eq!((read(out), read(from)), (b"before".to_vec(), b"after".to_vec()));
+}

@@ -228,7 +228,7 @@ pub struct RunArgs {
     /// Name of the run [default: the name of the program]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Record what the command reads from stdin too, unless it is a terminal
+    /// Also record what the command reads from stdin, unless stdin is a terminal
     #[arg(long)]
     pub input: bool,
     #[command(flatten)]

@@ -252,6 +252,9 @@ pub enum Command {
     /// terminals stay terminals, signals are passed on, and the exit code is that of the command. A second process
     /// records. If the store cannot be written to, nothing is recorded: `run` warns, and the command runs anyway.
     ///
+    /// `run` ends when the command ends. If the command leaves programs in the background, their later output is still
+    /// forwarded but not recorded. On a terminal they get SIGHUP, as when a terminal window is closed.
+    ///
     /// The command finds the id of its run in the variable `STENO_RUN`.
     Run(RunArgs),
     /// Record the messages between a client and `codex app-server`

@@ -133,7 +133,7 @@ fn end_by_a_signal_is_that_of_the_command() {
 #[test]
 fn signals_are_passed_on() {
     let steno = Steno::new();
-    for signal in ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"] {
+    for signal in ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "WINCH"] {
         // Without its own wait for a child the shell would not run the trap at once.
         let script =
             format!("trap 'echo got {signal}; exit 9' {signal}; echo ready; while read -r x; do :; done");
@@ -268,12 +268,71 @@ fn input_is_recorded_on_request() {
     verify(&steno);
 }
 
+/// Runs a script with its output in files, and returns the exit code as soon as `run` has ended.
+#[track_caller]
+fn run_into_files(steno: &Steno, script: &str) -> Option<i32> {
+    let file = |name: &str| std::fs::File::create(steno.dir.path().join(name)).unwrap();
+    let mut command = steno.command(&["run", "--", "sh", "-c", script]);
+    command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err")).status().unwrap().code()
+}
+
 #[test]
-fn program_in_the_background_does_not_delay_the_end() {
+fn output_of_a_program_in_the_background_is_forwarded_after_the_end() {
     let steno = Steno::new();
-    let said = steno.run(&["run", "--", "sh", "-c", "sleep 1000 & echo $!"]);
-    assert_eq!(said.code, 0);
-    Command::new("kill").arg(said.out.trim()).status().unwrap();
+    let file = |name: &str| std::fs::read_to_string(steno.dir.path().join(name)).unwrap_or_default();
+    let script = "(until test -e go; do sleep 0.05; done; echo later; echo later >&2; echo $? > done) &
+        echo now; echo now >&2; exit 6";
+    assert_eq!(run_into_files(&steno, script), Some(6));
+    assert_eq!((file("out"), file("err")), ("now\n".to_owned(), "now\n".to_owned()));
+    wait_for_archive(&steno);
+    std::fs::write(steno.dir.path().join("go"), "").unwrap();
+    wait_until("output", || {
+        (file("out"), file("err")) == ("now\nlater\n".to_owned(), "now\nlater\n".to_owned())
+    });
+    wait_until("end", || file("done") == "0\n");
+    // What came after the end is not in the record, and the record says so.
+    assert_eq!((lane(&steno, "out"), lane(&steno, "err")), ((b"now\n".to_vec(), 0), (b"now\n".to_vec(), 0)));
+    let end = &events(&steno).pop().unwrap()["payload"];
+    assert_eq!((&end["exit_code"], &end["left_open"]), (&json!(6), &json!(["out", "err"])));
+    verify(&steno);
+}
+
+#[test]
+fn program_in_the_background_that_prints_without_end_does_not_delay_the_end() {
+    let steno = Steno::new();
+    let mut command = steno.command(&["run", "--", "sh", "-c", "yes & echo $! > pid; exit 6"]);
+    let code = command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().code();
+    let pid = std::fs::read_to_string(steno.dir.path().join("pid")).unwrap();
+    let killed = Command::new("kill").arg(pid.trim()).status().unwrap();
+    assert_eq!((code, killed.success()), (Some(6), true));
+}
+
+#[test]
+fn output_right_after_the_end_is_recorded() {
+    let steno = Steno::new();
+    assert_eq!(run_into_files(&steno, "(sleep 0.01; echo later) & echo now"), Some(0));
+    wait_for_archive(&steno);
+    assert_eq!(lane(&steno, "out"), (b"now\nlater\n".to_vec(), 0));
+    assert_eq!(events(&steno).pop().unwrap()["payload"]["left_open"], Value::Null);
+}
+
+#[test]
+fn input_reaches_the_command() {
+    let steno = Steno::new();
+    let input: Vec<u8> =
+        (0..2_000_000_u32).map(|number| number.to_le_bytes()[usize::from(number % 3 == 0)]).collect();
+    std::fs::write(steno.dir.path().join("input"), &input).unwrap();
+    for script in [
+        "\"$0\" run -- cat < input > output",
+        "cat input | \"$0\" run --input -- cat | cat > output",
+        "\"$0\" run -- cat <&- > output",
+    ] {
+        let is_closed = script.contains("<&-");
+        let status = steno.shell(script, &[]).stderr(Stdio::null()).status().unwrap();
+        let output = std::fs::read(steno.dir.path().join("output")).unwrap();
+        assert!(output == if is_closed { &b""[..] } else { &input }, "{script}: {} bytes", output.len());
+        assert!(is_closed || status.success(), "{script}");
+    }
 }
 
 #[track_caller]

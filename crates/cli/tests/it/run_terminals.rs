@@ -100,6 +100,71 @@ def suspend():
     text, code = finish(pid, master)
     return [stopped, same, "got word" in text, code]
 
+def signals():
+    """Sends each signal to `steno`, as `kill` does."""
+    found = {}
+    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"):
+        script = f"trap 'echo caught {name}; exit 5' {name}; echo ready; while :; do read x; done"
+        pid, master = start(wrapped("sh", "-c", script))
+        read_until(master, b"ready\r\n")
+        os.kill(pid, getattr(signal, "SIG" + name))
+        text, code = finish(pid, master)
+        found[name] = [text.strip(), code]
+    pid, master = start(wrapped("sh", "-c", "echo ready; read x; echo got $x"))
+    read_until(master, b"ready\r\n")
+    os.kill(pid, signal.SIGTSTP)
+    stopped = os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
+    os.kill(pid, signal.SIGCONT)
+    while termios.tcgetattr(master)[3] & termios.ICANON:
+        time.sleep(0.01)
+    os.write(master, b"word\n")
+    text, code = finish(pid, master)
+    found["TSTP"] = [stopped, "got word" in text, code]
+    return found
+
+def keys():
+    """Presses keys on a terminal that is none of the streams of `steno`: each program gets the signal once."""
+    script = "echo $$ > pid; trap 'echo int >> heard' INT; trap 'echo cont >> heard' CONT; echo ready >> heard;" \
+        " until test -e end; do sleep 0.05; done; exit 4"
+    # A shell with jobs: the system ignores Ctrl-Z where nobody could continue the program.
+    shell = '"$0" run -- sh -c "$1" < /dev/null > stream1 2> stream2; echo $? > stopped;' \
+        ' until test -e go; do sleep 0.05; done; fg; echo $? > code'
+    pid, master = start(["bash", "-mc", shell, STENO, script])
+    def wait(name, words):
+        text, until = [], time.time() + 60
+        while text != words and time.time() < until:
+            time.sleep(0.01)
+            text = open(name).read().split() if os.path.exists(name) else []
+        # A second signal would come soon.
+        time.sleep(0.3)
+        return open(name).read().split()
+    wait("heard", ["ready"])
+    os.write(master, b"\x03")
+    found = [wait("heard", ["ready", "int"])]
+    os.write(master, b"\x1a")
+    # `steno` stops itself with SIGSTOP after the command.
+    found.append(wait("stopped", [str(128 + signal.SIGSTOP)]))
+    child = open("pid").read().strip()
+    found.append(open(f"/proc/{child}/stat").read().rsplit(") ")[-1][0])
+    open("go", "w").close()
+    # Both the shell and `steno` may continue it.
+    found.append(wait("heard", ["ready", "int", "cont"])[:3])
+    open("end", "w").close()
+    finish(pid, master)
+    return [*found, open("code").read()]
+
+def background():
+    """The terminal ends with the command, for the programs that it left running too."""
+    script = "(trap 'echo hung up > heard; exit' HUP; echo ready; while :; do sleep 0.05; done) & read x; echo end; exit 3"
+    pid, master = start(wrapped("sh", "-c", script))
+    read_until(master, b"ready\r\n")
+    os.write(master, b"\n")
+    text, code = finish(pid, master)
+    until = time.time() + 60
+    while not os.path.exists("heard") and time.time() < until:
+        time.sleep(0.01)
+    return ["end" in text, code, open("heard").read()]
+
 def restored():
     pid, master = start(["sh", "-c", "stty -a > before; \"$0\" run -- sh -c 'stty raw -echo; exit 4'; echo $? > code; stty -a > after", STENO])
     finish(pid, master)
@@ -168,4 +233,31 @@ fn terminal_is_restored_and_its_end_reaches_the_command() {
     let steno = Steno::new();
     assert_eq!(drive(&steno, "restored"), serde_json::json!([true, "4\n"]));
     assert_eq!(drive(&steno, "hangup"), "hung up\n");
+}
+
+#[test]
+fn signals_reach_the_command_on_a_terminal() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = Steno::new();
+    let found = drive(&steno, "signals");
+    for name in ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"] {
+        assert_eq!(found[name], serde_json::json!([format!("caught {name}"), 5]), "{found}");
+    }
+    assert_eq!(found["TSTP"], serde_json::json!([true, true, 0]));
+}
+
+#[test]
+fn key_of_a_terminal_that_is_no_stream_reaches_the_command_once() {
+    needs!(tool("python3"), "python3 is not installed");
+    needs!(tool("bash"), "bash is not installed");
+    let steno = Steno::new();
+    let want = serde_json::json!([["ready", "int"], ["147"], "T", ["ready", "int", "cont"], "4\n"]);
+    assert_eq!(drive(&steno, "keys"), want);
+}
+
+#[test]
+fn terminal_ends_with_the_command() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = Steno::new();
+    assert_eq!(drive(&steno, "background"), serde_json::json!([true, 3, "hung up\n"]));
 }

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, fstat};
 use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
@@ -17,6 +18,7 @@ use rustix::termios::isatty;
 use steno_capture::wrap::{ForwardEnd, Forwarder, SpoolQueue, Stop, StopSignal};
 use steno_model::wrap::{ProcessEnd, WrapLane};
 
+use super::background;
 use super::leader;
 use super::signals::SignalForwarder;
 use super::terminal::Terminal;
@@ -25,6 +27,8 @@ use crate::recording::warn;
 /// How large pipes are made where that is possible, so that commands seldom wait.
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1024 * 1024;
+/// How long the output of programs that the command leaves behind is still recorded.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(250);
 
 /// Which of our streams are terminals, and how the command gets its own.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +45,7 @@ impl Streams {
     /// Looks at the streams of this process.
     pub fn of_this_process(is_input_kept: bool) -> Self {
         let [input, out, err] = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
-        // An input terminal that is not ours to read stays where it is: another program may read it too.
+        // If only stdin is a terminal, the command inherits it: another program of the pipeline may read it too.
         let is_read = isatty(input) && (isatty(out) || isatty(err));
         let mut terminals = [false; 3];
         terminals[WrapLane::Out as usize] = isatty(out);
@@ -187,18 +191,20 @@ impl WrappedChild {
             threads.push(forward(stream, signal.try_clone()?, queue)?);
         }
         if let Some(stream) = input {
-            // This thread is not joined: nobody may write to our standard input any more.
+            // This thread is not joined: it waits until our standard input ends, which may be never.
             let (never, signal) = Stop::new()?;
             std::mem::forget(never);
             forward(stream, signal, queue)?;
         }
         // If the command stops, this process stops too, and continues with it.
         let end = wait(pid, |_| signals.stop_with(pid, terminal.as_deref()))?;
-        // Programs that the command left running may keep the pipes open. We do not wait for them.
+        if terminal.is_none() {
+            wait_for_last_words(&threads);
+        }
         stop.stop();
         for thread in threads {
-            if let Ok(ForwardEnd::Failed(error)) = thread.join() {
-                warn(&format!("cannot forward the output: {error}"));
+            if let Ok(stream) = thread.join() {
+                stream.settle();
             }
         }
         drop(signals);
@@ -209,15 +215,46 @@ impl WrappedChild {
     }
 }
 
-fn forward(stream: OpenStream, stop: StopSignal, queue: &SpoolQueue) -> io::Result<JoinHandle<ForwardEnd>> {
+/// A stream that is not forwarded by us any more.
+struct ForwardedStream {
+    end: ForwardEnd,
+    to: OwnedFd,
+}
+
+impl ForwardedStream {
+    /// Leaves a stream that others have open to another process.
+    fn settle(self) {
+        match self.end {
+            ForwardEnd::Stopped(from) => {
+                if let Err(error) = background::start(from, self.to) {
+                    warn(&format!("cannot forward the output of programs in the background: {error}"));
+                }
+            }
+            ForwardEnd::Failed(error) => warn(&format!("cannot forward the output: {error}")),
+            ForwardEnd::Closed | ForwardEnd::Unread => {}
+        }
+    }
+}
+
+fn forward(
+    stream: OpenStream,
+    stop: StopSignal,
+    queue: &SpoolQueue,
+) -> io::Result<JoinHandle<ForwardedStream>> {
     let queue = queue.clone();
     let OpenStream { from, to, lane } = stream;
     std::thread::Builder::new().name("steno-forward".to_owned()).spawn(move || {
         let end = Forwarder { from, to: to.as_fd(), lane, stop }.run(&queue);
-        // The command sees the end of its input.
-        drop(to);
-        end
+        ForwardedStream { end, to }
     })
+}
+
+/// Waits a moment for programs that outlive the command only briefly, such as the last of `exec > >(tee log)`.
+fn wait_for_last_words(threads: &[JoinHandle<ForwardedStream>]) {
+    let begun = Instant::now();
+    while !threads.iter().all(JoinHandle::is_finished) && begun.elapsed() < LAST_WORDS_MAX {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Makes a pipe that is not inherited, as large as possible.

@@ -3,6 +3,7 @@
 //! This process forwards and writes a file in the store. A second process, started here, records that file. The command
 //! does not depend on either the store or the recorder.
 
+mod background;
 mod child;
 mod leader;
 mod recorder;
@@ -30,7 +31,8 @@ use crate::settings::Settings;
 
 /// The variable that tells the command its run.
 const RUN_VARIABLE: &str = "STENO_RUN";
-/// How long to wait for the recorder after a command that printed little, so that the next `steno` finds the run.
+/// How long to wait for the recorder after a command that printed little, so that the next `steno` command finds the
+/// run.
 const RECORDER_WAIT_MAX: Duration = Duration::from_millis(250);
 /// What counts as little.
 const LITTLE_BYTES: u64 = 1024 * 1024;
@@ -44,6 +46,7 @@ pub fn internal() -> Option<ExitCode> {
     let kind = args.next()?;
     let rest: Vec<OsString> = args.collect();
     match kind.to_str()? {
+        background::ARGUMENT => Some(background::main()),
         leader::ARGUMENT => Some(leader::main(&rest)),
         recorder::ARGUMENT => Some(recorder::main(&rest)),
         _ => None,
@@ -136,8 +139,11 @@ impl OpenRecording {
         let open = open.map_err(|error| Failure::could_not(with_causes(&error)))?;
         // Without a recorder the next `steno` archives the file.
         let recorder = RecorderProcess::start(wrap, &args.entries, settings);
-        let recorder =
-            recorder.inspect_err(|error| warn(&format!("cannot start the recorder: {error}"))).ok();
+        let recorder = recorder
+            .inspect_err(|error| {
+                warn(&format!("cannot start the recorder: {error}; `steno import` records the command later"))
+            })
+            .ok();
         Ok((open.writer, Self { journal, wrap, guard: open.guard, recorder }))
     }
 
@@ -169,6 +175,6 @@ fn warn_of_losses(report: &SpoolReport) {
         warn(&format!("{} bytes were forwarded but not recorded{why}", report.lost));
     }
     if report.is_untold {
-        warn("the record of the command does not have its end");
+        warn("the end of the command is not recorded");
     }
 }

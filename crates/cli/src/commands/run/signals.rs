@@ -19,9 +19,9 @@ const PASSED_ON: [i32; 9] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 pub struct SignalForwarder {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
-    /// Whether we were asked to stop, so that the end of the command's stop is ours too.
+    /// Whether we were asked to stop. Then we stop as soon as the command has stopped.
     is_stop_asked: Arc<AtomicBool>,
-    /// Whether the next stop comes from us, and is not to be passed on.
+    /// Whether we sent the next SIGTSTP ourselves, so that it is not passed on.
     is_stop_own: Arc<AtomicBool>,
 }
 
@@ -74,7 +74,7 @@ impl SignalForwarder {
             Some(terminal) => {
                 terminal.leave();
                 if !is_asked {
-                    // As the terminal would have done it: the other programs of a pipeline stop too.
+                    // As the terminal would do it: the other programs of the pipeline stop too.
                     self.is_stop_own.store(true, Ordering::SeqCst);
                     kill_current_process_group(Signal::TSTP).ok();
                 }
