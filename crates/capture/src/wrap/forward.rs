@@ -20,7 +20,7 @@ const BULK_BYTES: usize = 4096;
 /// A stream is busy if two pieces come within this time.
 const BUSY: Duration = Duration::from_millis(1);
 /// How long a busy stream is left alone, so that the next piece is longer. A large pipe is not full by then.
-const REST: Duration = Duration::from_micros(500);
+const REST: Duration = Duration::from_micros(200);
 /// The size of a pipe whose size is not known.
 const PIPE_BYTES: usize = 64 * 1024;
 
