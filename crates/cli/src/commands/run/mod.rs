@@ -141,7 +141,9 @@ impl OpenRecording {
         let recorder = RecorderProcess::start(wrap, &args.entries, settings);
         let recorder = recorder
             .inspect_err(|error| {
-                warn(&format!("cannot start the recorder: {error}; `steno import` records the command later"))
+                warn(&format!(
+                    "cannot start the recorder: {error}; `steno import` records the command later"
+                ));
             })
             .ok();
         Ok((open.writer, Self { journal, wrap, guard: open.guard, recorder }))
