@@ -14,6 +14,9 @@ const TAGS: [&str; 7] = [
 /// What Gemini CLI says by itself when the model stopped too early.
 const CONTINUE: &str = "System: Please continue.";
 
+/// How Gemini CLI's own warning begins when the model seems to repeat itself.
+const LOOP: &str = "System: Potential loop detected.";
+
 /// How the context of a session began before it had a tag.
 const SETTING_UP: &str = "This is the Gemini CLI. We are setting up the context for our chat.";
 
@@ -34,6 +37,7 @@ pub(super) fn context_name(message: &str, text: &str) -> Option<&'static str> {
     };
     match () {
         () if text == CONTINUE => Some("continue"),
+        () if text.starts_with(LOOP) => Some("loop_detected"),
         () if text.starts_with(SETTING_UP) => Some("session_context"),
         () => TAGS.iter().find(is_inside).copied().or_else(|| is_derived(message).then_some("context")),
     }
@@ -70,6 +74,8 @@ mod tests {
             (uuid, "What is <session_context>x</session_context>", None),
             (uuid, "<other>x</other>", None),
             (uuid, "System: Please continue.", Some("continue")),
+            (uuid, "System: Potential loop detected. Details: it reads one file.", Some("loop_detected")),
+            (uuid, "Why \"System: Potential loop detected.\"?", None),
             (hash, "x", Some("context")),
             (uuid, "x", None),
             ("m1", "", None),
