@@ -122,6 +122,7 @@ impl Adapter {
         if let WrapContent::Header(header, text) = &item.content {
             let (run, fields) = (header.run, command_fields(header));
             self.memory.wrapped = Some(WrappedCommand { run, fields });
+            self.memory.wrap = Some(run);
             self.memory.captured = Some(header.started.clone());
             self.wrap.header = Some(((*header).clone(), (*text).to_owned()));
             return;
@@ -272,7 +273,7 @@ impl Adapter {
             if !wrap.err.is_empty() {
                 emit.system(&run, "stderr", Some(lane_fields("stderr", &wrap.err)));
             }
-            emit.complete(&run, extra);
+            emit.complete_wrap(&run, extra);
             emit.entry(&run, EntryType::SystemEvent, Some("command_completed"));
         }
     }

@@ -54,6 +54,8 @@ pub(crate) struct Memory {
     pub(crate) ledger: Ledger,
     /// The command that printed the records, until its run has begun.
     pub(crate) wrapped: Option<WrappedCommand>,
+    /// The run of that command, also after its beginning.
+    pub(crate) wrap: Option<RunId>,
 }
 
 /// A command that we started: its first main run has the id that the command was given.
@@ -79,6 +81,7 @@ impl Default for Memory {
             seen: Some(EarlierRecords::default()),
             ledger: Ledger::default(),
             wrapped: None,
+            wrap: None,
         }
     }
 }

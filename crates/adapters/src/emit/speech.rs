@@ -63,8 +63,16 @@ impl Emit<'_> {
         self.put(run, (EventType::RunStarted, &"".into()), &Payload::Step(payload), None);
     }
 
-    /// Ends a run whose process has ended.
+    /// Ends a run whose process has ended, by a record of the agent. The run of a wrap ends with its command, which
+    /// [`Self::complete_wrap`] writes.
     pub(crate) fn complete(&mut self, run: &Run, extra: Extra) {
+        if self.memory.wrap != Some(run.id) {
+            self.complete_wrap(run, extra);
+        }
+    }
+
+    /// Ends a run, also that of a wrap.
+    pub(crate) fn complete_wrap(&mut self, run: &Run, extra: Extra) {
         let payload = StepPayload { extra, ..StepPayload::new(self.about.provider, "session") };
         self.put(run, (EventType::RunCompleted, &"".into()), &Payload::Step(payload), None);
     }

@@ -200,6 +200,20 @@ fn both_directions_come_in_the_order_in_which_they_begin() {
 }
 
 #[test]
+fn a_run_ends_once_also_if_the_agent_reports_its_own_end() {
+    let start = r#"{"type":"user.message","data":{"content":"Go.","interactionId":"i1"},"id":"e1","timestamp":"2026-11-18T04:00:00Z"}"#;
+    let turn = r#"{"type":"assistant.turn_start","data":{"turnId":"0","interactionId":"i1"},"id":"e2","ephemeral":true,"timestamp":"2026-11-18T04:00:01Z"}"#;
+    let result = format!(
+        r#"{{"type":"result","sessionId":"{SESSION}","exitCode":0,"timestamp":"2026-11-18T04:00:02Z"}}"#
+    );
+    let read = events(&Wrap::new().out(format!("{turn}\n{start}\n{result}\n")).ended(7));
+    assert_eq!(read.events[0]["session_run_id"], SESSION, "{:?}", read.events);
+    let ends: Vec<&Value> = read.events.iter().filter(|event| event["type"] == "run.completed").collect();
+    assert_eq!(ends.len(), 1, "{ends:?}");
+    assert_eq!((&ends[0]["run_id"], &ends[0]["payload"]["exit_code"]), (&json!(RUN), &json!(7)));
+}
+
+#[test]
 fn lost_bytes_are_counted() {
     let lost = |lane, bytes| {
         WrapControl::Lost(LostBytes { lane, bytes, why: "not_written".into(), error: Some("full".into()) })
