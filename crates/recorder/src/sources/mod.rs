@@ -40,7 +40,7 @@ use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
 use steno_journal::{Error as JournalError, Journal, RecordingGuard, Store};
 use steno_model::Timestamp;
-use steno_vault::{Manifest, Sighting, SourceId, SourceInfo, Vault};
+use steno_vault::{Manifest, Role, Sighting, SourceId, SourceInfo, Vault};
 
 use crate::entries::{EntryCollector, EntrySink, EntryTime};
 use crate::forget;
@@ -285,8 +285,12 @@ impl SourceRecorder {
     /// Tells whether a file continues a source that was at another path.
     fn goes_on(&self, manifest: &Manifest, file: &SourceFile) -> bool {
         let path = &manifest.info.path.0;
+        // Files beside a session may be alike in every session, and are never moved from one to another.
+        let is_other_session =
+            manifest.info.role == Role::Sidecar && manifest.info.session != file.info.session;
         is_at(manifest, file)
             || !path.exists()
+                && !is_other_session
                 && (catalog::is_named_alone(path, file.path())
                     || source::begins_with_all_of(&self.vault, manifest, file.path()))
     }

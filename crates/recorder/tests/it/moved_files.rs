@@ -167,6 +167,27 @@ fn session_with_a_reused_inode_is_a_new_source() {
     assert_eq!(found[0], (session, vec![prompt(1)]));
 }
 
+/// Agents put the same small files beside every session. Such a file of a deleted session stays its own.
+#[test]
+fn equal_file_beside_another_session_is_a_new_source() {
+    let bench = Bench::new();
+    let imported = store();
+    let at = |session: &str| bench.claude(&format!("projects/p/{session}/tool-results/a.txt"));
+    let (one, other) = (at(SESSION), at("0b9ab1f3-2a2c-4d0e-9f0e-5a2f1c7d8e90"));
+    for (path, next) in [(&one, &other), (&other, &one)] {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::remove_file(next).ok();
+        fs::write(path, "as in every session\n").unwrap();
+        bench.import(&imported);
+    }
+    let text = vec!["as in every session\n".to_owned()];
+    let mut found = sources(&imported);
+    found.sort();
+    let mut want = [(one, text.clone()), (other, text)];
+    want.sort();
+    assert_eq!(found, want);
+}
+
 /// Codex compresses old threads and unpacks them before it continues them; for a moment both files exist.
 #[test]
 fn compressed_and_unpacked_thread_has_each_event_once() {
