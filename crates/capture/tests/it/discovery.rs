@@ -66,8 +66,13 @@ fn home_is_listed_with_the_directories_to_watch() {
     );
     let present = ["tmp/p/chats/session-x-1.json", "tmp/bin/rg", "tmp/p/logs/l.jsonl", "oauth_creds.json"];
     check(Gemini, &present, &["tmp/p/chats/session-x-1.json"], &["", "tmp", "tmp/p", "tmp/p/chats"]);
-    let present =
-        ["session-state/s/events.jsonl", "session-state/s/session.db", "session-state/.l/x", "config.json"];
+    let present = [
+        "session-state/s/events.jsonl",
+        "session-state/s/session.db",
+        "session-state/s/inuse.7.hold",
+        "session-state/.l/x",
+        "config.json",
+    ];
     check(Copilot, &present, &["session-state/s/events.jsonl"], &["", "session-state", "session-state/s"]);
     check(Gemini, &[], &[], &[""]);
 }

@@ -17,6 +17,8 @@ pub(super) fn place(names: &[&str]) -> Option<FilePlace> {
             Some(transcript(SessionKey::of_id(stem), None))
         }
         ["session-state", session, _, ..] if is_hidden(session) => None,
+        // A lock with the id of its process.
+        ["session-state", _, name] if name.starts_with("inuse.") => None,
         ["session-state", session, "events.jsonl"] => Some(transcript(SessionKey::of_id(session), None)),
         ["session-state", session, _, ..] => Some(sidecar(SessionKey::of_id(session), None)),
         ["history-session-state", name] => {
