@@ -130,6 +130,7 @@ impl Thread {
         let mut call_id = None;
         if let Content::Call { id, name, input, .. } = &part.content {
             let id = id.as_ref().map_or_else(|| self.next_call_id(), Text::string);
+            let id = self.client.call_id(id, input);
             message.calls.push((id.clone(), call_report(name, input)));
             call_id = Some(id);
         }
@@ -204,7 +205,8 @@ impl Thread {
         emit: &mut Emit<'_>,
     ) {
         let calls = &self.run.calls;
-        let known = id.clone().filter(|id| calls.get(&id.to_text()).is_some());
+        let other = id.as_ref().and_then(|id| self.client.other_call_id(id));
+        let known = [id.clone(), other].into_iter().flatten().find(|id| calls.get(&id.to_text()).is_some());
         let by_name = || {
             let is_its =
                 |id: &&String| calls.get(id).is_some_and(|call| name.is_some_and(|name| call.name.is(name)));

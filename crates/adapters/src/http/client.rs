@@ -1,9 +1,12 @@
 //! Who calls: the session that a request belongs to, where the client names it.
 
 use steno_model::RunId;
+use steno_model::json::JsonString;
 
+use super::content::Input;
+use super::requests::Api;
 use super::wire::Headers;
-use super::{CLAUDE_CODE, CODEX, GEMINI};
+use super::{CLAUDE_CODE, CODEX, COPILOT, COPILOT_ANTHROPIC, GEMINI};
 use crate::emit::AdapterInfo;
 use crate::run::{derived_run_id, run_id_of};
 use crate::wire::{Raw, RawField as _, parse, wire};
@@ -43,11 +46,16 @@ wire! {
 /// The beginning of the message in which Claude Code puts the summary of a conversation that it has compacted.
 const SUMMARY: &str = "This session is being continued from a previous conversation";
 
+/// The line of the instructions in which Copilot CLI names its session, and how those of its main agent begin.
+const COPILOT_FOLDER: &str = "Session folder: ";
+const COPILOT_MAIN: &str = "You are the GitHub Copilot CLI";
+
 /// A program whose requests are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
     ClaudeCode,
     Codex,
+    Copilot,
     GeminiCli,
     Other,
 }
@@ -72,10 +80,11 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Reads who made a request.
-    pub(super) fn read(headers: Option<Headers<'_>>, body: &ClientFields<'_>) -> Self {
+    /// Reads who made a request: from its headers, its body and its instructions.
+    pub(super) fn read(headers: Option<Headers<'_>>, body: &ClientFields<'_>, system: Option<&str>) -> Self {
         let headers = headers.unwrap_or_default();
-        if let Some(caller) = claude_code(&headers, body).or_else(|| codex(&headers, body)) {
+        let named = claude_code(&headers, body).or_else(|| codex(&headers, body));
+        if let Some(caller) = named.or_else(|| copilot(system?)) {
             return caller;
         }
         let agent = headers.user_agent.text().unwrap_or_default();
@@ -127,16 +136,28 @@ fn codex(headers: &Headers<'_>, body: &ClientFields<'_>) -> Option<Caller> {
     })
 }
 
+/// Finds the session in the instructions of Copilot CLI. A subagent has the folder of its session, and no id.
+fn copilot(system: &str) -> Option<Caller> {
+    let folder = system.lines().find_map(|line| line.strip_prefix(COPILOT_FOLDER))?;
+    let (_, id) = folder.trim().rsplit_once("/session-state/")?;
+    let session = ClientSession { session: id.to_owned(), agent: None };
+    let is_main = system.starts_with(COPILOT_MAIN);
+    let (session, parent) = if is_main { (Some(session), None) } else { (None, Some(session)) };
+    RunId::parse(id).ok().map(|_| Caller { client: Client::Copilot, session, parent, turn: None })
+}
+
 fn text(raw: Raw<'_>) -> Option<String> {
     raw.text().filter(|text| !text.is_empty()).map(std::borrow::Cow::into_owned)
 }
 
 impl Client {
     /// Returns the description of the client's runs; `None` if the API gives it.
-    pub(super) fn about(self) -> Option<&'static AdapterInfo> {
+    pub(super) fn about(self, api: Api) -> Option<&'static AdapterInfo> {
         match self {
             Self::ClaudeCode => Some(&CLAUDE_CODE),
             Self::Codex => Some(&CODEX),
+            Self::Copilot if api == Api::Anthropic => Some(&COPILOT_ANTHROPIC),
+            Self::Copilot => Some(&COPILOT),
             Self::GeminiCli => Some(&GEMINI),
             Self::Other => None,
         }
@@ -148,8 +169,29 @@ impl Client {
             (Self::ClaudeCode, None) => run_id_of("claude", &of.session),
             (Self::ClaudeCode, Some(agent)) => derived_run_id(&["claude", &of.session, agent]),
             (Self::Codex, _) => codex::session_run(&of.session),
+            (Self::Copilot, _) => run_id_of("copilot", &of.session),
             (Self::GeminiCli | Self::Other, _) => run_id_of("gemini", &of.session),
         }
+    }
+
+    /// Returns the time that Copilot CLI puts before a prompt, and the prompt.
+    pub(super) fn time_and_prompt(self, text: &str) -> Option<(&str, &str)> {
+        let rest = text.strip_prefix("<current_datetime>").filter(|_| self == Self::Copilot)?;
+        let (time, prompt) = rest.split_once("</current_datetime>")?;
+        Some((time, prompt.trim_start()))
+    }
+
+    /// Returns the id that a call has in the client's own records. Copilot CLI adds a word if the input is a plain text.
+    pub(super) fn call_id(self, id: JsonString, input: &Input<'_>) -> JsonString {
+        match (self, input) {
+            (Self::Copilot, Input::Plain(_)) => custom_id(&id),
+            _ => id,
+        }
+    }
+
+    /// Returns the other id that a result may name its call by.
+    pub(super) fn other_call_id(self, id: &JsonString) -> Option<JsonString> {
+        (self == Self::Copilot).then(|| custom_id(id))
     }
 
     /// Returns the name of a notice that the client puts between the user's words; `None` if a person wrote it.
@@ -165,9 +207,18 @@ impl Client {
                 let is_its = |(open, close): &&(&str, &str)| text.starts_with(open) && text.ends_with(close);
                 GEMINI_CLI.iter().find(is_its).map(|(open, _)| open.trim_matches(['<', '>']).to_owned())
             }
+            Self::Copilot => {
+                let text = text.trim();
+                let is_its = text.starts_with("<system_reminder>") && text.ends_with("</system_reminder>");
+                is_its.then(|| "system_reminder".to_owned())
+            }
             Self::Other => None,
         }
     }
+}
+
+fn custom_id(id: &JsonString) -> JsonString {
+    format!("custom_{}", id.to_text()).as_str().into()
 }
 
 #[cfg(test)]
@@ -178,7 +229,7 @@ mod tests {
 
     #[track_caller]
     fn check(headers: &str, body: &str, client: Client, session: Option<(&str, Option<&str>)>) {
-        let caller = Caller::read(parse(headers).ok(), &parse(body).unwrap());
+        let caller = Caller::read(parse(headers).ok(), &parse(body).unwrap(), None);
         let found = caller.session.map(|session| (session.session, session.agent));
         let want = session.map(|(session, agent)| (session.to_owned(), agent.map(str::to_owned)));
         assert_eq!((caller.client, found), (client, want), "{headers} {body}");
@@ -199,5 +250,19 @@ mod tests {
         check("{}", &format!(r#"{{"prompt_cache_key":"{SESSION}"}}"#), Client::Other, None);
         check(r#"{"user_agent":"GeminiCLI-tui/0.61.0"}"#, "{}", Client::GeminiCli, None);
         check("{}", r#"{"metadata":{"user_id":"me"}}"#, Client::Other, None);
+    }
+
+    #[test]
+    fn copilot_is_known_by_its_instructions() {
+        let folder = format!("Session folder: /srv/dev/.copilot/session-state/{SESSION}\n");
+        let read = |system: &str| Caller::read(None, &ClientFields::default(), Some(system));
+        let main = read(&format!("{COPILOT_MAIN}, a terminal assistant.\n\n{folder}\nContents:"));
+        let session = Some(ClientSession { session: SESSION.to_owned(), agent: None });
+        assert_eq!((main.client, &main.session, main.parent), (Client::Copilot, &session, None));
+        let sub = read(&format!("As a sub-agent, do it.\n{folder}"));
+        assert_eq!((sub.client, sub.session, sub.parent), (Client::Copilot, None, session));
+        for other in ["Session folder: /tmp/x", "Session folder: /s/session-state/x", "no session"] {
+            assert_eq!(read(other).client, Client::Other, "{other}");
+        }
     }
 }

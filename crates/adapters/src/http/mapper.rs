@@ -128,7 +128,7 @@ impl Http {
             self.open.insert(number, Exchange { api: Some(api), ..Exchange::other() });
             return self.unknown("request", emit);
         };
-        let caller = Caller::read(headers, &view.client);
+        let caller = Caller::read(headers, &view.client, view.system.as_deref());
         let sent: Vec<SentPart> = view.parts.iter().map(|part| sent_part(part, caller.client)).collect();
         let marks = RequestMarks {
             api,

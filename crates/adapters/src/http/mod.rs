@@ -51,6 +51,10 @@ static CLAUDE_CODE: AdapterInfo =
     AdapterInfo { provider: "claude", entry_adapter: "anthropic_http", ..CHANNEL };
 /// Calls of Codex, likewise.
 static CODEX: AdapterInfo = AdapterInfo { provider: "codex", ..CHANNEL };
+/// Calls of Copilot CLI, likewise, with the API of `OpenAI` or of Anthropic.
+static COPILOT: AdapterInfo = AdapterInfo { provider: "copilot", ..CHANNEL };
+static COPILOT_ANTHROPIC: AdapterInfo =
+    AdapterInfo { provider: "copilot", entry_adapter: "anthropic_http", ..CHANNEL };
 
 /// Returns which run each exchange of a recording belongs to. Exchanges that are not model calls belong to none.
 #[must_use]

@@ -168,7 +168,7 @@ impl Thread {
                     let text = text.text();
                     match self.client.notice(&text) {
                         Some(name) => self.notice(&name, &text, emit),
-                        None => blocks.extend(part.block(None)),
+                        None => blocks.extend(self.prompt_block(part, &text)),
                     }
                 }
                 (Content::Text { text, .. }, Role::System | Role::Model) => {
@@ -185,6 +185,14 @@ impl Thread {
         if !blocks.is_empty() {
             self.prompt(blocks, settings, emit);
         }
+    }
+
+    /// Returns a text of the user, without the time that a client puts before it.
+    fn prompt_block(&self, part: &Part<'_>, text: &str) -> Option<ContentBlock> {
+        let Some((time, prompt)) = self.client.time_and_prompt(text) else { return part.block(None) };
+        let mut block = ContentBlock::text(Fidelity::AgentEmitted, JsonString::from_text(prompt));
+        block.extra.push("current_datetime", string(time));
+        Some(block)
     }
 
     /// Writes what a client told the model in the user's name.

@@ -103,7 +103,12 @@ impl Threads {
         let caller = marks.caller;
         let is_side = is_side(marks);
         let mut run = match (&caller.session, &caller.parent) {
-            (None, _) => Run::main(self.run_id(&[&marks.number.to_string()])),
+            (None, None) => Run::main(self.run_id(&[&marks.number.to_string()])),
+            (None, Some(parent)) => {
+                let name = format!("subagent-{}", marks.number);
+                let id = self.run_id(&[&marks.number.to_string()]);
+                Run::subagent(id, self.run_of(parent), &name).of_session(&parent.session)
+            }
             (Some(session), _) if is_side => {
                 let name = format!("side-{}", marks.number);
                 let id = self.run_id(&[&session.session, &name]);
@@ -122,7 +127,7 @@ impl Threads {
         if let Some(session) = caller.session.as_ref().filter(|_| !is_side) {
             run.mirrors = Some(caller.client.session_run(session));
         }
-        let about = caller.client.about().unwrap_or_else(|| marks.api.about());
+        let about = caller.client.about(marks.api).unwrap_or_else(|| marks.api.about());
         let mut thread = Thread::new(run, about, caller.client);
         (thread.is_side, thread.version) = (is_side, marks.version.clone());
         self.all.push(thread);
