@@ -29,7 +29,7 @@ mutants:
 faults:
     scripts/faults.sh
 
-# Real agents with a scripted model beside `steno watch` and behind `steno app-server`; needs root, npm and the shared files
+# Real agents with a scripted model under `steno run`, `mcp`, `proxy`, `watch` and `app-server`; needs root, npm and the shared files
 e2e:
     scripts/e2e.sh
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs real agents (Claude Code and Codex, with a scripted model and no network) beside `steno watch`. Compares the store
-# with what the model said, and with a new `steno import` of the same files: while the agents work, after kills of
-# `watch`, and after the files were deleted and restored. Then runs `steno app-server` between a client and Codex, and
-# compares the spines with the bytes that passed and with Codex's session files. Makes tasks from turns, and solves them.
+# Runs real agents (Claude Code, Codex, Gemini CLI and Copilot CLI, with a scripted model and no network) under `steno run`,
+# with `steno mcp`, behind `steno proxy` and beside `steno watch`. Compares the store with what the model said, and with a
+# new `steno import` of the same files: while the agents work, after kills of recorders and of `watch`, and after the files
+# were deleted and restored. Then runs `steno app-server` between a client and Codex, and compares the spines with the
+# bytes that passed and with Codex's session files. Makes tasks from turns, and solves them.
 # With arguments, runs only the claims whose names contain one of them. The claims are in scripts/e2e; the rig that runs
 # the agents is in ../shared.
 #
@@ -12,7 +13,7 @@ title=e2e
 # shellcheck source=scripts/supervised.sh
 source "$(dirname "${BASH_SOURCE[0]}")/supervised.sh"
 
-agents=(claude codex)
+agents=(claude codex gemini copilot)
 
 need python3 npm unshare ip
 python3 -c 'import tomllib' 2>/dev/null || absent "python3 is older than 3.11"

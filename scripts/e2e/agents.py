@@ -24,39 +24,49 @@ THINKS_S = 0.15
 class Agent:
     """An agent: where its files are, and how it is told what to do."""
 
-    def __init__(self, name, home, sessions, spawn):
+    def __init__(self, name, **about):
         self.name = name
         # The directory that `steno` knows, and in it the one with nothing but sessions.
-        self.home = WORK / "home" / name / home
-        self.sessions = self.home / sessions
-        # The tool that starts a subagent.
-        self.spawn = spawn
+        self.home = WORK / "home" / name / f".{name}"
+        self.sessions = self.home / about["sessions"]
+        # The tool that starts a subagent, and the tool that runs a command, with the name of its parameter.
+        self.spawn = about["spawn"]
+        self.shell = about["shell"]
+        # Tells `steno` where the agent's files are.
+        self.variables = {about["variable"]: str(self.home if name != "gemini" else self.home.parent)}
+        # The configuration that names its MCP servers.
+        self.servers = about["servers"] if "servers" in about else self.home / about["settings"]
+        self._refusing = about.get("refusing", f"{name}_err400")
+        self._words = about["words"]
+        self._resume = about["resume"]
 
-    def main(self):
+    def main(self, wrap=None):
         """Begins the scenario with everything in it: tools, failures, a subagent, MCP, a refused request."""
-        return Job(self, "main", [str(RIG), "main", str(WORK), self.name])
+        return Job(self, "main", [str(RIG), "main", str(WORK), self.name], {"WRAP": wrap} if wrap else {})
 
-    def long(self):
+    def long(self, wrap=None):
         """Begins a scenario with many short turns and a subagent."""
-        return self._run("long", f"[[scenario:{self.name}_long]] Take your time.")
+        return self._run("long", f"[[scenario:{self.name}_long]] Take your time.", wrap=wrap)
+
+    def refused(self, wrap):
+        """Begins a scenario in which the model refuses the second request, so that the agent fails."""
+        return self._run("refused", f"[[scenario:{self._refusing}]] Fail.", wrap=wrap)
 
     def go_on(self, session):
         """Begins to go on with a session, in the home that is there."""
-        return self._run("again", f"[[scenario:{self.name}_sub]] Go on.", session)
+        return self._run("again", f"[[scenario:{self.name}_sub]] Go on.", session=session)
 
-    def _run(self, name, prompt, session=None):
-        command = [str(RIG), "run", str(WORK), self.name, name]
-        if self.name == "claude":
-            command += ["-p", prompt, "--output-format", "stream-json", "--verbose"]
-            command += ["--permission-mode", "bypassPermissions", *(["--resume", session] if session else [])]
-        else:
-            command += ["exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
-            command += [*(["resume", session] if session else []), prompt]
-        return Job(self, name, command, {"KEEP": "1"} if session else {})
+    def _run(self, name, prompt, session=None, wrap=None):
+        command = [str(RIG), "run", str(WORK), self.name, name, *self._words(prompt)]
+        if session:
+            command[-1:] = self._resume(session, command[-1])
+        env = {"KEEP": "1"} if session else {}
+        return Job(self, name, command, {**env, **({"WRAP": wrap} if wrap else {})})
 
     def files(self):
-        """The files of all sessions, by their path in the home, with their bytes."""
-        return files_below(self.home, self.sessions)
+        """The files of all sessions, by their path in the home, with their bytes; without locks."""
+        files = files_below(self.home, self.sessions)
+        return {path: file for path, file in files.items() if not path.endswith(".lock")}
 
     def size(self):
         """How many bytes the files of all sessions have now."""
@@ -73,10 +83,59 @@ class Agent:
         self.home.mkdir(parents=True)
 
 
-AGENTS = [
-    Agent("claude", ".claude", "projects", "Agent"),
-    Agent("codex", ".codex", "sessions", "spawn_agent"),
-]
+CLAUDE = Agent(
+    "claude",
+    sessions="projects",
+    spawn="Agent",
+    shell=("Bash", "command"),
+    variable="CLAUDE_CONFIG_DIR",
+    servers=WORK / "mcp.json",
+    # With other refusals it ends well.
+    refusing="claude_err400b",
+    words=lambda prompt: [
+        *("--output-format", "stream-json", "--verbose", "--permission-mode", "bypassPermissions", "-p", prompt),
+    ],
+    resume=lambda session, prompt: [prompt, "--resume", session],
+)
+CODEX = Agent(
+    "codex",
+    sessions="sessions",
+    spawn="spawn_agent",
+    shell=("exec_command", "cmd"),
+    variable="CODEX_HOME",
+    settings="config.toml",
+    words=lambda prompt: [
+        *("exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", prompt),
+    ],
+    resume=lambda session, prompt: ["resume", session, prompt],
+)
+GEMINI = Agent(
+    "gemini",
+    # Gemini CLI names a project after its directory.
+    sessions="tmp/gemini/chats",
+    spawn="invoke_agent",
+    shell=("run_shell_command", "command"),
+    variable="GEMINI_CLI_HOME",
+    settings="settings.json",
+    words=lambda prompt: [
+        *("--output-format", "stream-json", "--skip-trust", "-m", "gemini-2.5-pro", "--approval-mode", "yolo"),
+        *("-p", prompt),
+    ],
+    resume=lambda session, prompt: [prompt, "--resume", session],
+)
+COPILOT = Agent(
+    "copilot",
+    sessions="session-state",
+    spawn="task",
+    shell=("bash", "command"),
+    variable="COPILOT_HOME",
+    servers=WORK / "mcp-copilot.json",
+    words=lambda prompt: [
+        *("--allow-all-tools", "--no-auto-update", "--disable-builtin-mcps", "--output-format", "json", "-p", prompt),
+    ],
+    resume=lambda session, prompt: [prompt, f"--resume={session}"],
+)
+AGENTS = [CLAUDE, CODEX, GEMINI, COPILOT]
 
 
 class Job:
@@ -85,15 +144,15 @@ class Job:
     def __init__(self, agent, name, command, env=None):
         self.agent = agent
         self.logs = WORK / "logs" / f"{agent.name}-{name}"
-        self.said = WORK / f"said-{agent.name}-{name}"
-        with self.said.open("wb") as said:
+        self.said, self.complained = (WORK / f"{stream}-{agent.name}-{name}" for stream in ("said", "complained"))
+        with self.said.open("wb") as said, self.complained.open("wb") as complained:
             # A session of its own, so that the whole sandbox can be ended with it.
             self.process = subprocess.Popen(
                 command,
                 env={**ENV, **(env or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
-                stderr=said,
+                stderr=complained,
                 start_new_session=True,
             )
         ended_with_us(self.process, end_group)
@@ -101,21 +160,28 @@ class Job:
     def is_alive(self):
         return self.process.poll() is None
 
-    def end(self):
-        """Waits for the end, which has to be a good one."""
+    def end(self, wanted=0):
+        """Waits for the end, which has to be a good one unless another exit code is wanted; `None` takes any code."""
         try:
             code = self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             end_group(self.process)
             code = f"none in {PATIENCE_S} s"
-        said = self.said.read_text(errors="replace")
-        demand(code == 0, f"{self.agent.name} ended with {code}: {said[-1000:]}")
+        said = self.said.read_text(errors="replace")[-1000:] + self.complained.read_text(errors="replace")[-1000:]
+        demand(code == wanted or wanted is None, f"{self.agent.name} ended with {code}: {said}")
+        return code
 
     def calls(self):
         """The calls that the model made."""
-        records = [json.loads(line) for line in (self.logs / "emitted.jsonl").read_text().splitlines()]
-        items = [(record["scenario"], item) for record in records for item in record["items"]]
+        items = [(record["scenario"], item) for record in self._emitted() for item in record["items"]]
         return [call for call in (call_of(scenario, item) for scenario, item in items) if call]
+
+    def responses(self):
+        """How many responses the model gave, without refusals."""
+        return sum(record["usage"] is not None for record in self._emitted())
+
+    def _emitted(self):
+        return [json.loads(line) for line in (self.logs / "emitted.jsonl").read_text().splitlines()]
 
     def requests(self):
         """The requests to the model, as text."""
@@ -132,6 +198,8 @@ def call_of(scenario, item):
     """A call as the model made it; none if the item is something else."""
     if item.get("type") == "tool_use":
         return Call(scenario, item["id"], item["name"], item["input"])
+    if "functionCall" in item:
+        return Call(scenario, None, item["functionCall"]["name"], item["functionCall"]["args"])
     if "call_id" in item:
         name = item.get("name") or item["type"].removesuffix("_call")
         if item.get("namespace", "").startswith("mcp__"):
@@ -153,17 +221,20 @@ def strings(value):
 
 def write_scenarios():
     """Adds the long scenarios to the rig's own."""
-    claude, codex = AGENTS
     count = {"description": "Count", "prompt": "[[scenario:claude_sub]] Count.", "subagent_type": "general-purpose"}
-    write_long(claude, ("Bash", "command"), {"tool": claude.spawn, "args": count})
-    count = {"message": "[[scenario:codex_sub]] Count."}
-    write_long(codex, ("exec_command", "cmd"), {"tool": codex.spawn, "namespace": "multi_agent_v1", "args": count})
+    write_long(CLAUDE, count)
+    write_long(CODEX, {"message": "[[scenario:codex_sub]] Count."}, namespace="multi_agent_v1")
+    write_long(GEMINI, {"agent_name": "generalist", "prompt": "[[scenario:gemini_sub]] Count."})
+    count = {"description": "Count", "prompt": "[[scenario:copilot_sub]] Count.", "agent_type": "general-purpose"}
+    write_long(COPILOT, {**count, "name": "counter", "mode": "sync"})
 
 
-def write_long(agent, shell, delegate):
-    tool, command = shell
-    calls = [{"tool": tool, "args": {command: f"echo turn {turn}"}} for turn in range(TURNS)]
-    calls[DELEGATES] = delegate
+def write_long(agent, count, **more):
+    tool, command = agent.shell
+    # Copilot's shell wants a description, and the others allow one, except Codex's.
+    about = {} if agent is CODEX else {"description": "Echo"}
+    calls = [{"tool": tool, "args": {command: f"echo turn {turn}", **about}} for turn in range(TURNS)]
+    calls[DELEGATES] = {"tool": agent.spawn, "args": count, **more}
     steps = [[{"sleep": THINKS_S}, {"text": "One more."}, call] for call in calls]
     path = WORK / "rig" / "scenarios" / f"{agent.name}_long.json"
     path.write_text(json.dumps({"steps": [*steps, [{"text": "Done."}]]}))

@@ -114,7 +114,8 @@ class Connection:
 
     def __init__(self, agent, name, *options):
         self.agent = agent
-        self.store = Store(f"{name}-{agent.name}")
+        self.name = name
+        self.store = Store(agent, name)
         self.dir = WORK / f"{name}-{agent.name}"
         self.dir.mkdir()
         tee = [PYTHON, str(WORK / "tee.py")]
@@ -149,7 +150,7 @@ class Connection:
 
     def _agree(self, live, files, more):
         """Holds each spine to that of its session files, in another store."""
-        other = Store(f"{self.store.path.name}-files")
+        other = Store(self.agent, f"{self.name}-files")
         other.run("spine", "record", *(str(file.path) for file in files.files if file.thread in live))
         check_valid(other)
         written = spines(other)

@@ -148,7 +148,7 @@ def distilled(agent):
     copies, repository = connection.dir / "copies", WORK / "scratch" / agent.name
     converse(agent, connection, repository, copies)
     live = Distilling(connection.store, repository, connection.dir / "live")
-    other = Store(f"{NAME}-{agent.name}-file")
+    other = Store(agent, f"{NAME}-file")
     files = SessionFiles(agent).files
     demand(len(files) == 1, f"one thread has {len(files)} session files")
     other.run("spine", "record", str(files[0].path))

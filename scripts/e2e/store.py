@@ -7,31 +7,31 @@ import signal
 import subprocess
 import time
 
-from agents import AGENTS, ENV, WORK, files_below
+from agents import ENV, WORK, files_below
 from ending import PATIENCE_S, ended_with_us, exit_code, wait_until
 from oracle import difference
 from promises import Violation, demand
 
 STENO = str(WORK / "steno")
-# Where agents' homes are is told by variables alone: nobody's home has none.
-HOMES = {"CLAUDE_CONFIG_DIR": str(AGENTS[0].home), "CODEX_HOME": str(AGENTS[1].home)}
 # How long `watch` may take until everything is recorded. One that has to take over from another needs some seconds.
 SOON_S = 30
 NUMBERS = itertools.count(1)
 
 
 class Store:
-    """A store's directory, new."""
+    """A store of one agent's sessions: a new directory."""
 
-    def __init__(self, name):
-        self.path = WORK / "stores" / name
+    def __init__(self, agent, name):
+        self.path = WORK / "stores" / f"{name}-{agent.name}"
         self.path.parent.mkdir(exist_ok=True)
-        demand(not self.path.exists(), f"there is a store {name} already")
+        demand(not self.path.exists(), f"there is a store {self.path.name} already")
+        # Variables alone say where the agent's home is: nobody's home has none.
+        self.env = {**ENV, **agent.variables}
 
     def run(self, *args):
         """Runs a command, which has to end well; returns its output."""
         command = [STENO, "--store", str(self.path), *args]
-        said = subprocess.run(command, env={**ENV, **HOMES}, capture_output=True, timeout=PATIENCE_S, check=False)
+        said = subprocess.run(command, env=self.env, capture_output=True, timeout=PATIENCE_S, check=False)
         demand(said.returncode == 0, f"`steno {' '.join(args)}` ended with {said.returncode}: {said.stderr.decode()}")
         return said.stdout
 
@@ -53,7 +53,7 @@ class Store:
 
     def given_back(self, run):
         """The files of a run's session as `steno restore` gives them back, elsewhere."""
-        dir = WORK / "given"
+        dir = WORK / f"given-{self.path.name}"
         shutil.rmtree(dir, ignore_errors=True)
         self.run("restore", run, "--to", str(dir))
         return files_below(dir, dir)
@@ -76,14 +76,14 @@ class Store:
 
 
 class Watch:
-    """One `steno watch` on the agents' homes."""
+    """One `steno watch` on the home of a store's agent."""
 
     def __init__(self, store, *options):
-        number = next(NUMBERS)
-        self.out, self.talk = WORK / f"watch-{number}.out", WORK / f"watch-{number}.err"
+        name = f"watch-{next(NUMBERS)}-{store.path.name}"
+        self.out, self.talk = WORK / f"{name}.out", WORK / f"{name}.err"
         command = [STENO, "--store", str(store.path), "watch", "--json", *options]
         with self.out.open("wb") as out, self.talk.open("wb") as talk:
-            self.process = subprocess.Popen(command, env={**ENV, **HOMES}, stdout=out, stderr=talk)
+            self.process = subprocess.Popen(command, env=store.env, stdout=out, stderr=talk)
         ended_with_us(self.process)
 
     def kill(self):

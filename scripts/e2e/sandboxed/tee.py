@@ -1,5 +1,6 @@
 """Stands between a client and a server, and keeps what each of them wrote. Its arguments are a new directory and the
-server's command. Bytes are handed on first and kept then; it ends as the server does."""
+server's command. Bytes are handed on first and kept then; it ends as the server does, and keeps the exit code, and the run
+that it is told of."""
 
 import os
 import subprocess
@@ -45,7 +46,10 @@ def main():
     pump(from_server, 1, into / "s2c")
     code = server.wait()
     up.join(LAST_S)
-    os._exit(code if code >= 0 else 128 - code)
+    code = code if code >= 0 else 128 - code
+    (into / "exit_code").write_text(str(code))
+    (into / "run").write_text(os.environ.get("STENO_RUN", ""))
+    os._exit(code)
 
 
 if __name__ == "__main__":
