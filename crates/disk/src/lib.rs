@@ -236,6 +236,8 @@ pub struct Identity {
     pub links: u64,
     /// Its length.
     pub size_bytes: u64,
+    /// When its content or its inode last changed, in nanoseconds since 1970.
+    pub changed_ns: i64,
 }
 
 impl Identity {

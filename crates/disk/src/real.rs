@@ -264,6 +264,9 @@ fn identity_of(stat: &Stat) -> Identity {
         inode: stat.st_ino as u64,
         links: stat.st_nlink as u64,
         size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        changed_ns: (stat.st_ctime as i64)
+            .saturating_mul(1_000_000_000)
+            .saturating_add(i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
     }
 }
 

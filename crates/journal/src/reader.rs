@@ -106,7 +106,7 @@ impl Reader {
     /// # Errors
     /// [`Error::Damaged`] at a line that is not an event or has the wrong number; the next call fails in the same way.
     pub fn read_next(&mut self) -> Result<Option<RecordedEvent>, Error> {
-        self.read_as(|offset, line, event| RecordedEvent { offset, line: line.to_vec(), event })
+        self.read_placed(|offset, line, event| RecordedEvent { offset, line: line.to_vec(), event })
     }
 
     /// Passes the next event and its line to `make` without copying the line; `None` at the end of the good lines.
@@ -114,10 +114,17 @@ impl Reader {
     /// # Errors
     /// As [`Reader::read_next`].
     pub fn read_with<T>(&mut self, make: impl FnOnce(&[u8], ExchangeEvent) -> T) -> Result<Option<T>, Error> {
-        self.read_as(|_, line, event| make(line, event))
+        self.read_placed(|_, line, event| make(line, event))
     }
 
-    fn read_as<T>(&mut self, make: impl FnOnce(u64, &[u8], ExchangeEvent) -> T) -> Result<Option<T>, Error> {
+    /// Passes the next event, its line and the offset of the line to `make`; `None` at the end of the good lines.
+    ///
+    /// # Errors
+    /// As [`Reader::read_next`].
+    pub fn read_placed<T>(
+        &mut self,
+        make: impl FnOnce(u64, &[u8], ExchangeEvent) -> T,
+    ) -> Result<Option<T>, Error> {
         let path = &self.path;
         let damaged = |offset, why| Error::Damaged { path: path.clone(), offset, why };
         let place = self.lines.offset();

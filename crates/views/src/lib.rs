@@ -7,6 +7,8 @@
 //! - [`summary`]: [`summary::summary_of_ends()`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
+//! - [`digest`]: [`digest::SessionDigest`] is what lists and the index say of a session, [`digest::each_text()`] names the texts
+//!   that a search looks at.
 //! - [`channels`]: [`channels::channel_rows()`] lists the facts of a session with the runs that they come from.
 //! - [`short_text`]: what a value says, in a few words for one line.
 //! - [`State`] and [`ParentReport`]: how a run or a step ended.
@@ -41,6 +43,7 @@
 
 pub mod channels;
 pub mod conversation;
+pub mod digest;
 mod event_ref;
 pub mod receipt;
 pub mod records;

@@ -237,7 +237,13 @@ impl World {
 
     pub(super) fn identity(&self, inode: usize) -> Identity {
         let found = &self.inodes[inode];
-        Identity { device: 1, inode: inode as u64, links: found.links, size_bytes: found.cache.len() as u64 }
+        Identity {
+            device: 1,
+            inode: inode as u64,
+            links: found.links,
+            size_bytes: found.cache.len() as u64,
+            changed_ns: 0,
+        }
     }
 
     pub(super) fn make_dir(&mut self, dir: &str) {

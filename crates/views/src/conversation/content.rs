@@ -8,7 +8,7 @@ use steno_session::PayloadFields;
 
 /// A block as it is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum BlockText {
+pub(crate) enum BlockText {
     /// What was said.
     Words(String),
     /// A part of what was said, to be put together with the next one.
@@ -24,7 +24,7 @@ pub(super) enum BlockText {
 }
 
 /// Reads a block as it was recorded.
-pub(super) fn shown(block: &RawJson) -> BlockText {
+pub(crate) fn block_text(block: &RawJson) -> BlockText {
     let fields = PayloadFields::parse(block.as_str());
     let text = |name: &str| fields.string(name).map(|text| text.to_text().into_owned());
     let kind = text("type").unwrap_or_default();
@@ -39,14 +39,14 @@ pub(super) fn shown(block: &RawJson) -> BlockText {
         "thinking" => BlockText::Thought(text("thinking").filter(|thought| !thought.is_empty())),
         "command" => BlockText::Command(text("command").unwrap_or_default()),
         "tool_result" => BlockText::Output(
-            fields.json("tool_content").and_then(|content| output(&content)).unwrap_or_default(),
+            fields.json("tool_content").and_then(|content| tool_output(&content)).unwrap_or_default(),
         ),
         _ => BlockText::Other(kind),
     }
 }
 
 /// Returns a tool's output as text: a string as it is, text blocks joined, anything else as JSON.
-pub(super) fn output(content: &RawJson) -> Option<String> {
+pub(crate) fn tool_output(content: &RawJson) -> Option<String> {
     if content.is_null() {
         return None;
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[track_caller]
     fn check_output(content: &str, want: Option<&str>) {
-        assert_eq!(output(&RawJson::parse(content).unwrap()).as_deref(), want, "{content}");
+        assert_eq!(tool_output(&RawJson::parse(content).unwrap()).as_deref(), want, "{content}");
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
 
     #[track_caller]
     fn check_block(block: &str, want: &BlockText) {
-        assert_eq!(shown(&RawJson::parse(block).unwrap()), *want, "{block}");
+        assert_eq!(block_text(&RawJson::parse(block).unwrap()), *want, "{block}");
     }
 
     #[test]

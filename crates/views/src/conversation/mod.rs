@@ -16,6 +16,7 @@ use serde::Serialize;
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
+pub(crate) use content::{BlockText, block_text, tool_output};
 pub use text::{ConversationStyle, ConversationTone, count_of_branches, styled_text, text};
 
 use crate::State;

@@ -6,7 +6,7 @@
 use steno_model::RunId;
 use steno_model::json::RawJson;
 
-use super::content::{BlockText, output, shown};
+use super::content::{BlockText, block_text, tool_output};
 use super::step_lines::{approval, child_run, end, fit, name_of};
 use super::{Block, Conversation, Item, Message, Prompt, ToolResult, ToolUse, Turn};
 use crate::text_format::{columns_of, count, cut, room};
@@ -194,7 +194,7 @@ impl Writer<'_> {
                 )]);
                 self.output(
                     ConversationTone::Frame,
-                    &fact.result.as_ref().and_then(output).unwrap_or_default(),
+                    &fact.result.as_ref().and_then(tool_output).unwrap_or_default(),
                 );
             }
             Item::Fact(fact) => self.fact(fact),
@@ -206,7 +206,7 @@ impl Writer<'_> {
         self.line(&[(ConversationTone::Frame, "system".to_owned())]);
         for block in &prompt.blocks {
             if let Block::Recorded(block) = block
-                && let BlockText::Words(words) = shown(block)
+                && let BlockText::Words(words) = block_text(block)
             {
                 self.output(ConversationTone::Frame, &words);
             }
@@ -241,7 +241,7 @@ impl Writer<'_> {
         let mut chunks = String::new();
         for block in blocks {
             let recorded = match block {
-                Block::Recorded(recorded) => Some(shown(recorded)),
+                Block::Recorded(recorded) => Some(block_text(recorded)),
                 Block::ToolUse(_) | Block::ToolResult(_) => None,
             };
             if let Some(BlockText::Chunk(chunk)) = &recorded {
@@ -295,7 +295,7 @@ impl Writer<'_> {
     }
 
     fn result(&mut self, result: &ToolResult) {
-        let text = result.tool_content.as_ref().and_then(output).unwrap_or_default();
+        let text = result.tool_content.as_ref().and_then(tool_output).unwrap_or_default();
         let error = result.error.as_ref().map(|error| error.to_text().into_owned());
         let word = result.outcome.as_ref().filter(|outcome| !outcome.is("ok") && !outcome.is("unknown"));
         let word = word.map(name_of).or_else(|| error.as_ref().map(|_| "failed".to_owned()));

@@ -1,0 +1,147 @@
+//! The digest of a session: what lists, filters and the index need of it.
+//!
+//! [`SessionDigest`] has one value per question that a list answers. [`TextUnit`]s name the texts that a search looks at,
+//! by the event they stand in: nothing is copied.
+
+mod calls;
+mod state;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod title;
+
+use steno_model::json::JsonString;
+use steno_model::{RunId, Timestamp};
+use steno_session::usage::TokenUsage;
+use steno_session::{ItemKind, Outcome, PayloadFields, Session, Speaker};
+
+pub use calls::{CallDigest, paths_changed};
+pub use state::DigestState;
+pub use texts::{TextKind, TextUnit, arguments_text, each_text, output_text, unit_text};
+
+/// What lists say of a session. Counts are of the session itself, without its child sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionDigest {
+    /// The session.
+    pub id: RunId,
+    /// The session that started it.
+    pub parent: Option<RunId>,
+    /// The session that it is a fork of.
+    pub forked_from: Option<RunId>,
+    /// The provider of the agent.
+    pub provider: Option<String>,
+    /// The name of its run: the agent's, or the one that `steno run --name` gave.
+    pub name: Option<String>,
+    /// The kind of its run.
+    pub kind: Option<String>,
+    /// The version of the agent.
+    pub version: Option<String>,
+    /// The models that answered, in the order of their first response.
+    pub models: Vec<String>,
+    /// The title: the agent's own, else the first line of the first prompt.
+    pub title: Option<String>,
+    /// Whether the agent gave the title.
+    pub is_own_title: bool,
+    /// The directory that the agent worked in.
+    pub directory: Option<String>,
+    /// The branch of the repository when the session began.
+    pub branch: Option<String>,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// The time of its last event.
+    pub last_at: Option<Timestamp>,
+    /// What is known of its end.
+    pub state: DigestState,
+    /// How many prompts the user gave.
+    pub prompts: u64,
+    /// How many responses the model gave.
+    pub responses: u64,
+    /// How many calls there are, each counted once.
+    pub calls: u64,
+    /// How many calls failed.
+    pub failures: u64,
+    /// How many calls were denied.
+    pub denials: u64,
+    /// What its responses used; `None` if no record says it.
+    pub usage: Option<TokenUsage>,
+    /// How many runs it was read from.
+    pub runs: u64,
+}
+
+impl SessionDigest {
+    /// Returns the digest of a session.
+    #[must_use]
+    pub fn of(session: &Session) -> Self {
+        let main = session.runs.first();
+        let summaries = || session.runs.iter().map(|run| &run.summary);
+        let word = |word: &Option<JsonString>| word.as_ref().map(|word| word.to_text().into_owned());
+        let heads: Vec<PayloadFields<'_>> = session
+            .runs
+            .iter()
+            .filter_map(|run| run.head.as_ref())
+            .map(|head| PayloadFields::parse(head.as_str()))
+            .collect();
+        let title = title::of(session);
+        let count =
+            |outcome: Outcome| session.calls.iter().filter(|call| call.outcome() == outcome).count() as u64;
+        Self {
+            id: session.id,
+            parent: summaries().find_map(|summary| summary.parent_run_id),
+            forked_from: session.runs.iter().find_map(|run| run.forked_from),
+            provider: summaries().find_map(|summary| word(&summary.provider)),
+            name: summaries().find_map(|summary| word(&summary.name)),
+            kind: summaries().find_map(|summary| word(&summary.kind)),
+            version: heads.iter().find_map(|head| text_in(&head.object("source"), "version")),
+            models: models(session),
+            is_own_title: title.as_ref().is_some_and(|title| title.is_own),
+            title: title.map(|title| title.text),
+            directory: heads.iter().find_map(|head| text_in(head, "cwd")),
+            branch: heads.iter().find_map(|head| text_in(&head.object("git"), "branch")),
+            started_at: main.and_then(|main| main.summary.started_at.clone()),
+            last_at: latest(summaries().filter_map(|summary| summary.last_at.as_ref())),
+            state: DigestState::of(session),
+            prompts: prompts(session),
+            responses: session.responses.len() as u64,
+            calls: session.calls.len() as u64,
+            failures: count(Outcome::Failed),
+            denials: count(Outcome::Denied),
+            usage: session.own_usage(),
+            runs: session.runs.len() as u64,
+        }
+    }
+}
+
+/// Returns a text field, unless it is empty.
+fn text_in(fields: &PayloadFields<'_>, name: &str) -> Option<String> {
+    fields.text(name).filter(|text| !text.is_empty()).map(std::borrow::Cow::into_owned)
+}
+
+/// Returns the latest of some times.
+fn latest<'a>(times: impl Iterator<Item = &'a Timestamp>) -> Option<Timestamp> {
+    times.max_by_key(|time| time.instant()).cloned()
+}
+
+fn models(session: &Session) -> Vec<String> {
+    let mut models = Vec::new();
+    for model in session.responses.iter().filter_map(|response| response.model.as_ref()) {
+        let model = model.to_text();
+        // Claude Code names its own messages like this; no model wrote them.
+        if &*model != "<synthetic>" && !models.iter().any(|known| *known == *model) {
+            models.push(model.into_owned());
+        }
+    }
+    models
+}
+
+fn prompts(session: &Session) -> u64 {
+    let is_prompt = |kind: ItemKind| match kind {
+        ItemKind::Prompt(message) => session.messages[message.0].speaker == Speaker::User,
+        ItemKind::SystemPrompt(_)
+        | ItemKind::Response(_)
+        | ItemKind::Call(_)
+        | ItemKind::Approval(_)
+        | ItemKind::Child(_)
+        | ItemKind::Fact(_) => false,
+    };
+    session.items.iter().filter(|item| is_prompt(item.kind)).count() as u64
+}

@@ -1,0 +1,73 @@
+//! What a list says of the end of a session.
+
+use steno_session::{Outcome, Session, State, TurnStatus};
+
+/// What is known of the end of a session from its record alone. Whether it is live depends on the present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DigestState {
+    /// Its last turn ended.
+    Done,
+    /// A request for approval has no answer.
+    Waiting,
+    /// Its last turn was stopped.
+    Interrupted,
+    /// Its last turn, or the run itself, failed.
+    Failed,
+    /// The end of its last turn is not recorded.
+    Open,
+}
+
+impl DigestState {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Done, Self::Waiting, Self::Interrupted, Self::Failed, Self::Open];
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Waiting => "waiting",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+            Self::Open => "open",
+        }
+    }
+
+    /// Returns the state with a name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Reads the state of a session: its last turn says it, else the end of its run.
+    pub(super) fn of(session: &Session) -> Self {
+        let end = session.runs.first().map_or(State::Open, |main| main.summary.state);
+        let Some(last) = session.turns.last() else {
+            return match end {
+                State::Completed => Self::Done,
+                State::Failed => Self::Failed,
+                State::Open => Self::Open,
+            };
+        };
+        match last.status {
+            TurnStatus::Completed => Self::Done,
+            TurnStatus::Interrupted => Self::Interrupted,
+            TurnStatus::Failed => Self::Failed,
+            TurnStatus::InProgress if end == State::Failed => Self::Failed,
+            TurnStatus::InProgress if is_waiting(session) => Self::Waiting,
+            TurnStatus::InProgress => Self::Open,
+        }
+    }
+}
+
+/// Tells whether a request of the last turn is open: it was asked, and neither answered nor overtaken by its result.
+fn is_waiting(session: &Session) -> bool {
+    let last = session.turns.len().checked_sub(1);
+    session.approvals.iter().any(|approval| {
+        let is_answered = approval.call.is_some_and(|call| session.calls[call.0].outcome() != Outcome::Open);
+        approval.is_asked
+            && approval.state == State::Open
+            && approval.turn.map(|turn| turn.0) == last
+            && !is_answered
+    })
+}

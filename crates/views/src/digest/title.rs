@@ -1,0 +1,64 @@
+//! The title of a session.
+
+use steno_model::json::RawJson;
+use steno_session::{Block, ItemKind, PayloadFields, Session, Speaker};
+
+/// The number of characters that a title has at most.
+const CHARS_MAX: usize = 200;
+
+pub(super) struct Title {
+    pub(super) text: String,
+    /// Whether the agent gave it.
+    pub(super) is_own: bool,
+}
+
+/// Returns the agent's own last title, else the first line of the first prompt.
+pub(super) fn of(session: &Session) -> Option<Title> {
+    let own = session.facts.iter().rev().find_map(|fact| {
+        let name = fact.name.as_ref()?.to_text();
+        own_title(&name, fact.result.as_ref()?)
+    });
+    if let Some(text) = own {
+        return Some(Title { text, is_own: true });
+    }
+    let prompts = session.items.iter().filter_map(|item| match item.kind {
+        ItemKind::Prompt(message) => Some(&session.messages[message.0]),
+        ItemKind::SystemPrompt(_)
+        | ItemKind::Response(_)
+        | ItemKind::Call(_)
+        | ItemKind::Approval(_)
+        | ItemKind::Child(_)
+        | ItemKind::Fact(_) => None,
+    });
+    let mut prompts = prompts.filter(|prompt| prompt.speaker == Speaker::User);
+    prompts
+        .find_map(|prompt| prompt.blocks.iter().find_map(prompt_line))
+        .map(|text| Title { text, is_own: false })
+}
+
+/// Reads a title that an agent gave: Claude Code and Gemini record it, Codex and ACP report a changed name.
+fn own_title(name: &str, result: &RawJson) -> Option<String> {
+    let text = match name {
+        "title" | "summary" => result.read::<String>().ok()?,
+        "thread/name/updated" => PayloadFields::parse(result.as_str()).text("threadName")?.into_owned(),
+        "session_info_update" => PayloadFields::parse(result.as_str()).text("title")?.into_owned(),
+        _ => return None,
+    };
+    first_line(&text)
+}
+
+fn prompt_line(block: &Block) -> Option<String> {
+    let Block::Recorded(block) = block else { return None };
+    let fields = PayloadFields::parse(block.as_str());
+    // A block with a label is a system prompt or a picture.
+    if fields.text("label").is_some() {
+        return None;
+    }
+    first_line(&fields.text("text")?)
+}
+
+/// Returns the first line that is not empty, cut to a bounded length.
+fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(CHARS_MAX).collect())
+}
