@@ -119,6 +119,8 @@ impl From<LibraryError> for Failure {
             LibraryError::Journal(error) => error.into(),
             LibraryError::Vault(error) => error.into(),
             LibraryError::File(error) => error.into(),
+            LibraryError::Index(error) => Self::could_not(with_causes(&error)),
+            LibraryError::Pattern(_) => Self::usage(message).with_hint("`--exact` finds a text as it is"),
             LibraryError::NoStore => Self::nothing(message).with_hint("`steno up` creates one"),
             LibraryError::InvalidName { want, .. } => {
                 let wanted = "a UUID, four or more characters of its beginning or end, `last`";

@@ -14,6 +14,12 @@ pub enum Error {
     /// There is no store to look in.
     #[error("there is no store")]
     NoStore,
+    /// The index cannot be used.
+    #[error(transparent)]
+    Index(#[from] steno_index::Error),
+    /// A regular expression cannot be used.
+    #[error(transparent)]
+    Pattern(#[from] crate::PatternError),
     /// A text that cannot name anything.
     #[error("`{text}` is not a {want}")]
     InvalidName {

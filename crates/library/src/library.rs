@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steno_adapters::codex::session_run;
+use steno_index::Index;
 use steno_journal::{Store, run_beginning};
 use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word, with_causes};
 use steno_vault::{Manifest, Vault};
@@ -22,6 +23,7 @@ pub struct Library {
     relations: OnceCell<Relations>,
     index: OnceCell<IdIndex<RunId>>,
     manifests: OnceCell<Vec<Manifest>>,
+    pub(crate) indexed: OnceCell<Index>,
 }
 
 impl Library {
@@ -36,6 +38,7 @@ impl Library {
             relations: OnceCell::new(),
             index: OnceCell::new(),
             manifests: OnceCell::new(),
+            indexed: OnceCell::new(),
         }
     }
 

@@ -128,8 +128,10 @@ impl From<LibraryError> for Problem {
             error @ (LibraryError::InvalidName { .. }
             | LibraryError::NoFile { .. }
             | LibraryError::File(_)
+            | LibraryError::Pattern(_)
             | LibraryError::NotRegular { .. }) => Self::bad_request(error.to_string()),
             LibraryError::Vault(error) => Self::internal(with_causes(&error)),
+            LibraryError::Index(error) => Self::internal(with_causes(&error)),
         }
     }
 }

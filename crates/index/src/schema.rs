@@ -1,0 +1,101 @@
+//! The tables. `docs/format/index.md` describes them for users of SQL.
+
+/// The version of the tables. A database with another one is replaced.
+pub(crate) const VERSION: i64 = 1;
+
+/// Makes all tables.
+pub(crate) const TABLES: &str = "
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    run TEXT NOT NULL UNIQUE,
+    session INTEGER,
+    parent TEXT,
+    shows TEXT,
+    source TEXT,
+    provider TEXT,
+    channel TEXT,
+    adapter TEXT,
+    directory TEXT,
+    started_at TEXT,
+    inode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    seq_last INTEGER NOT NULL,
+    crc INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    damage TEXT
+);
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    session TEXT NOT NULL UNIQUE,
+    root TEXT NOT NULL,
+    parent TEXT,
+    forked_from TEXT,
+    provider TEXT,
+    name TEXT,
+    kind TEXT,
+    version TEXT,
+    models TEXT NOT NULL,
+    title TEXT,
+    own_title INTEGER NOT NULL,
+    directory TEXT,
+    project TEXT,
+    branch TEXT,
+    started_at TEXT,
+    started_ms INTEGER,
+    last_at TEXT,
+    last_ms INTEGER,
+    state TEXT NOT NULL,
+    prompts INTEGER NOT NULL,
+    responses INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    denials INTEGER NOT NULL,
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    cache_read_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    reasoning_tokens INTEGER,
+    exact INTEGER,
+    runs INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+);
+CREATE INDEX sessions_by_root ON sessions (root);
+CREATE TABLE calls (
+    session INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    tool TEXT NOT NULL,
+    class TEXT,
+    outcome TEXT NOT NULL,
+    exit_code INTEGER,
+    at_ms INTEGER,
+    duration_ms INTEGER,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID;
+CREATE TABLE changes (
+    session INTEGER NOT NULL,
+    call INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    PRIMARY KEY (session, call, path)
+) WITHOUT ROWID;
+CREATE TABLE texts (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    call INTEGER,
+    offset INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    crc INTEGER NOT NULL
+);
+CREATE INDEX texts_by_session ON texts (session);
+CREATE VIRTUAL TABLE words USING fts5 (
+    terms, parts, content = '', contentless_delete = 1, tokenize = 'ascii'
+);
+";

@@ -1,0 +1,64 @@
+//! Lists sessions.
+
+use std::collections::{BTreeMap, HashSet};
+
+use steno_model::{RunId, Timestamp};
+
+use crate::rows::{SessionRow, session_row};
+use crate::{Error, Index, SessionFilter};
+
+impl Index {
+    /// Returns the top-level sessions that pass a filter, the one with the latest event first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, Error> {
+        let touched = filter.touched.as_deref().map(|path| self.touched_by(path)).transpose()?;
+        let mut rows = self.families()?;
+        rows.retain(|row| {
+            filter.accepts(row) && touched.as_ref().is_none_or(|roots| roots.contains(&row.digest.id))
+        });
+        let last = |row: &SessionRow| row.digest.last_at.as_ref().and_then(Timestamp::instant);
+        rows.sort_by_cached_key(|row| std::cmp::Reverse((last(row), row.digest.id)));
+        Ok(rows)
+    }
+
+    /// Returns every top-level session with the sums of the sessions below it.
+    fn families(&self) -> Result<Vec<SessionRow>, Error> {
+        let failed = self.failed("list sessions");
+        let mut query = self.connection.prepare_cached("SELECT * FROM sessions").map_err(&failed)?;
+        let rows = query.query_map([], session_row).map_err(&failed)?;
+        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
+        let (mut roots, mut below) = (BTreeMap::<RunId, SessionRow>::new(), Vec::new());
+        for row in rows {
+            if row.root == row.digest.id {
+                roots.insert(row.root, row);
+            } else {
+                below.push(row);
+            }
+        }
+        for row in below {
+            if let Some(root) = roots.get_mut(&row.root) {
+                root.add_below(&row);
+            }
+        }
+        Ok(roots.into_values().collect())
+    }
+
+    /// Returns the top-level sessions that changed a file. A path is equal, or ends with `/` and the given one.
+    fn touched_by(&self, path: &str) -> Result<HashSet<RunId>, Error> {
+        let failed = self.failed("find changed files");
+        let path = path.trim_start_matches("./").trim_end_matches('/');
+        let mut query = self
+            .connection
+            .prepare_cached(
+                "SELECT DISTINCT sessions.root FROM changes JOIN sessions ON sessions.id = changes.session \
+                 WHERE changes.path = ?1 OR substr(changes.path, -length(?1) - 1) = '/' || ?1 \
+                 OR instr('/' || changes.path || '/', '/' || ?1 || '/') > 0",
+            )
+            .map_err(&failed)?;
+        let rows = query.query_map([path], |row| row.get::<_, String>(0)).map_err(&failed)?;
+        let roots = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
+        Ok(roots.iter().filter_map(|root| RunId::parse(root).ok()).collect())
+    }
+}

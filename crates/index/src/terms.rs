@@ -1,0 +1,220 @@
+//! The search terms of a text. `docs/search.md` defines them; this is their only implementation in the product.
+//!
+//! A text is put into NFC and lower case and split into words. A word of Chinese, Japanese or Korean characters gives one
+//! term per character. Parts of identifiers like `parseHttp` are further terms.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// The term between two words of CJK characters, so that a phrase does not join them. No text has it as a word.
+const BREAK: &str = "\u{2e31}";
+
+/// The terms of a text, separated by spaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// The words, in order.
+    pub words: String,
+    /// The parts of words, in order.
+    pub parts: String,
+}
+
+/// Where a term comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TermKind {
+    /// A word, or a CJK character.
+    Word,
+    /// A part of a word.
+    Part,
+    /// Nothing: it separates two words of CJK characters.
+    Break,
+}
+
+/// Returns the terms of a text.
+#[must_use]
+pub fn terms(text: &str) -> Terms {
+    let mut terms = Terms::default();
+    each_term(&composed(text), |kind, _, term| match kind {
+        TermKind::Word | TermKind::Break => push(&mut terms.words, term),
+        TermKind::Part => push(&mut terms.parts, term),
+    });
+    terms
+}
+
+/// Calls `take` with every term of a text in NFC, and its place.
+pub(crate) fn each_term(text: &str, mut take: impl FnMut(TermKind, Range<usize>, &str)) {
+    let mut was_cjk = false;
+    for word in Words::of(text) {
+        let is_cjk = text[word.clone()].starts_with(is_cjk);
+        if is_cjk {
+            if was_cjk {
+                take(TermKind::Break, word.start..word.start, BREAK);
+            }
+            for (place, character) in text[word.clone()].char_indices() {
+                let start = word.start + place;
+                let mut buffer = [0; 4];
+                let term = character.encode_utf8(&mut buffer);
+                take(TermKind::Word, start..start + term.len(), term);
+            }
+        } else {
+            take(TermKind::Word, word.clone(), &fold_case(&text[word.clone()]));
+            for part in parts(&text[word.clone()]) {
+                let part = word.start + part.start..word.start + part.end;
+                take(TermKind::Part, part.clone(), &fold_case(&text[part]));
+            }
+        }
+        was_cjk = is_cjk;
+    }
+}
+
+/// Returns a text in lower case.
+#[must_use]
+pub fn fold_case(text: &str) -> Cow<'_, str> {
+    let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_folded { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
+}
+
+/// Returns a text in NFC.
+#[must_use]
+pub fn composed(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
+}
+
+fn push(terms: &mut String, term: &str) {
+    if !terms.is_empty() {
+        terms.push(' ');
+    }
+    terms.push_str(term);
+}
+
+/// Tells whether a character is written without spaces between words.
+fn is_cjk(character: char) -> bool {
+    matches!(u32::from(character),
+        0x3040..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af
+        | 0xf900..=0xfaff | 0xff66..=0xff9f | 0x2_0000..=0x2_fa1f)
+}
+
+/// What a character is for the division into words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Word,
+    Cjk,
+    Other,
+}
+
+fn class(character: char) -> Class {
+    match character {
+        _ if character.is_ascii() && !character.is_ascii_alphanumeric() => Class::Other,
+        _ if character.is_ascii() => Class::Word,
+        _ if is_cjk(character) => Class::Cjk,
+        _ if character.is_alphanumeric() => Class::Word,
+        _ => Class::Other,
+    }
+}
+
+/// The words of a text: runs of letters and digits, and runs of CJK characters.
+struct Words<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let rest = &self.text[self.at..];
+        let start = self.at + rest.find(|character| class(character) != Class::Other)?;
+        let text = &self.text[start..];
+        let first = text.chars().next().map_or(Class::Other, class);
+        let end = start + text.find(|character| class(character) != first).unwrap_or(text.len());
+        self.at = end;
+        Some(start..end)
+    }
+}
+
+/// Returns the parts of an identifier that have two or more characters; none if the word has only one part.
+fn parts(word: &str) -> Vec<Range<usize>> {
+    let mut starts = vec![0];
+    let characters: Vec<(usize, char)> = word.char_indices().collect();
+    for (index, &[(_, before), (place, next)]) in characters.array_windows::<2>().enumerate() {
+        let after = characters.get(index + 2).map(|(_, character)| *character);
+        let is_hump = !before.is_uppercase() && next.is_uppercase();
+        let ends_capitals =
+            before.is_uppercase() && next.is_uppercase() && after.is_some_and(char::is_lowercase);
+        let changes_kind = before.is_numeric() != next.is_numeric();
+        if is_hump || ends_capitals || changes_kind {
+            starts.push(place);
+        }
+    }
+    if starts.len() == 1 {
+        return Vec::new();
+    }
+    let ends = starts.iter().skip(1).copied().chain([word.len()]);
+    let parts = starts.iter().zip(ends).map(|(start, end)| *start..end);
+    parts.filter(|part| word[part.clone()].chars().nth(1).is_some()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, words: &str, parts: &str) {
+        let want = Terms { words: words.into(), parts: parts.into() };
+        assert_eq!(terms(text), want, "{text}");
+    }
+
+    #[test]
+    fn words_are_runs_of_letters_and_digits() {
+        check("", "", "");
+        check("Fix src/auth.rs, now!", "fix src auth rs now", "");
+        check("snake_case-and.dots", "snake case and dots", "");
+        check("Größe ÄRGER", "größe ärger", "");
+    }
+
+    #[test]
+    fn composed_and_decomposed_letters_are_the_same() {
+        check("cafe\u{301}", "caf\u{e9}", "");
+    }
+
+    #[test]
+    fn identifiers_have_parts() {
+        check("parseHTTPResponse", "parsehttpresponse", "parse http response");
+        check("sha256 x2 utf8", "sha256 x2 utf8", "sha 256 utf");
+        check("Word", "word", "");
+        check("ABc", "abc", "bc");
+    }
+
+    #[test]
+    fn cjk_characters_are_single_terms() {
+        check("Rust言語 です", "rust 言 語 \u{2e31} で す", "");
+        check("言語、x言", "言 語 x 言", "");
+    }
+
+    proptest! {
+        #[test]
+        fn terms_of_terms_are_the_same(text in "\\PC{0,40}") {
+            let once = terms(&text).words;
+            let again = terms(&once).words.replace(&format!("{BREAK} "), "");
+            // Characters of one CJK word become words of their own.
+            prop_assert_eq!(again, once.replace(&format!("{BREAK} "), ""));
+        }
+
+        #[test]
+        fn no_term_is_empty(text in "\\PC{0,40}") {
+            let Terms { words, parts } = terms(&text);
+            for list in [words, parts] {
+                prop_assert!(list.is_empty() || list.split(' ').all(|term| !term.is_empty()));
+            }
+        }
+    }
+}
