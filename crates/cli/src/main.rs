@@ -12,6 +12,7 @@ mod recording;
 mod runs;
 mod server_proxy;
 mod settings;
+mod time_words;
 mod wraps;
 
 use std::io::{self, Write as _};
@@ -108,6 +109,7 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Show(args) => commands::show::run(args, settings, output),
         Command::Follow(args) => commands::follow::run(args, settings, output),
         Command::Ls(args) => commands::ls::run(args, settings, output),
+        Command::Search(args) => commands::search::run(args, settings, output),
         Command::Verify(args) => commands::verify::run(args, settings, output),
         Command::Seal(args) => commands::seal::run(args, settings, output),
         Command::Entries(args) => commands::entries::run(args, settings),

@@ -6,6 +6,7 @@ mod groups;
 mod proxy;
 mod reading;
 mod receipt;
+mod search;
 mod spine;
 
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use receipt::{
     ReceiptArgs, ReceiptCommand, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
 };
+pub use search::{FilterArgs, SearchArgs};
 pub use spine::{
     SnapshotForm, SpineArgs, SpineBundleArgs, SpineCommand, SpineDistillArgs, SpineLsArgs, SpineRecordArgs,
     SpineValidateArgs,
@@ -202,6 +204,15 @@ pub enum Command {
     /// is certain, and the other states are not: only `steno verify` reads the whole run. Sessions that have stored
     /// files but no events are not listed; their number is printed to stderr.
     Ls(LsArgs),
+    /// Search the texts of all sessions
+    ///
+    /// All words must be in the same text: a prompt, an answer, a thought, the arguments of a call, or its output. A word
+    /// matches whole words and parts of identifiers, in any case. `"two words"` is a phrase, `pre*` a prefix and
+    /// `/expression/` a regular expression. `in:prompt,answer,thought,command,output` limits the kinds of text;
+    /// `tool:NAME`, `path:TEXT` and `exit:CODE` limit the calls. In a shell, put the whole query in single quotes.
+    ///
+    /// `steno show 7c9e:12` opens the hit that is listed as `7c9e:12`. The last line says what was searched.
+    Search(SearchArgs),
     /// Check transcripts, seals, trace spines and evidence
     ///
     /// Without RUN, the whole store is checked: transcripts, trace spines, and every pack, manifest and tail of the

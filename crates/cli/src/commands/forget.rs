@@ -217,7 +217,11 @@ fn sweep_when_others_let_go(store: &Store, vault: &Vault) -> Result<bool, Failur
 
 fn carry_out(plan: &ForgetPlan, store: &Store, vault: &Arc<Vault>) -> Outcome {
     let doomed = plan.doomed();
+    // First, because a kill between the two must not leave words in it; and again afterwards, because a search may have
+    // made it in between.
+    Library::new(Some(store.clone())).drop_index()?;
     let forgotten = forget_when_free(&doomed, plan.why, store, vault)?;
+    Library::new(Some(store.clone())).purge_index()?;
     notice(&format!("forgot {}", words(plan)));
     let has_bytes = !doomed.sources.is_empty() || doomed.pieces_go();
     let is_left = has_bytes && forgotten.swept.is_none_or(|swept| swept.packs_busy > 0);

@@ -24,6 +24,7 @@ mod related_sessions;
 pub mod restore;
 pub mod run;
 pub mod seal;
+pub mod search;
 pub mod serve;
 pub mod service;
 pub mod show;

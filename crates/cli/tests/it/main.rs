@@ -41,6 +41,7 @@ mod rederive;
 mod run;
 mod run_faults;
 mod run_terminals;
+mod search;
 mod serve;
 mod service;
 mod settings;

@@ -10,11 +10,12 @@ const CLAUDE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const CODEX: &str = "0199c2a4-6f1e-7b20-9c3d-5e6f70819203";
 
 /// Every command. Those without a second part have no text that can be compared, for the reason that is given.
-const COMMANDS: [(&str, Result<&[&str], &str>); 47] = [
+const COMMANDS: [(&str, Result<&[&str], &str>); 48] = [
     // The commands run in this order; later ones use the output of earlier ones.
     ("up", Ok(&["up --demo --once"])),
     ("", Ok(&["--demo"])),
     ("ls", Ok(&["ls --demo", "ls --demo --runs"])),
+    ("search", Ok(&["search orders --demo", "search orders --json --demo"])),
     ("show", Ok(&["show CLAUDE --demo", "show CODEX --demo"])),
     ("tree", Ok(&["tree CLAUDE --demo"])),
     ("events", Ok(&["events CODEX --demo", "events CLAUDE --from 16 --demo"])),
@@ -173,6 +174,8 @@ fn check(snapshots: &[(String, String)]) {
     settings.add_filter(r#""bytes":[0-9]+"#, r#""bytes":SIZE"#);
     settings.add_filter(r#""sha256":"[0-9a-f]{64}""#, r#""sha256":"HASH""#);
     settings.add_filter(r#""source":"[0-9a-f-]{36}""#, r#""source":"SOURCE""#);
+    // Ages grow.
+    settings.add_filter(r"(?m)  [0-9]+(m|h|d|mo|y)$", "  AGE");
     settings.add_filter(r#""time":"[^"]*""#, r#""time":"TIME""#);
     settings.add_filter(&format!(r"\b{}\b", env!("CARGO_PKG_VERSION").replace('.', r"\.")), "VERSION");
     let differs = |(name, text): &(String, String)| {

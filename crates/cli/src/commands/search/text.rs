@@ -1,0 +1,126 @@
+//! Matches as lines for people.
+
+use anstyle::{AnsiColor, Style};
+use jiff::Zoned;
+use steno_library::{SearchHit, SessionHits, ShortestPart};
+use steno_model::{RunId, Seq};
+use steno_views::{Lines, columns_of, cut, visible};
+
+use super::Ids;
+use crate::id_lines::project_name;
+use crate::time_words::age;
+
+/// The width of a line where the terminal's is not known.
+const WIDTH_DEFAULT: usize = 160;
+/// The width of the column of kinds.
+const KIND_CHARS: usize = "command".len();
+/// The least number of columns for the text of a match.
+const SNIPPET_COLUMNS_MIN: usize = 24;
+
+pub(super) struct SearchText<'a> {
+    pub(super) ids: &'a Ids,
+    pub(super) now: Zoned,
+    pub(super) width: Option<usize>,
+}
+
+impl SearchText<'_> {
+    /// Returns the line of a session: what it is about, where and when.
+    pub(super) fn session(&self, session: &SessionHits) -> String {
+        let digest = &session.row.digest;
+        let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+        let last = digest.last_at.as_ref().and_then(steno_model::Timestamp::instant);
+        let about = [
+            project_name(session.row.project.as_deref()),
+            visible(digest.branch.as_deref().unwrap_or_default(), Lines::Escape).into_owned(),
+            visible(digest.provider.as_deref().unwrap_or_default(), Lines::Escape).into_owned(),
+            last.map(|last| age(last, self.now.timestamp())).unwrap_or_default(),
+        ];
+        let about: Vec<String> = about.into_iter().filter(|word| !word.is_empty()).collect();
+        let about = about.join("  ");
+        let id = shortest(self.ids, digest.id);
+        let room = self.width().saturating_sub(columns_of(&about) + id.len() + 4).max(SNIPPET_COLUMNS_MIN);
+        let title = cut(digest.title.as_deref().unwrap_or("(no title)"), room.saturating_sub(1));
+        format!("{bold}{id}{bold:#}  {}  {dim}{about}{dim:#}", visible(&title, Lines::Escape))
+    }
+
+    /// Returns the line of a match: the event that has it, and the text around it.
+    pub(super) fn hit(&self, hit: &SearchHit) -> String {
+        let dim = Style::new().dimmed();
+        let handle = handle(self.ids, hit.run, hit.seq);
+        let before = format!("    {handle}  {:<KIND_CHARS$}  ", hit.kind.name());
+        let room = self.width().saturating_sub(before.len()).max(SNIPPET_COLUMNS_MIN);
+        format!("    {handle}  {dim}{:<KIND_CHARS$}{dim:#}  {}", hit.kind.name(), centred(hit, room))
+    }
+
+    fn width(&self) -> usize {
+        self.width.unwrap_or(WIDTH_DEFAULT)
+    }
+}
+
+/// Returns the name of an event for `steno show`.
+pub(super) fn handle(ids: &Ids, run: RunId, seq: Seq) -> String {
+    format!("{}:{seq}", shortest(ids, run))
+}
+
+/// Returns the shortest part of an id that names it.
+fn shortest(ids: &Ids, run: RunId) -> String {
+    let id = run.to_string();
+    let exact = ids.exact(&id);
+    let Some((_, meaning)) = exact.first() else { return id };
+    let part: ShortestPart = ids.shortest(&id, meaning);
+    part.split(&id).1.to_owned()
+}
+
+/// Returns the text around the first match, at most so many columns wide, with matches marked.
+fn centred(hit: &SearchHit, columns: usize) -> String {
+    let snippet = &hit.snippet;
+    let first = snippet.matches.first().cloned().unwrap_or(0..0);
+    let mark = AnsiColor::Yellow.on_default().bold();
+    // A third of the line is before the match.
+    let mut start = first.start;
+    let mut used = 0;
+    for (place, letter) in snippet.text[..first.start].char_indices().rev() {
+        used += width_of(letter);
+        if used > columns / 3 {
+            break;
+        }
+        start = place;
+    }
+    let is_cut_before = start > 0 || snippet.is_cut_before;
+    let (mut line, mut used) = (String::new(), usize::from(is_cut_before) + 1);
+    if is_cut_before {
+        line.push('…');
+    }
+    let mut is_cut_after = snippet.is_cut_after;
+    let mut is_marked = false;
+    for (place, letter) in snippet.text[start..].char_indices().map(|(place, letter)| (start + place, letter))
+    {
+        let shown = visible(letter.encode_utf8(&mut [0; 4]), Lines::Escape).into_owned();
+        if used + columns_of(&shown) > columns {
+            is_cut_after = true;
+            break;
+        }
+        used += columns_of(&shown);
+        let is_match = snippet.matches.iter().any(|found| found.contains(&place));
+        if is_match != is_marked {
+            line.push_str(&if is_match {
+                mark.render().to_string()
+            } else {
+                mark.render_reset().to_string()
+            });
+            is_marked = is_match;
+        }
+        line.push_str(&shown);
+    }
+    if is_marked {
+        line.push_str(&mark.render_reset().to_string());
+    }
+    if is_cut_after {
+        line.push('…');
+    }
+    line
+}
+
+fn width_of(letter: char) -> usize {
+    columns_of(&visible(letter.encode_utf8(&mut [0; 4]), Lines::Escape))
+}

@@ -1,0 +1,105 @@
+//! Times as users type them: `yesterday`, `7d`, `2026-11-01`.
+
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _, Zoned};
+
+/// The forms that [`parse_time`] reads, for messages.
+pub const FORMS: &str = "`today`, `yesterday`, `7d`, `12h`, `30m`, `2w`, `2026-11-01`, or `2026-11-01T08:00`";
+
+/// Reads a time in the past. A day means its beginning in local time; `7d` means seven days ago.
+pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let zone = now.time_zone();
+    let day = |date: Date| Some(date.to_zoned(zone.clone()).ok()?.timestamp());
+    match text {
+        "now" => return Some(now.timestamp()),
+        "today" => return day(now.date()),
+        "yesterday" => return day(now.date().yesterday().ok()?),
+        _ => {}
+    }
+    if let Some(ago) = ago(text, now) {
+        return Some(ago);
+    }
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    // A date without a time also parses as a time, at midnight.
+    let text = text.replace(' ', "T");
+    Some(text.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()?.timestamp())
+}
+
+/// Reads `7d`, `12h`, `30m` or `2w`.
+fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let number: i32 = text.get(..text.len().checked_sub(1)?)?.parse().ok().filter(|number| *number >= 0)?;
+    let span = match text.as_bytes().last()? {
+        b'm' => number.minutes(),
+        b'h' => number.hours(),
+        b'd' => number.days(),
+        b'w' => number.weeks(),
+        _ => return None,
+    };
+    Some(now.checked_sub(span).ok()?.timestamp())
+}
+
+/// Returns the time of this machine, in its zone.
+pub fn now() -> Zoned {
+    Timestamp::now().to_zoned(TimeZone::system())
+}
+
+/// Returns how long ago something was, in one word like `23h`.
+pub fn age(time: Timestamp, now: Timestamp) -> String {
+    let seconds = now.as_second() - time.as_second();
+    match seconds {
+        ..60 => "now".to_owned(),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        86_400..5_184_000 => format!("{}d", seconds / 86_400),
+        5_184_000..63_072_000 => format!("{}mo", seconds / 2_592_000),
+        _ => format!("{}y", seconds / 31_536_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noon() -> Zoned {
+        "2026-11-18T12:00:00+01:00[+01:00]".parse().unwrap()
+    }
+
+    #[track_caller]
+    fn check(text: &str, want: Option<&str>) {
+        assert_eq!(parse_time(text, &noon()).map(|time| time.to_string()).as_deref(), want, "{text}");
+    }
+
+    #[test]
+    fn days_begin_in_local_time() {
+        check("today", Some("2026-11-17T23:00:00Z"));
+        check("yesterday", Some("2026-11-16T23:00:00Z"));
+        check("2026-11-01", Some("2026-10-31T23:00:00Z"));
+        check("2026-11-01 08:30", Some("2026-11-01T07:30:00Z"));
+        check("2026-11-01T08:30:00Z", Some("2026-11-01T08:30:00Z"));
+        check("7d", Some("2026-11-11T11:00:00Z"));
+        check("90m", Some("2026-11-18T09:30:00Z"));
+        for wrong in ["", "d", "-3d", "soon", "2026-13-01", "7x"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn age_is_one_word() {
+        let now = noon().timestamp();
+        for (seconds, want) in [
+            (0, "now"),
+            (-5, "now"),
+            (61, "1m"),
+            (7200, "2h"),
+            (200_000, "2d"),
+            (6_000_000, "2mo"),
+            (70_000_000, "2y"),
+        ] {
+            let time = Timestamp::from_second(now.as_second() - seconds).unwrap();
+            assert_eq!(age(time, now), want);
+        }
+    }
+}
