@@ -255,7 +255,10 @@ def check_thread(thread, live, file):
     told = Told(live, {turn for turn, *_ in written.turns})
     agree("turns", told.turns, written.turns, len(told.turns))
     agree("ends of turns", told.ends, written.ends, len(told.ends))
-    agree("turns with token totals", dict(told.tokens), dict(written.tokens), len(told.tokens))
+    # Codex writes the total of an interrupted turn to its file, and may stop before it sends it.
+    unsent = {turn for turn, end in written.ends.items() if end[0] == "interrupted"} - set(told.tokens)
+    totals = {turn: rows for turn, rows in written.tokens.items() if turn not in unsent}
+    agree("turns with token totals", dict(told.tokens), totals, len(told.tokens))
     for kind, rows in items(thread, told, written).items():
         agree(kind, *rows, len(rows[0]))
     boundaries = [of_type(records, "compaction_boundary") for records in (live, file)]
