@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seconds=${1:-60}
 shift || true
 all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server gemini_chat gemini_stream gemini_output
-    copilot_events copilot_stream http acp mcp
+    copilot_events copilot_stream opencode_stream http acp mcp
     spine_segment spine_archive distill)
 targets=("$@")
 [ "$#" -gt 0 ] || targets=("${all[@]}")
@@ -74,6 +74,7 @@ samples() {
         find -L "$shared"/versions/copilot -name '*.ndjson'
         find -L "$shared"/captures/copilot -name stream.ndjson
         ;;
+    opencode_stream) ls "$golden"/opencode/*.in.* ;;
     http) ls "$golden"/http/*.in.* ;;
     gemini_chat)
         ls "$golden"/gemini/{chat,document}*.in.*

@@ -61,6 +61,7 @@ pub mod gemini;
 pub mod http;
 mod lines;
 pub mod mcp;
+pub mod opencode;
 mod pending;
 mod record_bounds;
 mod repair;
@@ -107,6 +108,7 @@ fn adapter_of(surface: Surface, source: Source) -> Adapter {
         Surface::GeminiOutput => gemini::output(source),
         Surface::CopilotEvents => copilot::events(source),
         Surface::CopilotStream => copilot::stream(source),
+        Surface::OpenCodeStream => opencode::stream(source),
         Surface::Http => http::recording(source),
         Surface::Acp => acp::connection(source),
         Surface::Mcp => mcp::connection(source),

@@ -1,5 +1,6 @@
 //! Recognises provider, surface and version of a file or stream by its content, not its name.
 
+use serde_json::value::RawValue;
 use steno_model::json::JsonString;
 use steno_model::wrap::WRAP_MAGIC;
 
@@ -66,6 +67,8 @@ wire! {
         exit_code: "exitCode",
         http: "http",
         exchange: "exchange",
+        session_upper: "sessionID",
+        part: "part",
     }
 }
 
@@ -262,6 +265,9 @@ fn surface_of_others(probe: &Probe<'_>, kind: &str) -> Option<Surface> {
     if is_gemini_output(probe) {
         return Some(Surface::GeminiOutput);
     }
+    if is_opencode(probe, kind) {
+        return Some(Surface::OpenCodeStream);
+    }
     let is_copilots = kind.contains('.') && probe.data.is_some() && probe.id.is_some();
     let is_result = kind == "result" && probe.session_camel.is_some() && probe.exit_code.is_some();
     match () {
@@ -280,6 +286,16 @@ fn is_gemini_stream(probe: &Probe<'_>, kind: &str) -> bool {
         "tool_use" | "tool_result" => is_later && probe.tool.is_some(),
         _ => false,
     }
+}
+
+fn is_opencode(probe: &Probe<'_>, kind: &str) -> bool {
+    let is_object = |raw: &RawValue| raw.get().starts_with('{');
+    let has_content =
+        probe.part.is_some_and(is_object) || (kind == "error" && probe.error.is_some_and(is_object));
+    has_content
+        && !kind.is_empty()
+        && probe.session_upper.text().is_some()
+        && probe.timestamp.number().is_some()
 }
 
 fn is_gemini_output(probe: &Probe<'_>) -> bool {
@@ -342,6 +358,7 @@ fn version_of(surface: Surface, probe: &Probe<'_>) -> Option<JsonString> {
         | Surface::GeminiChat
         | Surface::GeminiStream
         | Surface::GeminiOutput
+        | Surface::OpenCodeStream
         | Surface::Acp
         | Surface::Mcp
         | Surface::Http
@@ -410,6 +427,12 @@ mod tests {
         check(r#"{"sessionId":"s","projectHash":"p"}"#, Some((Surface::GeminiChat, None)));
         check(r#"{"type":"init","session_id":"s"}"#, Some((Surface::GeminiStream, None)));
         check(r#"{"type":"session.start","data":{},"id":"i"}"#, Some((Surface::CopilotEvents, None)));
+        check(
+            r#"{"type":"text","timestamp":7,"sessionID":"s","part":{}}"#,
+            Some((Surface::OpenCodeStream, None)),
+        );
+        let failed = r#"{"type":"error","timestamp":7,"sessionID":"s","error":{"name":"APIError"}}"#;
+        check(failed, Some((Surface::OpenCodeStream, None)));
         let result = r#"{"type":"result","sessionId":"s","exitCode":0}"#;
         check(result, Some((Surface::CopilotStream, None)));
         let torn = r#"{"type":"tool_result","timestamp":"t","tool_id":"x","status":"success"}"#;
@@ -465,6 +488,9 @@ mod tests {
             "hello",
             "[1]",
             r#"{"session_id":"s"}"#,
+            r#"{"type":"text","timestamp":"t","sessionID":"s","part":{}}"#,
+            r#"{"type":"text","timestamp":7,"sessionID":"s","part":7}"#,
+            r#"{"type":"text","sessionID":"s","messageID":"m","text":"Hi."}"#,
             r#"{"jsonrpc":"2.0","method":"x"}"#,
             r#"{"seq":1,"run_id":"r","type":"run.started","timestamp":"t","payload":null}"#,
             r#"{"seq":1,"run_id":"r","type":"run.started","timestamp":"t","payload":{}}"#,

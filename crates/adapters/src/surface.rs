@@ -37,6 +37,8 @@ surfaces! {
     CopilotEvents,
     /// What `copilot -p --output-format json` prints.
     CopilotStream,
+    /// What `opencode run --format json` prints.
+    OpenCodeStream,
     /// Model calls over HTTP: a recording of `steno proxy`, or bodies of requests and answers.
     Http,
     /// A connection of the Agent Client Protocol.
@@ -65,6 +67,7 @@ impl Surface {
             | Self::GeminiOutput
             | Self::CopilotEvents
             | Self::CopilotStream
+            | Self::OpenCodeStream
             | Self::Acp => true,
             Self::ClaudeDisk
             | Self::CodexRollout
@@ -88,6 +91,7 @@ impl Surface {
             | Self::GeminiStream
             | Self::CopilotEvents
             | Self::CopilotStream
+            | Self::OpenCodeStream
             | Self::Acp
             | Self::Mcp
             | Self::Wrap => false,
@@ -108,6 +112,7 @@ impl Surface {
             | Self::GeminiOutput
             | Self::CopilotEvents
             | Self::CopilotStream
+            | Self::OpenCodeStream
             | Self::Wrap => false,
         }
     }
@@ -120,6 +125,7 @@ impl Surface {
             Self::CodexRollout | Self::CodexExec | Self::CodexAppServer => Provider::Codex.as_str(),
             Self::GeminiChat | Self::GeminiStream | Self::GeminiOutput => Provider::Gemini.as_str(),
             Self::CopilotEvents | Self::CopilotStream => Provider::Copilot.as_str(),
+            Self::OpenCodeStream => Provider::OpenCode.as_str(),
             Self::Http => "http",
             Self::Acp => "acp",
             Self::Mcp => "mcp",
@@ -132,7 +138,7 @@ impl Surface {
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeDisk => "disk",
-            Self::ClaudeStream | Self::GeminiStream | Self::CopilotStream => "stream",
+            Self::ClaudeStream | Self::GeminiStream | Self::CopilotStream | Self::OpenCodeStream => "stream",
             Self::CodexRollout => "rollout",
             Self::CodexExec => "exec",
             Self::CodexAppServer => "app-server",

@@ -220,7 +220,7 @@ pub(crate) fn session_id(manifest: &Manifest) -> Option<&str> {
 pub fn is_thread_file(info: &SourceInfo) -> bool {
     match info.known_provider() {
         Some(Provider::Codex) => info.role == Role::Transcript,
-        Some(Provider::Claude | Provider::Gemini | Provider::Copilot) | None => false,
+        Some(Provider::Claude | Provider::Gemini | Provider::Copilot | Provider::OpenCode) | None => false,
     }
 }
 

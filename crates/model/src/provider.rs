@@ -16,6 +16,8 @@ vocabulary! {
         Gemini = "gemini",
         /// GitHub's Copilot CLI.
         Copilot = "copilot",
+        /// `OpenCode`.
+        OpenCode = "opencode",
     }
 }
 
@@ -28,6 +30,7 @@ impl Provider {
             Self::Codex => "Codex",
             Self::Gemini => "Gemini CLI",
             Self::Copilot => "Copilot CLI",
+            Self::OpenCode => "OpenCode",
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::turn_usage::{TurnUsage, cost, cost_in_one_run};
 /// What an agent writes for a turn that was stopped.
 const INTERRUPTED: [&str; 2] = ["interrupted", "aborted"];
 /// Stop reasons of a final response.
-const LAST_STOPS: [&str; 11] = [
+const LAST_STOPS: [&str; 12] = [
     "end_turn",
     "stop_sequence",
     "max_tokens",
@@ -32,6 +32,8 @@ const LAST_STOPS: [&str; 11] = [
     // Of Gemini's.
     "STOP",
     "MAX_TOKENS",
+    // Of the SDK that OpenCode uses.
+    "content-filter",
 ];
 /// The model name of responses that the agent made up.
 const SYNTHETIC: &str = "<synthetic>";

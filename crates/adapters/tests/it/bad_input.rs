@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steno_adapters::{Adapter, Completeness, Source, claude, codex, copilot, gemini};
+use steno_adapters::{Adapter, Completeness, Source, claude, codex, copilot, gemini, opencode};
 use steno_model::{BlockContent, EventType, ExchangeEvent, Frame, Payload, Word};
 
 use crate::reading::{Reading, output, read, read_unfinished};
@@ -18,7 +18,7 @@ struct Surface {
     body: &'static str,
 }
 
-const SURFACES: [Surface; 9] = [
+const SURFACES: [Surface; 10] = [
     Surface {
         name: "Claude's session file",
         adapter: || claude::disk(Source::named("s1")),
@@ -103,6 +103,16 @@ const SURFACES: [Surface; 9] = [
             "}",
         ),
         body: r#""role":"#,
+    },
+    Surface {
+        name: "OpenCode's output",
+        adapter: || opencode::stream(Source::named("s1")),
+        opening: r#"{"type":"step_start","timestamp":1780906482000,"sessionID":"ses_1","part":{"id":"p0","messageID":"m1"}}"#,
+        says: (
+            r#"{"type":"text","timestamp":1780906483000,"sessionID":"ses_1","part":{"messageID":"m1","text":"#,
+            "}}",
+        ),
+        body: r#""part":"#,
     },
 ];
 

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use steno_adapters::{Adapter, Source, acp, codex, gemini, http, mcp};
+use steno_adapters::{Adapter, Source, acp, codex, gemini, http, mcp, opencode};
 use steno_model::Vocabulary as _;
 use steno_testkit::{golden, places};
 
@@ -20,11 +20,12 @@ pub(crate) struct Folder {
 }
 
 /// All hand-written sessions. The tests of `every_provider` read each of them too.
-pub(crate) const FOLDERS: [Folder; 7] = [
+pub(crate) const FOLDERS: [Folder; 8] = [
     Folder { name: "claude", open: claude_pieces },
     Folder { name: "codex", open: codex_pieces },
     Folder { name: "gemini", open: gemini_pieces },
     Folder { name: "copilot", open: copilot_pieces },
+    Folder { name: "opencode", open: opencode_pieces },
     Folder { name: "http", open: http_pieces },
     Folder { name: "acp", open: acp_pieces },
     Folder { name: "mcp", open: mcp_pieces },
@@ -98,6 +99,11 @@ fn gemini_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
         () => gemini::chat(source),
     };
     (adapter, vec![output(bytes)])
+}
+
+/// Returns the adapter of `OpenCode`'s output, and its bytes.
+fn opencode_pieces(name: &str, bytes: &[u8]) -> (Adapter, Vec<Piece>) {
+    (opencode::stream(source_of(Path::new(name))), vec![output(bytes)])
 }
 
 /// Returns the adapter of a connection between a client and its agent, and its bytes.

@@ -50,6 +50,7 @@ mod http_bodies;
 mod made;
 mod mcp_connections;
 mod odd;
+mod opencode_rules;
 mod reading;
 mod rewriting;
 mod same_entries;

@@ -57,7 +57,7 @@ pub struct Homes {
 
 impl Environment {
     /// The variables that determine where homes and settings are.
-    pub const VARIABLES: [&'static str; 8] = [
+    pub const VARIABLES: [&'static str; 9] = [
         "CLAUDE_CONFIG_DIR",
         "CODEX_HOME",
         "GEMINI_CLI_HOME",
@@ -65,6 +65,7 @@ impl Environment {
         "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
         "COPILOT_HOME",
         "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
         "XDG_STATE_HOME",
     ];
 
@@ -101,6 +102,15 @@ pub fn homes(environment: &Environment) -> Homes {
     homes
 }
 
+/// Returns the database in which an agent keeps its sessions, if it has one there. It is not captured.
+#[must_use]
+pub fn database(home: &Home) -> Option<PathBuf> {
+    match home.provider {
+        Provider::OpenCode => Some(home.root.join("opencode.db")).filter(|path| path.is_file()),
+        Provider::Claude | Provider::Codex | Provider::Gemini | Provider::Copilot => None,
+    }
+}
+
 /// A path where a home may be.
 struct Candidate {
     provider: Provider,
@@ -132,6 +142,7 @@ fn candidates(provider: Provider, environment: &Environment) -> Vec<Candidate> {
         // The variable replaces the user's home directory, not the agent's.
         Provider::Gemini => named_by("GEMINI_CLI_HOME", |value| vec![Path::new(value).join(".gemini")]),
         Provider::Copilot => named_by("COPILOT_HOME", whole),
+        Provider::OpenCode => Vec::new(),
     };
     found.extend(defaults(provider, environment));
     found
@@ -145,6 +156,7 @@ fn defaults(provider: Provider, environment: &Environment) -> Vec<Candidate> {
             Provider::Codex => ".codex",
             Provider::Gemini => ".gemini",
             Provider::Copilot => ".copilot",
+            Provider::OpenCode => ".local/share/opencode",
         };
         found.push(Candidate::possible(provider, Origin::Default, home.join(name)));
     }
@@ -163,6 +175,12 @@ fn defaults(provider: Provider, environment: &Environment) -> Vec<Candidate> {
             if let Some(dir) = environment.desktop_dir("XDG_STATE_HOME") {
                 let origin = Origin::Variable("XDG_STATE_HOME");
                 found.push(Candidate::possible(provider, origin, dir.join(".copilot")));
+            }
+        }
+        Provider::OpenCode => {
+            if let Some(dir) = environment.desktop_dir("XDG_DATA_HOME") {
+                let origin = Origin::Variable("XDG_DATA_HOME");
+                found.push(Candidate::possible(provider, origin, dir.join("opencode")));
             }
         }
         Provider::Codex | Provider::Gemini => {}

@@ -14,7 +14,7 @@ mod settings;
 mod walk;
 
 pub use files::{FoundFile, Listing, Stat, file_at, files, files_below};
-pub use homes::{Environment, Home, Homes, Origin, homes};
+pub use homes::{Environment, Home, Homes, Origin, database, homes};
 pub use layout::{DEPTH_MAX, SECRETS, has_short_ids};
 pub use path_listing::{LooseFile, PathFile, PathListing, list_path, may_have_records};
 pub use place::{FilePlace, Role, SessionKey, may_hold, role_of};

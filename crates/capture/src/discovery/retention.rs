@@ -1,4 +1,4 @@
-//! How long an agent keeps its sessions, and where that is set. Codex and Copilot are not known to delete any.
+//! How long an agent keeps its sessions, and where that is set. Codex, Copilot and `OpenCode` are not known to delete any.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub fn retention(home: &Home, environment: &Environment) -> Retention {
     match home.provider {
         Provider::Claude => claude(home, environment),
         Provider::Gemini => gemini(home, environment),
-        Provider::Codex | Provider::Copilot => Retention {
+        Provider::Codex | Provider::Copilot | Provider::OpenCode => Retention {
             kept_for: None,
             count_max: None,
             set_by: RetentionOrigin::Nothing,

@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use steno_capture::discovery::{Environment, Origin, homes};
-use steno_model::Provider::{Claude, Codex, Copilot, Gemini};
+use steno_capture::discovery::{Environment, Origin, database, files, homes};
+use steno_model::Provider::{Claude, Codex, Copilot, Gemini, OpenCode};
 use steno_model::Vocabulary as _;
 
 use crate::trees::Tree;
@@ -50,14 +50,21 @@ fn check(
 
 #[test]
 fn default_homes_are_found() {
-    let tree =
-        Tree::of(&["me/.claude/x", "me/.config/claude/x", "me/.codex/x", "me/.gemini/x", "me/.copilot/x"]);
+    let tree = Tree::of(&[
+        "me/.claude/x",
+        "me/.config/claude/x",
+        "me/.codex/x",
+        "me/.gemini/x",
+        "me/.copilot/x",
+        "me/.local/share/opencode/x",
+    ]);
     let all = [
         ("claude", "me/.claude", DEFAULT),
         ("claude", "me/.config/claude", DEFAULT),
         ("codex", "me/.codex", DEFAULT),
         ("gemini", "me/.gemini", DEFAULT),
         ("copilot", "me/.copilot", DEFAULT),
+        ("opencode", "me/.local/share/opencode", DEFAULT),
     ];
     check(&tree, &[], &all, &[]);
     check(&Tree::of(&["me/.claude", "me/.codex/x"]), &[], &[("codex", "me/.codex", DEFAULT)], &[]);
@@ -66,13 +73,21 @@ fn default_homes_are_found() {
 
 #[test]
 fn variables_add_to_the_defaults() {
-    let tree =
-        Tree::of(&["me/.codex/x", "other/x", "g/.gemini/x", "config/claude/x", "state/.copilot/x", "c/x"]);
+    let tree = Tree::of(&[
+        "me/.codex/x",
+        "other/x",
+        "g/.gemini/x",
+        "config/claude/x",
+        "state/.copilot/x",
+        "c/x",
+        "data/opencode/x",
+    ]);
     let variables = [
         ("CODEX_HOME", "@/other"),
         ("GEMINI_CLI_HOME", "@/g"),
         ("COPILOT_HOME", "@/c"),
         ("XDG_CONFIG_HOME", "@/config"),
+        ("XDG_DATA_HOME", "@/data"),
         ("XDG_STATE_HOME", "@/state"),
     ];
     let want = [
@@ -82,6 +97,7 @@ fn variables_add_to_the_defaults() {
         ("gemini", "g/.gemini", "GEMINI_CLI_HOME"),
         ("copilot", "c", "COPILOT_HOME"),
         ("copilot", "state/.copilot", "XDG_STATE_HOME"),
+        ("opencode", "data/opencode", "XDG_DATA_HOME"),
     ];
     check(&tree, &variables, &want, &[]);
 }
@@ -126,6 +142,21 @@ fn variables_that_name_missing_homes_are_reported() {
 }
 
 #[test]
+fn database_of_an_agent_is_named_and_not_listed() {
+    let tree = Tree::of(&["me/.local/share/opencode/opencode.db", "me/.codex/opencode.db"]);
+    let environment = Environment {
+        home: Some(tree.root.join("me")),
+        variables: BTreeMap::new(),
+        system_root: tree.root.clone(),
+    };
+    let found = homes(&environment).found;
+    assert_eq!(found.len(), 2);
+    let databases: Vec<_> = found.iter().map(|home| database(home).map(|path| tree.below(&path))).collect();
+    assert_eq!(databases, [None, Some("me/.local/share/opencode/opencode.db".to_owned())]);
+    assert!(found.iter().all(|home| files(home).files.is_empty()));
+}
+
+#[test]
 fn only_known_variables_are_looked_up() {
     let asked = std::cell::RefCell::new(Vec::new());
     let environment = Environment::from_lookup(None, |name| {
@@ -141,8 +172,14 @@ fn only_known_variables_are_looked_up() {
 
 #[test]
 fn providers_have_a_name_and_a_title() {
-    let names = [Claude, Codex, Gemini, Copilot].map(|provider| (provider.to_string(), provider.title()));
-    let want =
-        [("claude", "Claude Code"), ("codex", "Codex"), ("gemini", "Gemini CLI"), ("copilot", "Copilot CLI")];
+    let names =
+        [Claude, Codex, Gemini, Copilot, OpenCode].map(|provider| (provider.to_string(), provider.title()));
+    let want = [
+        ("claude", "Claude Code"),
+        ("codex", "Codex"),
+        ("gemini", "Gemini CLI"),
+        ("copilot", "Copilot CLI"),
+        ("opencode", "OpenCode"),
+    ];
     assert_eq!(names, want.map(|(name, title)| (name.to_owned(), title)));
 }

@@ -18,6 +18,7 @@ fn is_transcript(provider: Provider, path: &str) -> bool {
         Provider::Codex => name.starts_with("rollout-"),
         Provider::Gemini => path.contains("/chats/"),
         Provider::Copilot => name == "events.jsonl",
+        Provider::OpenCode => false,
     }
 }
 

@@ -205,6 +205,7 @@ pub fn surface_name(surface: Surface) -> &'static str {
         Surface::GeminiOutput => "the JSON output of Gemini CLI",
         Surface::CopilotEvents => "a session file of Copilot CLI",
         Surface::CopilotStream => "a stream of Copilot CLI",
+        Surface::OpenCodeStream => "a stream of OpenCode",
         Surface::Http => "a recording of model calls over HTTP",
         Surface::Wrap => "the output of a command that `steno run` started",
     }

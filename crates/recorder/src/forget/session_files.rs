@@ -58,7 +58,9 @@ pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result
 fn slugs_in_vault(vault: &Vault, manifest: &Manifest) -> Result<BTreeSet<String>, ForgetError> {
     match manifest.info.known_provider() {
         Some(Provider::Claude) => Ok(claude_slugs(&head_of_transcript(vault, manifest)?)),
-        Some(Provider::Codex | Provider::Gemini | Provider::Copilot) | None => Ok(BTreeSet::new()),
+        Some(Provider::Codex | Provider::Gemini | Provider::Copilot | Provider::OpenCode) | None => {
+            Ok(BTreeSet::new())
+        }
     }
 }
 
@@ -66,7 +68,7 @@ fn slugs_in_vault(vault: &Vault, manifest: &Manifest) -> Result<BTreeSet<String>
 fn has_command_history(provider: Provider) -> bool {
     match provider {
         Provider::Copilot => true,
-        Provider::Claude | Provider::Codex | Provider::Gemini => false,
+        Provider::Claude | Provider::Codex | Provider::Gemini | Provider::OpenCode => false,
     }
 }
 
@@ -128,7 +130,9 @@ pub fn files_of_project(
                 SessionIdentity::of_head(&head_of_transcript(vault, manifest)?).dir
             }
             // Their manifests have the directory.
-            Some(Word::Known(Provider::Codex | Provider::Copilot) | Word::Unknown(_)) => None,
+            Some(
+                Word::Known(Provider::Codex | Provider::Copilot | Provider::OpenCode) | Word::Unknown(_),
+            ) => None,
         };
         if is_project(project, info, dir.as_deref()) {
             named.insert(manifest.id);

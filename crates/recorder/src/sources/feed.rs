@@ -190,6 +190,7 @@ impl Feed {
             | Surface::GeminiStream
             | Surface::GeminiOutput
             | Surface::CopilotStream
+            | Surface::OpenCodeStream
             | Surface::Http
             | Surface::Wrap => adapter.finish(sink),
             Surface::ClaudeDisk | Surface::CodexRollout | Surface::GeminiChat | Surface::CopilotEvents => {}

@@ -37,7 +37,7 @@ impl SessionIdentity {
         if let Some(identity) = Self::of_first_line(head) {
             return identity;
         }
-        let session = ["sessionId", "session_id", "thread_id"];
+        let session = ["sessionId", "session_id", "thread_id", "sessionID"];
         Self {
             session: session.iter().find_map(|key| string_at(head, key)),
             dir: string_at(head, "cwd").or_else(|| string_at(head, "workdir")),
@@ -55,7 +55,7 @@ impl SessionIdentity {
 
 /// Returns the sessions of the records at the beginning of a file. There are several if records were copied.
 pub(crate) fn sessions_in(head: &[u8]) -> BTreeSet<String> {
-    const KEYS: [&str; 3] = ["sessionId", "session_id", "thread_id"];
+    const KEYS: [&str; 4] = ["sessionId", "session_id", "thread_id", "sessionID"];
     match SessionIdentity::of_first_line(head) {
         Some(identity) => identity.session.into_iter().collect(),
         None => KEYS.iter().flat_map(|key| strings_at(head, key)).collect(),
@@ -79,7 +79,7 @@ pub(crate) fn session_file(info: &SourceInfo) -> Option<PathBuf> {
     match info.known_provider()? {
         Provider::Claude => Some(dir.with_extension("jsonl")),
         Provider::Copilot => Some(dir.join("events.jsonl")),
-        Provider::Codex | Provider::Gemini => None,
+        Provider::Codex | Provider::Gemini | Provider::OpenCode => None,
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn plan_slug(info: &SourceInfo) -> Option<String> {
     let is_plan = path.parent().and_then(Path::file_name).is_some_and(|dir| dir == "plans");
     let has_slug = match info.known_provider()? {
         Provider::Claude => is_plan && info.session.is_none(),
-        Provider::Codex | Provider::Gemini | Provider::Copilot => false,
+        Provider::Codex | Provider::Gemini | Provider::Copilot | Provider::OpenCode => false,
     };
     has_slug.then(|| slug_of(path))
 }

@@ -80,7 +80,18 @@ impl ProjectLookup {
             (Some(Provider::Codex), Some(home)) => {
                 return id.map_or(Project::Unknown, |id| self.of_session(Provider::Codex, home, id));
             }
-            (Some(Provider::Claude | Provider::Codex | Provider::Gemini | Provider::Copilot), None)
+            // No file of its home is recorded.
+            (Some(Provider::OpenCode), Some(_)) => return Project::Unknown,
+            (
+                Some(
+                    Provider::Claude
+                    | Provider::Codex
+                    | Provider::Gemini
+                    | Provider::Copilot
+                    | Provider::OpenCode,
+                ),
+                None,
+            )
             | (None, _) => return of_loose(path),
         };
         Project::new(name, dir)
@@ -102,8 +113,8 @@ impl ProjectLookup {
                 let events = home.join("session-state").join(id).join("events.jsonl");
                 Project::new(None, copilot_dir(home, &events))
             }
-            // Its files are in directories of projects.
-            Provider::Gemini => Project::Unknown,
+            // Files of Gemini CLI are in directories of projects; OpenCode has none.
+            Provider::Gemini | Provider::OpenCode => Project::Unknown,
         };
         if project != Project::Unknown {
             self.known().sessions.insert(key, project.clone());

@@ -88,7 +88,9 @@ impl SourceFile {
                     info.project = copilot_dir(&home.0, self.path());
                 }
             }
-            Some(Word::Known(Provider::Claude | Provider::Gemini) | Word::Unknown(_)) => {}
+            Some(
+                Word::Known(Provider::Claude | Provider::Gemini | Provider::OpenCode) | Word::Unknown(_),
+            ) => {}
             None => {
                 let identity = SessionIdentity::of_file(self.path());
                 (info.session, info.project) = (identity.session, identity.dir);

@@ -32,11 +32,11 @@ impl Counts {
     ///
     /// Providers disagree on whether a cached token is an input token. Claude's counts are separate; those of Codex, Copilot
     /// and other OpenAI-style reports include each other. Gemini's input includes cached tokens, and its output no
-    /// reasoning. The field names show which it is.
+    /// reasoning. `OpenCode`'s counts are all separate. The field names show which it is.
     #[must_use]
     pub fn read(report: &str) -> Option<Self> {
         let fields = Fields::parse(report).ok()?;
-        if let Some(counts) = Self::of_api(&fields) {
+        if let Some(counts) = Self::of_api(&fields).or_else(|| Self::of_opencode(&fields)) {
             return Some(counts);
         }
         let mut is_whole = true;
@@ -87,6 +87,27 @@ impl Counts {
                 reasoning,
             };
         }
+        Some(Self { tokens, is_whole })
+    }
+
+    /// Reads a report of `OpenCode`, whose counts are all separate.
+    fn of_opencode(fields: &Fields<'_>) -> Option<Self> {
+        let cache = Fields::parse(fields.last("cache")?.get()).ok()?;
+        let mut is_whole = true;
+        let mut find = |object: &Fields<'_>, name: &str| {
+            let value = object.last(name).filter(|value| value.get() != "null");
+            let count = value.map(|value| value.get().parse::<u64>().ok());
+            is_whole &= count != Some(None);
+            count.flatten().unwrap_or(0)
+        };
+        let reasoning = find(fields, "reasoning");
+        let tokens = Tokens {
+            input: find(fields, "input"),
+            output: find(fields, "output").saturating_add(reasoning),
+            cache_read: find(&cache, "read"),
+            cache_write: find(&cache, "write"),
+            reasoning,
+        };
         Some(Self { tokens, is_whole })
     }
 
@@ -257,6 +278,17 @@ mod tests {
         check(
             r#"{"input":30,"prompt":100,"candidates":9,"total":113,"cached":70,"thoughts":4,"tool":0}"#,
             Some(Tokens { input: 30, output: 13, cache_read: 70, cache_write: 0, reasoning: 4 }),
+        );
+    }
+
+    #[test]
+    fn opencode_counts_everything_apart() {
+        check(
+            r#"{"total":113,"input":30,"output":9,"reasoning":4,"cache":{"read":69,"write":1}}"#,
+            Some(Tokens { input: 30, output: 13, cache_read: 69, cache_write: 1, reasoning: 4 }),
+        );
+        assert!(
+            !Counts::read(r#"{"input":1.5,"output":9,"cache":{}}"#).is_some_and(|counts| counts.is_whole)
         );
     }
 

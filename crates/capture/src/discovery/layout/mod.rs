@@ -7,6 +7,7 @@ mod claude;
 mod codex;
 mod copilot;
 mod gemini;
+mod opencode;
 
 use steno_model::Provider;
 
@@ -47,6 +48,7 @@ pub(super) fn place(provider: Provider, names: &[&str]) -> Option<FilePlace> {
         Provider::Codex => codex::place(names),
         Provider::Gemini => gemini::place(names),
         Provider::Copilot => copilot::place(names),
+        Provider::OpenCode => opencode::place(names),
     }
 }
 
@@ -60,6 +62,7 @@ pub(super) fn may_hold(provider: Provider, names: &[&str]) -> bool {
         Provider::Codex => codex::may_hold(names),
         Provider::Gemini => gemini::may_hold(names),
         Provider::Copilot => copilot::may_hold(names),
+        Provider::OpenCode => opencode::may_hold(names),
     }
 }
 
@@ -68,7 +71,7 @@ pub(super) fn may_hold(provider: Provider, names: &[&str]) -> bool {
 pub fn has_short_ids(provider: Provider) -> bool {
     match provider {
         Provider::Gemini => true,
-        Provider::Claude | Provider::Codex | Provider::Copilot => false,
+        Provider::Claude | Provider::Codex | Provider::Copilot | Provider::OpenCode => false,
     }
 }
 
@@ -79,6 +82,7 @@ pub(super) fn tops(provider: Provider) -> &'static [&'static str] {
         Provider::Codex => &codex::TOPS,
         Provider::Gemini => &gemini::TOPS,
         Provider::Copilot => &copilot::TOPS,
+        Provider::OpenCode => &opencode::TOPS,
     }
 }
 

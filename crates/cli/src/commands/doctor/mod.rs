@@ -87,6 +87,7 @@ pub fn examine(settings: &Settings) -> Examination {
     for pattern in unmatched_exclusions(&homes.found, settings) {
         findings.push(DoctorFinding::advice(pattern.what, &pattern.mend));
     }
+    findings.extend(homes.found.iter().filter_map(unread_database));
     let mut checked = Vec::new();
     for home in homes.found {
         checked.push(check(
@@ -99,6 +100,14 @@ pub fn examine(settings: &Settings) -> Examination {
     }
     judge(&checked, store.as_ref(), &mut findings);
     Examination { checked, findings, store }
+}
+
+/// Tells that an agent keeps its sessions in a database, of which nothing is recorded.
+fn unread_database(home: &Home) -> Option<DoctorFinding> {
+    let path = discovery::database(home)?;
+    let title = home.provider.title();
+    let what = format!("sessions of {title} in `{}` are not recorded; its output can be", path.display());
+    Some(DoctorFinding::advice(what, "steno run -- opencode run --format json PROMPT"))
 }
 
 fn check(

@@ -57,6 +57,7 @@ fn check_no_session(path: &Path) -> Result<(), Failure> {
         | Surface::GeminiOutput
         | Surface::CopilotEvents
         | Surface::CopilotStream
+        | Surface::OpenCodeStream
         | Surface::Http
         | Surface::Wrap => failure.with_hint("only sessions of Codex become spines"),
     })

@@ -91,6 +91,8 @@ fn session_dirs(home: &Home) -> Vec<PathBuf> {
         Provider::Codex => &["sessions", "archived_sessions"],
         Provider::Gemini => &["tmp"],
         Provider::Copilot => &["session-state"],
+        // Its database is not read.
+        Provider::OpenCode => &[],
     };
     dirs.iter().map(|dir| home.root.join(dir)).filter(|dir| dir.is_dir()).collect()
 }
