@@ -292,6 +292,18 @@ fn doctor_reports_problems_and_fixes() {
 }
 
 #[test]
+fn database_of_an_agent_is_reported_and_not_recorded() {
+    let steno = Steno::new();
+    write(&steno.dir.path().join(".local/share/opencode/opencode.db"), "SQLite format 3");
+    let said = steno.run(&["doctor"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    for part in ["opencode.db` are not recorded", "steno run -- opencode run --format json"] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    assert!(!said.out.contains("not archived"), "{}", said.out);
+}
+
+#[test]
 fn pause_stops_recording_until_it_ends() {
     let steno = Steno::new();
     let file = session_file(&steno);

@@ -96,6 +96,22 @@ pub fn verify(steno: &Steno) {
 }
 
 #[test]
+fn output_of_opencode_is_recognised() {
+    let steno = Steno::new();
+    let script = r#"
+printf '%s\n' '{"type":"step_start","timestamp":1780906482000,"sessionID":"ses_1","part":{"id":"p1","messageID":"m1"}}'
+printf '%s\n' '{"type":"text","timestamp":1780906483000,"sessionID":"ses_1","part":{"id":"p2","messageID":"m1","text":"Hello."}}'
+"#;
+    let ran = steno.run(&["run", "--", "sh", "-c", script]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    wait_for_archive(&steno);
+    let events = events(&steno);
+    assert_eq!(events[0]["payload"]["name"], "opencode");
+    let said = events.iter().find(|event| event["type"] == "message.assistant").unwrap();
+    assert_eq!(said["payload"]["blocks"][0]["text"], "Hello.");
+}
+
+#[test]
 fn exit_code_is_that_of_the_command() {
     let steno = Steno::new();
     for code in [0, 1, 2, 3, 4, 77, 126, 127, 128, 143, 255] {
