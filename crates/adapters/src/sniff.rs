@@ -1,5 +1,6 @@
 //! Recognises provider, surface and version of a file or stream by its content, not its name.
 
+use memchr::{memchr, memmem};
 use serde_json::value::RawValue;
 use steno_model::json::JsonString;
 use steno_model::wrap::WRAP_MAGIC;
@@ -109,7 +110,9 @@ pub fn no_session(head: &[u8]) -> Option<NoSession> {
     if head.get(MAGIC.0..).is_some_and(|rest| rest.starts_with(MAGIC.1)) {
         return Some(NoSession::Archive);
     }
-    let first = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
+    let first = lines_of(head).find(|line| !line.trim_ascii().is_empty())?;
+    // Most lines have no such field, and need not be parsed.
+    memmem::find(first, b"\"schema_version\"")?;
     let text = str::from_utf8(first).map_or_else(|_| beginning_of(first), str::to_owned);
     let is_spine = |text: &str| {
         let probe = parse::<Probe<'_>>(text).ok();
@@ -142,7 +145,7 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
         return found;
     }
     let mut looked = 0;
-    let mut lines = head.split(|byte| *byte == b'\n').peekable();
+    let mut lines = lines_of(head).peekable();
     while let Some(line) = lines.next() {
         // The first event of a stream is enough.
         if let Some(data) = line.strip_prefix(b"data:")
@@ -159,7 +162,7 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
             }
         }
         looked += usize::from(found.is_some());
-        if found.as_ref().is_some_and(|found| found.version.is_some() && !is_unsettled(found, looked)) {
+        if found.as_ref().is_some_and(|found| !may_have_version(found) && !is_unsettled(found, looked)) {
             break;
         }
         if found.is_none() && lines.peek().is_none() {
@@ -168,6 +171,24 @@ pub fn sniff(head: &[u8]) -> Option<SniffResult> {
         }
     }
     found
+}
+
+/// Returns the lines of a text without their newlines, as `split` does.
+fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let bytes = rest?;
+        let end = memchr(b'\n', bytes);
+        rest = end.map(|end| &bytes[end + 1..]);
+        Some(&bytes[..end.unwrap_or(bytes.len())])
+    })
+}
+
+/// Tells whether a later record may name the version. Gemini CLI never writes its version.
+fn may_have_version(found: &SniffResult) -> bool {
+    let is_geminis =
+        matches!(found.surface, Surface::GeminiChat | Surface::GeminiStream | Surface::GeminiOutput);
+    found.version.is_none() && !is_geminis
 }
 
 /// Tells whether a later record may show that a source is another surface: Copilot's output has the same records as its
@@ -190,7 +211,9 @@ fn beginning_of(line: &[u8]) -> String {
 
 /// Takes what one record tells; false if it is not a record.
 fn look(text: &str, found: &mut Option<SniffResult>) -> bool {
-    let message = Message::read(text).ok();
+    // Most records are in no envelope, and need not be parsed as one.
+    let direction = memmem::find(text.as_bytes(), b"\"dir\"");
+    let message = direction.and_then(|_| Message::read(text).ok());
     let text = message.as_ref().map_or(text, |message| message.text);
     let Ok(probe) = parse::<Probe<'_>>(text) else { return false };
     let is_ours = message.as_ref().is_some_and(|message| message.is_recorders);
@@ -308,17 +331,19 @@ fn is_gemini_output(probe: &Probe<'_>) -> bool {
 /// Recognises a document over many lines, which begins with a line that has only a bracket.
 fn look_at_document(head: &[u8], found: &mut Option<SniffResult>) {
     let mut at = 0;
-    for line in head.split_inclusive(|byte| *byte == b'\n') {
+    while at < head.len() {
+        let end = memchr(b'\n', &head[at..]).map_or(head.len(), |newline| at + newline + 1);
+        let line = &head[at..end];
         let text = line.strip_prefix(repair::BYTE_ORDER_MARK).unwrap_or(line);
         if text.trim_ascii() == b"{" && text.ends_with(b"\n") {
             let rest = &head[at + (line.len() - text.len())..];
-            let whole = repair::first_object(rest).map(String::from_utf8_lossy);
+            let whole = repair::first_object(rest).map(repair::to_text);
             if !whole.is_some_and(|text| look(&text, found)) {
                 look(&closed(rest), found);
             }
             return;
         }
-        at += line.len();
+        at = end;
     }
 }
 

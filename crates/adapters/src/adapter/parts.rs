@@ -36,7 +36,7 @@ impl Adapter {
 
     /// Reads the fields of a document outside its list as one record.
     pub(super) fn fields(&mut self, place: SourceOffset<'_>, bytes: &[u8], sink: &mut dyn Sink) {
-        let fields = String::from_utf8_lossy(bytes);
+        let fields = repair::to_text(bytes);
         let is_repaired = matches!(fields, Cow::Owned(_));
         let text = format!("{{{fields}}}");
         let found = RecordText { text: &text, length: bytes.len(), is_repaired, is_in_document: true };

@@ -7,6 +7,7 @@ mod object;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::nesting::Nesting;
 use self::object::{ObjectPiece, ObjectReader, Progress};
 use crate::lines::{Line, Lines};
 use crate::repair::BYTE_ORDER_MARK;

@@ -4,7 +4,7 @@ use memchr::memchr2;
 
 /// How deep a byte stands in a value, and whether it is inside a string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Nesting {
+pub(crate) struct Nesting {
     pub(super) depth: usize,
     pub(super) is_in_string: bool,
     pub(super) is_escaped: bool,
@@ -26,7 +26,7 @@ impl Nesting {
 
     /// Takes bytes up to the end of an element of a list, and returns how many it has; `None` if it continues after
     /// them. The bracket that closes it belongs to it, the comma or bracket after a plain value does not.
-    pub(super) fn element_end(&mut self, bytes: &[u8]) -> Option<usize> {
+    pub(crate) fn element_end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
             if self.is_in_string {
