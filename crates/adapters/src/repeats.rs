@@ -1,7 +1,7 @@
 //! Detects repeated records of calls: a repetition adds nothing, and a record with more information amends the call.
 
-use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasher as _, Hash};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher as _, Hash, Hasher as _};
 
 use steno_model::StepPayload;
 use steno_model::json::{JsonString, RawJson};
@@ -12,6 +12,19 @@ use crate::emit::CallReport;
 pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
     foldhash::fast::FixedState::default().hash_one(value)
 }
+
+/// Returns the hash of several words, one after the other.
+pub(crate) fn hash_of_words<'a>(words: impl Iterator<Item = &'a str>) -> u64 {
+    let mut hasher = foldhash::fast::FixedState::default().build_hasher();
+    words.for_each(|word| word.hash(&mut hasher));
+    hasher.finish()
+}
+
+/// A map for keys that are looked up with each record.
+pub(crate) type QuickMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// A set of keys that are looked up with each record.
+pub(crate) type QuickSet<K> = HashSet<K, foldhash::fast::RandomState>;
 
 /// How many recent records are remembered, so that memory does not grow with the file.
 const LATELY_MAX: usize = 1024;

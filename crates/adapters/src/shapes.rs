@@ -1,6 +1,8 @@
 //! The kind of value that a field holds. A value of an unexpected kind is ignored by readers, so its record is reported
 //! as unknown: otherwise the value would be lost without notice.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use steno_model::json::JsonString;
 
@@ -62,6 +64,11 @@ pub(crate) fn are_names(raw: Raw<'_>) -> bool {
 /// Returns the elements of a list.
 pub(crate) fn elements(raw: Raw<'_>) -> Option<Vec<&RawValue>> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+}
+
+/// Returns a text, decoded; of anything else that is there, its JSON.
+pub(crate) fn decoded_words(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    raw.text().or_else(|| raw.map(RawValue::get).filter(|json| *json != "null").map(Cow::Borrowed))
 }
 
 /// Returns a text; of anything else that is there, its JSON.

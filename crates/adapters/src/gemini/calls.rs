@@ -1,6 +1,6 @@
 //! Calls of the model: in a message's list of calls, in its content, and in function responses.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
@@ -11,10 +11,10 @@ use super::results::{CallEnd, CallResponse, end_of};
 use super::session::{ResponseOf, Session};
 use super::wire::{AgentArgs, AgentDisplay, FunctionResponse, ToolCall};
 use crate::emit::{Answer, CallReport, Emit, Outcome, SubagentEvent};
-use crate::repeats::{amendment, hash_of, hash_of_call};
+use crate::repeats::{QuickMap, QuickSet, amendment, hash_of};
 use crate::run::{Class, run_id_of};
-use crate::shapes::words;
-use crate::wire::{Raw, RawField as _, WireObject as _, object};
+use crate::shapes::decoded_words;
+use crate::wire::{Raw, RawField as _, WireObject as _, list, object};
 
 /// How many digits a time in milliseconds since 1970 has, from 2001 to 2286.
 const UNIX_MS_DIGITS: usize = 13;
@@ -22,9 +22,9 @@ const UNIX_MS_DIGITS: usize = 13;
 /// The calls of a session, by Gemini's id. An id may be used again: it is made of a time and a number.
 #[derive(Default)]
 pub(super) struct KnownCalls {
-    uses: HashMap<String, Vec<KnownCall>>,
+    uses: QuickMap<String, Vec<KnownCall>>,
     /// The calls whose subagents have ended, by their ids in events.
-    ended: HashSet<String>,
+    ended: QuickSet<String>,
 }
 
 /// One use of a call's id.
@@ -53,8 +53,11 @@ enum CallNews {
 impl KnownCalls {
     /// Takes a call of a message; returns its index among the uses of its id.
     fn take(&mut self, message: &str, call: &CallRecord<'_>) -> (usize, CallNews) {
-        let (message, hash) = (hash_of(message), hash_of_call(&call.report));
-        let uses = self.uses.entry(call.id.clone()).or_default();
+        let (message, hash) = (hash_of(message), call.hash());
+        if !self.uses.contains_key(&call.id) {
+            self.uses.insert(call.id.clone(), Vec::new());
+        }
+        let Some(uses) = self.uses.get_mut(&call.id) else { return (0, CallNews::Nothing) };
         let is_same = |known: &KnownCall| {
             known.message == Some(message) || known.call == Some(hash) || known.call.is_none()
         };
@@ -98,8 +101,10 @@ fn add(uses: &mut Vec<KnownCall>, id: &str, message: Option<u64>, call: Option<u
 pub(super) struct CallRecord<'a> {
     /// Gemini's id.
     pub(super) id: String,
-    pub(super) report: CallReport,
-    end: Option<CallEnd>,
+    name: JsonString,
+    class: Class,
+    args: Raw<'a>,
+    end: Option<CallEnd<'a>>,
     /// When it ended.
     time: Option<JsonString>,
     /// Whether it is a copy in the content of its message.
@@ -118,20 +123,21 @@ impl<'a> CallRecord<'a> {
     /// Reads an element of a message's list of calls; `None` if it has no name.
     pub(super) fn read(call: &ToolCall<'a>, message: &str, number: usize) -> Option<Self> {
         let name = call.name.string()?;
-        let id = words(call.id).map_or_else(|| format!("{message}:{number}"), |id| id.to_text().into_owned());
+        let id = decoded_words(call.id).map_or_else(|| format!("{message}:{number}"), Cow::into_owned);
         let response = CallResponse::read(call.result, &id);
         let class = class_of(&name.to_text(), call);
-        let display: AgentDisplay<'a> = call.result_display.and_then(object).unwrap_or_default();
         let agent = call.agent_id.string().filter(|id| !id.is_empty()).map(|id| {
+            let display: AgentDisplay<'a> = call.result_display.and_then(object).unwrap_or_default();
             let args: AgentArgs<'_> = call.args.and_then(object).unwrap_or_default();
             let agent = args.agent_name.string().or_else(|| display.agent_name.string());
             AgentRecord { id, name: agent.unwrap_or_else(|| name.clone()), display }
         });
-        let input = call.args.json().unwrap_or_else(RawJson::null);
         Some(Self {
             id,
-            report: CallReport::new(name, class, input),
-            end: end_of(call.status, response.as_ref()),
+            name,
+            class,
+            args: call.args,
+            end: end_of(call.status, response),
             time: call.timestamp.string(),
             is_copy: false,
             agent,
@@ -139,11 +145,20 @@ impl<'a> CallRecord<'a> {
     }
 
     /// Makes a call of which the content of a message has name and input.
-    pub(super) fn of_content(id: String, name: JsonString, args: Raw<'_>) -> Self {
+    pub(super) fn of_content(id: String, name: JsonString, args: Raw<'a>) -> Self {
         let class = class_of(&name.to_text(), &ToolCall::default());
-        let input = args.json().unwrap_or_else(RawJson::null);
-        let report = CallReport::new(name, class, input);
-        Self { id, report, end: None, time: None, is_copy: true, agent: None }
+        Self { id, name, class, args, end: None, time: None, is_copy: true, agent: None }
+    }
+
+    /// Returns the hash of name and input.
+    fn hash(&self) -> u64 {
+        hash_of(&(self.name.as_raw(), self.args.map_or("null", RawValue::get)))
+    }
+
+    /// Returns the call for its event.
+    fn report(&self) -> CallReport {
+        let input = self.args.json().unwrap_or_else(RawJson::null);
+        CallReport::new(self.name.clone(), self.class, input)
     }
 }
 
@@ -165,11 +180,15 @@ pub(super) fn class_of(name: &str, call: &ToolCall<'_>) -> Class {
 /// message: those that were made after earlier ones had ended.
 fn first_round(calls: &[CallRecord<'_>]) -> usize {
     let ended = |call: &CallRecord<'_>| Timestamp::from_record(call.time.clone()?).instant();
-    let is_later = |call: &CallRecord<'_>, before: &[CallRecord<'_>]| {
-        let made = time_made(&call.id).and_then(|made| made.instant());
-        made.is_some_and(|made| before.iter().any(|before| ended(before).is_some_and(|end| end < made)))
-    };
-    (1..calls.len()).find(|at| is_later(&calls[*at], &calls[..*at])).unwrap_or(calls.len())
+    let made = |call: &CallRecord<'_>| time_made(&call.id)?.instant();
+    let mut first_end = None;
+    for (at, [call, next]) in calls.array_windows().enumerate() {
+        first_end = [first_end, ended(call)].into_iter().flatten().min();
+        if first_end.is_some_and(|end| made(next).is_some_and(|made| end < made)) {
+            return at + 1;
+        }
+    }
+    calls.len()
 }
 
 /// Returns when a call was made by its id, as of 0.12: `read_file-1780906482000-637e8f9a31ff4`.
@@ -211,13 +230,13 @@ impl Session {
         let (mut made, mut ends) = (Vec::new(), Vec::new());
         for call in calls {
             let (index, news) = self.calls.take(response.id, &call);
-            let CallRecord { id, report, end, time, agent, is_copy: _ } = call;
-            let Some(name) = self.calls.get(&id, index).map(|known| known.id.clone()) else { continue };
+            let Some(name) = self.calls.get(&call.id, index).map(|known| known.id.clone()) else { continue };
             match news {
-                CallNews::New => made.push((name.clone(), report)),
-                CallNews::Input => self.amend_input(&name, &report, emit),
+                CallNews::New => made.push((name.clone(), call.report())),
+                CallNews::Input => self.amend_input(&name, &call.report(), emit),
                 CallNews::Nothing => {}
             }
+            let CallRecord { id, end, time, agent, .. } = call;
             ends.push((id, index, name, end, time, agent));
         }
         self.write_calls(response, made, emit);
@@ -227,7 +246,7 @@ impl Session {
                 self.begin_child(&name, agent, emit);
             }
             if let Some(end) = end {
-                let outcome = end.answer.outcome;
+                let outcome = end.outcome;
                 self.end_call(&id, index, end, emit);
                 if let Some(agent) = &agent {
                     self.end_child(&name, agent, outcome, emit);
@@ -265,20 +284,20 @@ impl Session {
     }
 
     /// Writes the end of a call, once. Another outcome amends it, another output is a fact: old outputs are masked.
-    fn end_call(&mut self, id: &str, index: usize, end: CallEnd, emit: &mut Emit<'_>) {
+    fn end_call(&mut self, id: &str, index: usize, end: CallEnd<'_>, emit: &mut Emit<'_>) {
         let Some(known) = self.calls.get(id, index) else { return };
         let is_new = !known.outputs.contains(&end.hash);
         if is_new {
             known.outputs.push(end.hash);
         }
-        let (name, outcome) = (known.id.clone(), end.answer.outcome);
+        let (name, outcome) = (known.id.clone(), end.outcome);
         let before = known.outcome.replace(outcome);
         match before {
-            None => emit.result(&mut self.run, &name, "", end.answer),
+            None => emit.result(&mut self.run, &name, "", end.into_answer()),
             Some(before) if before != outcome && outcome != Outcome::Unknown => {
-                self.amend_result(&name, &end.answer, emit);
+                self.amend_result(&name, &end.into_answer(), emit);
             }
-            Some(_) if is_new => self.replaced_output(&name, end.answer.output, emit),
+            Some(_) if is_new => self.replaced_output(&name, end.output(), emit),
             Some(_) => return,
         }
         emit.entry(&self.run, EntryType::ToolResult, None);
@@ -304,9 +323,8 @@ impl Session {
 
     /// Takes a function response on the user's side: a copy of a result, or the only record of a call that was refused.
     pub(super) fn take_response(&mut self, response: &FunctionResponse<'_>, emit: &mut Emit<'_>) {
-        let Some(id) = words(response.id).or_else(|| words(response.name)) else { return };
-        let id = id.to_text().into_owned();
-        let Some(end) = end_of(None, Some(&CallResponse::of_value(response.response))) else { return };
+        let Some(id) = decoded_words(response.id).or_else(|| decoded_words(response.name)) else { return };
+        let Some(mut end) = end_of(None, Some(CallResponse::of_value(response.response))) else { return };
         let index = match self.calls.of_result(&id) {
             Some(index) => index,
             None => self.call_unseen(&id, response, emit),
@@ -314,8 +332,8 @@ impl Session {
         let Some(known) = self.calls.get(&id, index) else { return };
         let Some(outcome) = known.outcome else { return self.end_call(&id, index, end, emit) };
         // The list of calls has the status, and this only the output.
-        let answer = Answer { outcome, ..end.answer };
-        self.end_call(&id, index, CallEnd { answer, ..end }, emit);
+        end.outcome = outcome;
+        self.end_call(&id, index, end, emit);
     }
 
     fn call_unseen(&mut self, id: &str, response: &FunctionResponse<'_>, emit: &mut Emit<'_>) -> usize {
@@ -371,12 +389,11 @@ fn agent_step(call: &JsonString, agent: &AgentRecord<'_>) -> StepPayload {
 }
 
 /// Reads the calls in a message's list; the second value tells whether something in it is of an unknown kind.
-pub(super) fn calls_of<'a>(list: Raw<'a>, message: &str) -> (Vec<CallRecord<'a>>, bool) {
-    let raws: Vec<&'a RawValue> = crate::shapes::elements(list).unwrap_or_default();
+pub(super) fn calls_of<'a>(raw: Raw<'a>, message: &str) -> (Vec<CallRecord<'a>>, bool) {
+    let listed = raw.and_then(list::<ToolCall<'a>>).unwrap_or_default();
     let mut is_odd = false;
-    let mut calls = Vec::with_capacity(raws.len());
-    for (number, raw) in raws.into_iter().enumerate() {
-        let call = object::<ToolCall<'a>>(raw);
+    let mut calls = Vec::with_capacity(listed.len());
+    for (number, call) in listed.into_iter().enumerate() {
         is_odd |= call.is_none_or(|call| call.is_odd());
         let read = call.and_then(|call| CallRecord::read(&call, message, number));
         is_odd |= read.is_none();

@@ -152,11 +152,11 @@ fn update(session: &mut Session, emit: &mut Emit<'_>) -> RecordOutcome {
 }
 
 /// Returns the name by which a record of a document is recognised when the document is rewritten.
-fn mark_of(record: &ChatRecord<'_>, text: &str) -> String {
+fn mark_of<'a>(record: &ChatRecord<'a>, text: &str) -> Cow<'a, str> {
     match kind_of(record) {
         RecordKind::Message => message_id(record, text),
-        RecordKind::Header => "header".to_owned(),
-        RecordKind::Update | RecordKind::Rewind | RecordKind::Fields => "fields".to_owned(),
+        RecordKind::Header => "header".into(),
+        RecordKind::Update | RecordKind::Rewind | RecordKind::Fields => "fields".into(),
     }
 }
 

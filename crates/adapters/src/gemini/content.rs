@@ -1,5 +1,7 @@
 //! The content of a message: a text, one part, or a list of parts.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{ContentBlock, Fidelity};
@@ -51,16 +53,20 @@ fn part_of(raw: &RawValue) -> ContentPart<'_> {
 }
 
 /// Returns the text of all text parts together.
-pub(super) fn text_of(parts: &[ContentPart<'_>]) -> String {
-    let text = |part: &ContentPart<'_>| match part {
-        ContentPart::Text(raw) => Some(*raw).text().map(std::borrow::Cow::into_owned),
+pub(super) fn text_of<'a>(parts: &[ContentPart<'a>]) -> Cow<'a, str> {
+    let text = |part: &ContentPart<'a>| match part {
+        ContentPart::Text(raw) => Some(*raw).text(),
         ContentPart::Thought(_)
         | ContentPart::Call(_)
         | ContentPart::Response(_)
         | ContentPart::File(_)
         | ContentPart::Unknown => None,
     };
-    parts.iter().filter_map(text).collect()
+    let mut texts = parts.iter().filter_map(text);
+    // The usual message has one text, which need not be copied.
+    let mut all = texts.next().unwrap_or_default();
+    texts.for_each(|text| all.to_mut().push_str(&text));
+    all
 }
 
 /// Makes the block of a text.

@@ -1,6 +1,6 @@
 //! Updates of a chat: facts about the session, lists that replace its messages, and rewinds.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use steno_model::json::{Fields, RawJson};
@@ -13,7 +13,7 @@ use super::session::Session;
 use super::wire::ChatRecord;
 use crate::adapter::RecordOutcome;
 use crate::emit::{AdapterInfo, Emit, NestedRecord, string};
-use crate::repeats::hash_of;
+use crate::repeats::{QuickSet, hash_of};
 use crate::wire::{Raw, RawField as _, object};
 
 static ABOUT: AdapterInfo = CHANNEL;
@@ -28,7 +28,7 @@ pub(super) const FACTS: [&str; 3] = ["activeExtensionName", "directories", "memo
 #[derive(Default)]
 pub(super) struct LiveMessages {
     order: Vec<u64>,
-    there: HashSet<u64>,
+    there: QuickSet<u64>,
     /// Whether a summary was told whose list is still to come.
     is_compacted: bool,
 }
@@ -126,7 +126,7 @@ impl Session {
     /// Takes a list that replaces the messages. It repeats them, often without calls and usage.
     fn replace_messages<'a>(&mut self, list: &'a RawValue, emit: &mut Emit<'a>) -> RecordOutcome {
         let raws: Vec<&RawValue> = crate::shapes::elements(Some(list)).unwrap_or_default();
-        let messages: Vec<(&RawValue, ChatRecord<'_>, String)> = raws
+        let messages: Vec<(&RawValue, ChatRecord<'_>, Cow<'_, str>)> = raws
             .into_iter()
             .filter_map(|raw| {
                 let message: ChatRecord<'_> = object(raw)?;
@@ -134,7 +134,7 @@ impl Session {
                 Some((raw, message, id))
             })
             .collect();
-        let gone = self.live.replace(messages.iter().map(|(.., id)| id.as_str()));
+        let gone = self.live.replace(messages.iter().map(|(.., id)| &**id));
         let summary = messages.iter().position(|(_, message, id)| self.is_summary(message, id, gone));
         if let Some(index) = summary {
             let text = text_of(&parts_of(messages[index].1.content));

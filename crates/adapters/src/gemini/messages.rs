@@ -1,5 +1,7 @@
 //! Messages of a chat: what is new under a message's id becomes events, what was seen is not repeated.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, StepPayload};
@@ -12,8 +14,8 @@ use super::usage::{Scope, push_usage};
 use super::wire::{ChatRecord, ThoughtRecord};
 use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, push, string};
-use crate::shapes::{elements, words};
-use crate::wire::{Raw, RawField as _, WireObject as _, object};
+use crate::shapes::decoded_words;
+use crate::wire::{Raw, RawField as _, WireObject as _, list};
 
 /// The words of a message that are new, and which entries they give.
 #[derive(Default)]
@@ -71,9 +73,8 @@ impl Session {
         let has_odd_thought = self.new_thoughts(id, message.thoughts, parts, &mut said);
         self.new_text(id, parts, &mut said);
         let counts = message.tokens.filter(|tokens| tokens.get().starts_with('{'));
-        said.tokens = counts.json().filter(|tokens| self.known(id).tokens(tokens));
-        let model = message.model.json();
-        let response = ResponseOf { id, round: 0, model: model.as_ref() };
+        said.tokens = counts.filter(|tokens| self.known(id).tokens(tokens.get())).json();
+        let response = ResponseOf { id, round: 0, model: message.model };
         self.say(response, said, emit);
         self.take_calls(response, calls, emit);
         self.take_responses(parts, emit);
@@ -90,23 +91,23 @@ impl Session {
     ) -> bool {
         let mut is_odd = false;
         let known = self.known(id);
-        let mut take = |text: JsonString| {
-            if known.thought(&text.to_text()) {
-                let block = ContentBlock::new(Fidelity::AgentEmitted, BlockContent::Thinking(Some(text)));
-                said.push(block, EntryType::Thinking);
+        let mut take = |thought: ThoughtText<'_>| {
+            if known.thought(&thought.text()) {
+                let text = BlockContent::Thinking(Some(thought.into_json()));
+                said.push(ContentBlock::new(Fidelity::AgentEmitted, text), EntryType::Thinking);
             }
         };
-        for raw in elements(thoughts).unwrap_or_default() {
-            match thought_text(raw) {
-                Some(text) => take(text),
+        for thought in thoughts.and_then(list::<ThoughtRecord<'_>>).unwrap_or_default() {
+            match thought.and_then(thought_text) {
+                Some(thought) => take(thought),
                 None => is_odd = true,
             }
         }
         for part in parts {
             if let ContentPart::Thought(raw) = part
-                && let Some(text) = JsonString::from_raw(raw)
+                && raw.get().starts_with('"')
             {
-                take(text);
+                take(ThoughtText::Own(raw));
             }
         }
         is_odd
@@ -258,21 +259,47 @@ impl Session {
 }
 
 /// Returns a message's id; one without an id is known by its bytes.
-pub(super) fn message_id(message: &ChatRecord<'_>, text: &str) -> String {
-    let id = words(message.id).map(|id| id.to_text().into_owned()).filter(|id| !id.is_empty());
-    id.unwrap_or_else(|| format!("{:016x}", crate::repeats::hash_of(text)))
+pub(super) fn message_id<'a>(message: &ChatRecord<'a>, text: &str) -> Cow<'a, str> {
+    let id = decoded_words(message.id).filter(|id| !id.is_empty());
+    id.unwrap_or_else(|| format!("{:016x}", crate::repeats::hash_of(text)).into())
+}
+
+/// The text of a thought. It becomes JSON only if it is new.
+enum ThoughtText<'a> {
+    /// A string of the record.
+    Own(&'a RawValue),
+    /// A text made of several strings.
+    Made(String),
+}
+
+impl ThoughtText<'_> {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Own(raw) => Some(*raw).text().unwrap_or_default(),
+            Self::Made(text) => Cow::Borrowed(text),
+        }
+    }
+
+    fn into_json(self) -> JsonString {
+        match self {
+            Self::Own(raw) => JsonString::from_raw(raw).unwrap_or_else(|| "".into()),
+            Self::Made(text) => text.into(),
+        }
+    }
 }
 
 /// Returns the text of a thought as the model wrote it: the subject in bold, then the description.
-fn thought_text(raw: &RawValue) -> Option<JsonString> {
-    let thought = object::<ThoughtRecord<'_>>(raw).filter(|thought| !thought.is_odd())?;
-    let subject = thought.subject.string().filter(|subject| !subject.is_empty());
-    match (subject, thought.description.string()) {
+fn thought_text(thought: ThoughtRecord<'_>) -> Option<ThoughtText<'_>> {
+    if thought.is_odd() {
+        return None;
+    }
+    let subject = thought.subject.text().filter(|subject| !subject.is_empty());
+    match (subject, thought.description.text()) {
         (Some(subject), Some(description)) if !description.is_empty() => {
-            Some(format!("**{}**\n{}", subject.to_text(), description.to_text()).as_str().into())
+            Some(ThoughtText::Made(format!("**{subject}**\n{description}")))
         }
-        (Some(subject), _) => Some(format!("**{}**", subject.to_text()).as_str().into()),
-        (None, description) => description,
+        (Some(subject), _) => Some(ThoughtText::Made(format!("**{subject}**"))),
+        (None, description) => thought.description.filter(|_| description.is_some()).map(ThoughtText::Own),
     }
 }
 
@@ -281,8 +308,8 @@ fn calls_in<'a>(parts: &[ContentPart<'a>], message: &str, is_again: bool) -> Vec
     let mut calls = Vec::new();
     for (number, part) in parts.iter().enumerate() {
         let ContentPart::Call(call) = part else { continue };
-        let id = match words(call.id) {
-            Some(id) => id.to_text().into_owned(),
+        let id = match decoded_words(call.id) {
+            Some(id) => id.into_owned(),
             // Without an id it cannot be told from a call in an earlier version of the message.
             None if is_again => continue,
             None => format!("{message}:{number}"),

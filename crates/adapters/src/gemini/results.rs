@@ -7,7 +7,7 @@ use super::wire::Part;
 use crate::emit::{Answer, Outcome, push};
 use crate::repeats::hash_of;
 use crate::shapes::{elements, words};
-use crate::wire::{Raw, RawField as _, object};
+use crate::wire::{Raw, RawField as _, list, object};
 
 /// What Gemini CLI writes in place of a result when a call was refused, as the beginning and the end of the text.
 const DENIALS: [(&str, &str); 7] = [
@@ -20,27 +20,55 @@ const DENIALS: [(&str, &str); 7] = [
     ("User denied execution", ""),
 ];
 
-/// The result of a call as a record has it.
-pub(super) struct CallEnd {
-    pub(super) answer: Answer,
+/// The result of a call as a record has it. Its output is copied only if it is new.
+pub(super) struct CallEnd<'a> {
+    pub(super) outcome: Outcome,
     /// Identifies the output.
     pub(super) hash: u64,
+    error: Option<JsonString>,
+    status: Raw<'a>,
+    response: Option<CallResponse<'a>>,
+}
+
+impl CallEnd<'_> {
+    /// Returns the output.
+    pub(super) fn output(&self) -> RawJson {
+        self.response.as_ref().map_or_else(RawJson::null, CallResponse::output)
+    }
+
+    /// Returns the result for its event.
+    pub(super) fn into_answer(self) -> Answer {
+        let mut answer = Answer::new(self.output(), self.outcome);
+        answer.error = self.error;
+        if self.outcome == Outcome::Unknown {
+            push(&mut answer.extra, "status", self.status.json());
+        }
+        answer
+    }
 }
 
 /// The result of a call, before it is judged.
 pub(super) struct CallResponse<'a> {
-    /// The parts that the model got.
+    /// The parts that the model got, unless the only one is a function response.
     parts: Vec<&'a RawValue>,
-    /// The value of the only part, if it is a function response.
-    only: Raw<'a>,
+    /// Whether the only part is a function response.
+    is_only: bool,
     /// The value of the first function response.
     first: Raw<'a>,
+    /// Its fields.
+    fields: Fields<'a>,
 }
 
 impl<'a> CallResponse<'a> {
     /// Finds the parts of a call's own result. After masking, a result has the parts of its neighbours too.
     pub(super) fn read(result: Raw<'a>, call: &str) -> Option<Self> {
         let raw = result.filter(|raw| raw.get() != "null")?;
+        // The usual result is one function response, and is read in one pass.
+        if let Some([Some(Part { function_response: Some(response), .. })]) = list(raw).as_deref()
+            && response.response.is_some()
+        {
+            return Some(Self::of_value(response.response));
+        }
         let all = elements(result).unwrap_or_else(|| vec![raw]);
         let is_response = |raw: &&RawValue| response_in(raw).is_some();
         let parts = if all.iter().filter(|raw| is_response(raw)).count() > 1 {
@@ -51,33 +79,34 @@ impl<'a> CallResponse<'a> {
         } else {
             all
         };
-        let only = match parts[..] {
-            [only] => response_in(only).and_then(|(_, response)| response),
-            _ => None,
-        };
         let first = parts.iter().find_map(|part| response_in(part)).and_then(|(_, response)| response);
-        Some(Self { parts, only, first })
+        let is_only = first.is_some() && parts.len() == 1;
+        Some(Self { parts, is_only, first, fields: fields_of(first) })
     }
 
     /// Makes the result of a function response alone.
     pub(super) fn of_value(response: Raw<'a>) -> Self {
-        Self { parts: Vec::new(), only: response, first: response }
+        let is_only = response.is_some();
+        Self { parts: Vec::new(), is_only, first: response, fields: fields_of(response) }
     }
 
     /// Returns the output: the text, if the result is nothing else; otherwise everything unchanged.
     fn output(&self) -> RawJson {
-        match (self.only, only_field(self.only)) {
-            (_, Some((_, value))) => RawJson::from_raw(value),
-            (Some(response), None) => RawJson::from_raw(response),
-            (None, None) => RawJson::array(self.parts.iter().map(|part| RawJson::from_raw(part))),
+        match self.first.filter(|_| self.is_only) {
+            Some(response) => RawJson::from_raw(only_field(&self.fields).unwrap_or(response)),
+            None => RawJson::array(self.parts.iter().map(|part| RawJson::from_raw(part))),
         }
     }
 
     /// Returns the error, if there is one.
     fn error(&self) -> Option<JsonString> {
-        let fields = self.first.and_then(|response| Fields::parse(response.get()).ok())?;
-        words(fields.last("error"))
+        words(self.fields.last("error"))
     }
+}
+
+/// Returns the fields of a function response's value; none if it is not an object.
+fn fields_of(response: Raw<'_>) -> Fields<'_> {
+    response.and_then(|response| Fields::parse(response.get()).ok()).unwrap_or_default()
 }
 
 /// Returns the id and the value of a function response.
@@ -87,23 +116,20 @@ fn response_in(raw: &RawValue) -> Option<(Option<String>, Raw<'_>)> {
 }
 
 /// Returns the only field of an object, if it is the output or the error.
-fn only_field(raw: Raw<'_>) -> Option<(bool, &RawValue)> {
-    let fields = Fields::parse(raw?.get()).ok()?;
+fn only_field<'a>(fields: &Fields<'a>) -> Option<&'a RawValue> {
     let mut all = fields.iter();
     let (key, value) = all.next().filter(|_| fields.iter().nth(1).is_none())?;
-    let is_error = key.is("error");
-    (is_error || key.is("output")).then_some((is_error, value))
+    (key.is("error") || key.is("output")).then_some(value)
 }
 
 /// Judges the end of a call by its status and its result; `None` if it has not ended.
-pub(super) fn end_of(status: Raw<'_>, response: Option<&CallResponse<'_>>) -> Option<CallEnd> {
+pub(super) fn end_of<'a>(status: Raw<'a>, response: Option<CallResponse<'a>>) -> Option<CallEnd<'a>> {
     let word = status.text();
     let is_over = matches!(word.as_deref(), Some("success" | "error" | "cancelled" | "canceled"));
     if response.is_none() && !is_over {
         return None;
     }
-    let output = response.map_or_else(RawJson::null, CallResponse::output);
-    let error = response.and_then(CallResponse::error);
+    let error = response.as_ref().and_then(CallResponse::error);
     let is_denied = error.as_ref().is_some_and(|error| is_denial(&error.to_text()));
     let outcome = match word.as_deref() {
         _ if is_denied => Outcome::Denied,
@@ -114,14 +140,10 @@ pub(super) fn end_of(status: Raw<'_>, response: Option<&CallResponse<'_>>) -> Op
         Some("cancelled" | "canceled") => Outcome::Interrupted,
         Some(_) => Outcome::Unknown,
     };
-    let first = response.and_then(|response| response.first).map(RawValue::get);
-    let hash = hash_of(first.unwrap_or(output.as_str()));
-    let mut answer = Answer::new(output, outcome);
-    answer.error = error;
-    if outcome == Outcome::Unknown {
-        push(&mut answer.extra, "status", status.json());
-    }
-    Some(CallEnd { answer, hash })
+    let first = response.as_ref().and_then(|response| response.first);
+    let mut end = CallEnd { outcome, hash: 0, error, status, response };
+    end.hash = first.map_or_else(|| hash_of(end.output().as_str()), |first| hash_of(first.get()));
+    Some(end)
 }
 
 /// Tells whether a text says that a call was refused.
@@ -139,8 +161,8 @@ mod tests {
         let raw = |text| serde_json::from_str::<&RawValue>(text).unwrap();
         let status = Some(raw(status));
         let response = CallResponse::read(Some(raw(result)), "b");
-        let got = end_of(status, response.as_ref())
-            .map(|end| (end.answer.outcome.as_str(), end.answer.output.as_str().to_owned()));
+        let got = end_of(status, response)
+            .map(|end| (end.outcome.as_str(), end.into_answer().output.as_str().to_owned()));
         assert_eq!(got, want.map(|(outcome, output)| (outcome, output.to_owned())), "{result}");
     }
 

@@ -1,7 +1,5 @@
 //! The state of a chat file while it is read: what was seen under each message's id, and what the conversation has now.
 
-use std::collections::{HashMap, HashSet};
-
 use steno_model::EntryType;
 use steno_model::json::{Extra, RawJson};
 
@@ -9,8 +7,9 @@ use super::calls::KnownCalls;
 use super::lists::LiveMessages;
 use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, push, string};
-use crate::repeats::hash_of;
+use crate::repeats::{QuickMap, QuickSet, hash_of, hash_of_words};
 use crate::run::Run;
+use crate::wire::{Raw, RawField as _};
 
 /// A chat file that has said which session it is.
 pub(super) struct Session {
@@ -18,11 +17,11 @@ pub(super) struct Session {
     /// The description of the run, until it begins.
     opening: Extra,
     /// What was seen of each message, by the hash of its id.
-    messages: HashMap<u64, KnownMessage>,
+    messages: QuickMap<u64, KnownMessage>,
     pub(super) calls: KnownCalls,
     pub(super) live: LiveMessages,
     /// The facts about the session as they were last, as hashes.
-    facts: HashMap<String, u64>,
+    facts: QuickMap<String, u64>,
 }
 
 /// The response that a message of the model is.
@@ -32,14 +31,14 @@ pub(super) struct ResponseOf<'a> {
     pub(super) id: &'a str,
     /// How many responses of the message were before it: 0.12 puts several into one message.
     pub(super) round: u32,
-    pub(super) model: Option<&'a RawJson>,
+    pub(super) model: Raw<'a>,
 }
 
 /// What was seen under a message's id, as hashes.
 #[derive(Default)]
 pub(super) struct KnownMessage {
     texts: Vec<KnownText>,
-    thoughts: HashSet<u64>,
+    thoughts: QuickSet<u64>,
     tokens: Option<u64>,
 }
 
@@ -66,7 +65,7 @@ impl ResponseOf<'_> {
         let mut extra = Extra::default();
         let later = (self.round > 0).then(|| format!("{}#{}", self.id, self.round + 1));
         extra.push("response", string(later.as_deref().unwrap_or(self.id)));
-        push(&mut extra, "model", self.model.cloned());
+        push(&mut extra, "model", self.model.json());
         extra
     }
 }
@@ -87,15 +86,13 @@ impl KnownMessage {
 
     /// Takes a thought; tells whether it is new. Lists of messages repeat thoughts with other white space and marks.
     pub(super) fn thought(&mut self, thought: &str) -> bool {
-        let words: Vec<&str> =
-            thought.split(|letter: char| letter.is_whitespace() || letter == '*').collect();
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        self.thoughts.insert(hash_of(&words))
+        let words = thought.split(|letter: char| letter.is_whitespace() || letter == '*');
+        self.thoughts.insert(hash_of_words(words.filter(|word| !word.is_empty())))
     }
 
     /// Takes the usage of the message; tells whether it is new.
-    pub(super) fn tokens(&mut self, tokens: &RawJson) -> bool {
-        let hash = hash_of(tokens.as_str());
+    pub(super) fn tokens(&mut self, tokens: &str) -> bool {
+        let hash = hash_of(tokens);
         self.tokens.replace(hash) != Some(hash)
     }
 }
@@ -105,10 +102,10 @@ impl Session {
         Self {
             run,
             opening,
-            messages: HashMap::new(),
+            messages: QuickMap::default(),
             calls: KnownCalls::default(),
             live: LiveMessages::default(),
-            facts: HashMap::new(),
+            facts: QuickMap::default(),
         }
     }
 
