@@ -15,6 +15,9 @@ use crate::wire::{RawField as _, parse, wire};
 /// The most bytes of a source that are examined.
 pub const HEAD_BYTES_MAX: usize = 1024 * 1024;
 
+/// In how many bytes a chat of Gemini CLI names itself.
+const CHAT_FIELDS_BYTES_MAX: usize = 512;
+
 /// How deep the comma may be at which a cut object is closed.
 const CLOSED_DEPTH_MAX: usize = 4;
 
@@ -337,6 +340,12 @@ fn look_at_document(head: &[u8], found: &mut Option<SniffResult>) {
         let text = line.strip_prefix(repair::BYTE_ORDER_MARK).unwrap_or(line);
         if text.trim_ascii() == b"{" && text.ends_with(b"\n") {
             let rest = &head[at + (line.len() - text.len())..];
+            // A chat of Gemini CLI names itself before its messages, so they need not be read.
+            look(&closed(&rest[..rest.len().min(CHAT_FIELDS_BYTES_MAX)]), found);
+            if found.as_ref().is_some_and(|found| found.surface == Surface::GeminiChat) {
+                return;
+            }
+            *found = None;
             let whole = repair::first_object(rest).map(repair::to_text);
             if !whole.is_some_and(|text| look(&text, found)) {
                 look(&closed(rest), found);

@@ -458,5 +458,5 @@ pub(crate) fn push(extra: &mut Extra, name: &str, value: Option<RawJson>) {
 
 /// Returns text as a JSON string.
 pub(crate) fn string(text: &str) -> RawJson {
-    JsonString::from(text).to_json()
+    RawJson::string(text)
 }

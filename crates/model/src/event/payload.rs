@@ -110,7 +110,11 @@ impl Payload {
     /// Returns the payload as JSON: known fields in the order of 002, then the others in their order.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
-        let mut out = String::new();
+        // The room for all but long texts, which spares growing in small steps.
+        const FIELDS_BYTES: usize = 256;
+        let len = |value: &Option<RawJson>| value.as_ref().map_or(0, |value| value.as_str().len());
+        let values = if let Self::Tool(tool) = self { len(&tool.input) + len(&tool.output) } else { 0 };
+        let mut out = String::with_capacity(FIELDS_BYTES + values);
         match self {
             Self::Null => return RawJson::null(),
             Self::Other(raw) => return raw.clone(),

@@ -4,8 +4,12 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
+use super::string::token_of;
 use super::{ObjectWriter, depth};
 use crate::{Error, limits::DEPTH_MAX};
+
+/// How much room an object gets at first.
+const OBJECT_BYTES: usize = 128;
 
 /// A JSON value as text: big integers, key order, duplicate keys, lone surrogates and NUL escapes stay as they are.
 ///
@@ -45,10 +49,16 @@ impl RawJson {
         Self("null".into())
     }
 
+    /// Returns a text as a JSON string.
+    #[must_use]
+    pub fn string(text: &str) -> Self {
+        Self::trusted(token_of(text))
+    }
+
     /// Builds an object field by field.
     #[must_use]
     pub fn object(write: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
-        let mut out = String::new();
+        let mut out = String::with_capacity(OBJECT_BYTES);
         let mut object = ObjectWriter::begin(&mut out);
         write(&mut object);
         object.end();

@@ -24,15 +24,19 @@ impl JsonString {
     /// Encodes `text` as a JSON string.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
-        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-        if text.bytes().all(is_plain) {
-            let mut token = String::with_capacity(text.len() + 2);
-            token.push('"');
-            token.push_str(text);
-            token.push('"');
-            return Self(token.into());
+        const SHORT_BYTES_MAX: usize = 64;
+        let mut short = [b'"'; SHORT_BYTES_MAX];
+        // Most are short names, which are put together without another allocation.
+        if let Some(inner) = short.get_mut(1..=text.len())
+            && text.len() + 2 <= SHORT_BYTES_MAX
+            && is_plain(text)
+        {
+            inner.copy_from_slice(text.as_bytes());
+            if let Ok(token) = str::from_utf8(&short[..text.len() + 2]) {
+                return Self(token.into());
+            }
         }
-        Self(serde_json::Value::from(text).to_string().into())
+        Self(token_of(text).into())
     }
 
     /// Keeps `raw` when it is a string token.
@@ -75,6 +79,25 @@ impl JsonString {
     pub fn is_empty(&self) -> bool {
         &*self.0 == "\"\""
     }
+}
+
+/// Tells whether a text needs no escape in JSON.
+fn is_plain(text: &str) -> bool {
+    let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    // Without an early end the compiler checks many bytes at once.
+    !text.bytes().fold(false, |found, byte| found | needs_escape(byte))
+}
+
+/// Returns a text as a string token.
+pub(super) fn token_of(text: &str) -> String {
+    if !is_plain(text) {
+        return serde_json::to_string(text).expect("every text is a JSON string");
+    }
+    let mut token = String::with_capacity(text.len() + 2);
+    token.push('"');
+    token.push_str(text);
+    token.push('"');
+    token
 }
 
 /// Decodes a raw value that is a string; borrowed when it has no escape, `None` when it is not a string.
