@@ -174,16 +174,90 @@ impl<'de, T: WireObject<'de>> Visitor<'de> for LenientVisitor<T> {
     }
 }
 
+/// A value that may be a list of objects of this shape; other kinds of values are ignored.
+pub(crate) enum LenientList<T> {
+    /// Elements that are not objects are `None`.
+    Items(Vec<Option<T>>),
+    Null,
+    Other,
+}
+
+impl<T> LenientList<T> {
+    /// Returns the elements if it is a list.
+    pub(crate) fn items(self) -> Option<Vec<Option<T>>> {
+        match self {
+            Self::Items(items) => Some(items),
+            Self::Null | Self::Other => None,
+        }
+    }
+}
+
+impl<'de, T: WireObject<'de>> Deserialize<'de> for LenientList<T> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(LenientListVisitor(PhantomData))
+    }
+}
+
+struct LenientListVisitor<T>(PhantomData<T>);
+
+impl<'de, T: WireObject<'de>> Visitor<'de> for LenientListVisitor<T> {
+    type Value = LenientList<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON value")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(item) = items.next_element::<Lenient<T>>()? {
+            all.push(item.object());
+        }
+        Ok(LenientList::Items(all))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(LenientList::Other)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(LenientList::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(LenientList::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(LenientList::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(LenientList::Other)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(LenientList::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(LenientList::Null)
+    }
+}
+
 /// Declares an object of a provider: `name: "key"` is a raw field of any kind, `name: "key" as Text` one that holds a text
-/// (or another [`Kind`](crate::shapes::Kind)), `name: "key" => Type` an object inside it.
+/// (or another [`Kind`](crate::shapes::Kind)), `name: "key" => Type` an object inside it. With `lists` before it an
+/// object may have fields `name: "key" of Type`, which are lists of objects, read in the same pass.
 macro_rules! wire {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident {
-        $($field:ident: $key:literal $(as $kind:ident)? $(=> $inner:ident)?,)*
+    (lists $(#[$meta:meta])* $vis:vis struct $name:ident { $($fields:tt)* }) => {
+        wire! { @struct $(#[$meta])* #[derive(Default)] $vis struct $name { $($fields)* } }
+    };
+    (@struct $(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($field:ident: $key:literal $(as $kind:ident)? $(of $item:ident)? $(=> $inner:ident)?,)*
     }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Default)]
         $vis struct $name<'a> {
-            $($vis $field: wire!(@type $($inner)?),)*
+            $($vis $field: wire!(@type $(of $item)? $($inner)?),)*
             $vis has_odd_field: bool,
         }
 
@@ -193,7 +267,7 @@ macro_rules! wire {
                 while let Some(key) = map.next_key::<&serde_json::value::RawValue>()? {
                     match key.get() {
                         $(concat!("\"", $key, "\"") if read.$field.is_none() => {
-                            wire!(@read read, $field, map $(, as $kind)? $(, $inner)?);
+                            wire!(@read read, $field, map $(, as $kind)? $(, of $item)? $(, $inner)?);
                         })*
                         _ => { map.next_value::<serde::de::IgnoredAny>()?; }
                     }
@@ -206,7 +280,7 @@ macro_rules! wire {
                 for (key, value) in fields.iter() {
                     match &*key.text() {
                         $($key if read.$field.is_none() => {
-                            wire!(@pick read, $field, value $(, as $kind)? $(, $inner)?);
+                            wire!(@pick read, $field, value $(, as $kind)? $(, of $item)? $(, $inner)?);
                         })*
                         _ => {}
                     }
@@ -220,10 +294,16 @@ macro_rules! wire {
         }
     };
     (@type) => { $crate::wire::Raw<'a> };
+    (@type of $item:ident) => { Option<Vec<Option<$item<'a>>>> };
     (@type $inner:ident) => { Option<$inner<'a>> };
     (@read $read:ident, $field:ident, $map:ident) => { $read.$field = Some($map.next_value()?) };
     (@read $read:ident, $field:ident, $map:ident, as $kind:ident) => {
         wire!(@pick $read, $field, ($map.next_value()?), as $kind)
+    };
+    (@read $read:ident, $field:ident, $map:ident, of $item:ident) => {
+        let value = $map.next_value::<$crate::wire::LenientList<$item<'de>>>()?;
+        $read.has_odd_field |= matches!(value, $crate::wire::LenientList::Other);
+        $read.$field = value.items();
     };
     (@read $read:ident, $field:ident, $map:ident, $inner:ident) => {
         let value = $map.next_value::<$crate::wire::Lenient<$inner<'de>>>()?;
@@ -236,12 +316,19 @@ macro_rules! wire {
         $read.has_odd_field |= !$crate::shapes::Kind::$kind.fits(value);
         $read.$field = Some(value);
     };
+    (@pick $read:ident, $field:ident, $value:tt, of $item:ident) => {
+        $read.$field = $crate::wire::list::<$item<'de>>($value);
+        $read.has_odd_field |= $read.$field.is_none() && $value.get() != "null";
+    };
     (@pick $read:ident, $field:ident, $value:tt, $inner:ident) => {
         $read.$field = $crate::wire::object::<$inner<'de>>($value);
         $read.has_odd_field |= $read.$field.is_none() && $value.get() != "null";
     };
     (@inner $self:ident, $field:ident, $inner:ident) => {
         $self.$field.is_some_and(|inner: $inner<'_>| $crate::wire::WireObject::is_odd(&inner))
+    };
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($fields:tt)* }) => {
+        wire! { @struct $(#[$meta])* #[derive(Clone, Copy, Default)] $vis struct $name { $($fields)* } }
     };
 }
 pub(crate) use wire;
@@ -291,6 +378,40 @@ mod tests {
         check(r#"{"id":null,"flag":null,"outer":{"inner":null}}"#, false);
         for odd in [r#"{"id":7}"#, r#"{"flag":"true"}"#, r#"{"outer":[]}"#, r#"{"outer":{"inner":"i"}}"#] {
             check(odd, true);
+        }
+    }
+
+    #[test]
+    fn lists_are_read_with_their_object_by_both_readers() {
+        wire! {
+            lists
+            struct Listing { inners: "inners" of Inner, id: "id", }
+        }
+        let check = |text: &str, want: Option<&[Option<&str>]>, is_odd| {
+            let quick = serde_json::from_str::<Lenient<Listing<'_>>>(text).ok().and_then(Lenient::object);
+            let slow = Listing::pick_fields(&Fields::parse(text).unwrap());
+            for read in [Some(&slow), quick.as_ref()].into_iter().flatten() {
+                let xs = |items: &Vec<Option<Inner<'_>>>| -> Vec<Option<String>> {
+                    items
+                        .iter()
+                        .map(|item| item.map(|item| item.x.map_or("", RawValue::get).to_owned()))
+                        .collect()
+                };
+                let got = read.inners.as_ref().map(xs);
+                let want = want.map(|want| want.iter().map(|x| x.map(str::to_owned)).collect::<Vec<_>>());
+                assert_eq!((got, read.is_odd(), read.id.is_some()), (want, is_odd, true), "{text}");
+            }
+        };
+        check(
+            r#"{"inners":[{"x":1},7,null,{"y":[]}],"id":1}"#,
+            Some(&[Some("1"), None, None, Some("")]),
+            false,
+        );
+        check(r#"{"inners":[{"x":1e400},1e400],"id":1}"#, Some(&[Some("1e400"), None]), false);
+        check(r#"{"inners":[],"id":1}"#, Some(&[]), false);
+        check(r#"{"inners":null,"id":1}"#, None, false);
+        for odd in ["{}", r#"{"x":[{}]}"#, "1", "-1", "0.5", "true", "\"s\""] {
+            check(&format!(r#"{{"inners":{odd},"id":1}}"#), None, true);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::emit::{Answer, CallReport, Emit, Outcome, SubagentEvent};
 use crate::repeats::{QuickMap, QuickSet, amendment, hash_of};
 use crate::run::{Class, run_id_of};
 use crate::shapes::decoded_words;
-use crate::wire::{Raw, RawField as _, WireObject as _, list, object};
+use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
 /// How many digits a time in milliseconds since 1970 has, from 2001 to 2286.
 const UNIX_MS_DIGITS: usize = 13;
@@ -389,11 +389,14 @@ fn agent_step(call: &JsonString, agent: &AgentRecord<'_>) -> StepPayload {
 }
 
 /// Reads the calls in a message's list; the second value tells whether something in it is of an unknown kind.
-pub(super) fn calls_of<'a>(raw: Raw<'a>, message: &str) -> (Vec<CallRecord<'a>>, bool) {
-    let listed = raw.and_then(list::<ToolCall<'a>>).unwrap_or_default();
+pub(super) fn calls_of<'a>(
+    list: Option<&[Option<ToolCall<'a>>]>,
+    message: &str,
+) -> (Vec<CallRecord<'a>>, bool) {
+    let list = list.unwrap_or_default();
     let mut is_odd = false;
-    let mut calls = Vec::with_capacity(listed.len());
-    for (number, call) in listed.into_iter().enumerate() {
+    let mut calls = Vec::with_capacity(list.len());
+    for (number, call) in list.iter().enumerate() {
         is_odd |= call.is_none_or(|call| call.is_odd());
         let read = call.and_then(|call| CallRecord::read(&call, message, number));
         is_odd |= read.is_none();

@@ -15,7 +15,7 @@ use super::wire::{ChatRecord, ThoughtRecord};
 use crate::adapter::RecordOutcome;
 use crate::emit::{Emit, push, string};
 use crate::shapes::decoded_words;
-use crate::wire::{Raw, RawField as _, WireObject as _, list};
+use crate::wire::{RawField as _, WireObject as _};
 
 /// The words of a message that are new, and which entries they give.
 #[derive(Default)]
@@ -67,10 +67,10 @@ impl Session {
         emit: &mut Emit<'_>,
     ) -> bool {
         let is_again = self.is_known(id);
-        let (mut calls, has_odd_call) = calls_of(message.tool_calls, id);
+        let (mut calls, has_odd_call) = calls_of(message.tool_calls.as_deref(), id);
         calls.extend(calls_in(parts, id, is_again));
         let mut said = NewWords::default();
-        let has_odd_thought = self.new_thoughts(id, message.thoughts, parts, &mut said);
+        let has_odd_thought = self.new_thoughts(id, message.thoughts.as_deref(), parts, &mut said);
         self.new_text(id, parts, &mut said);
         let counts = message.tokens.filter(|tokens| tokens.get().starts_with('{'));
         said.tokens = counts.filter(|tokens| self.known(id).tokens(tokens.get())).json();
@@ -85,7 +85,7 @@ impl Session {
     fn new_thoughts(
         &mut self,
         id: &str,
-        thoughts: Raw<'_>,
+        thoughts: Option<&[Option<ThoughtRecord<'_>>]>,
         parts: &[ContentPart<'_>],
         said: &mut NewWords,
     ) -> bool {
@@ -97,7 +97,7 @@ impl Session {
                 said.push(ContentBlock::new(Fidelity::AgentEmitted, text), EntryType::Thinking);
             }
         };
-        for thought in thoughts.and_then(list::<ThoughtRecord<'_>>).unwrap_or_default() {
+        for thought in thoughts.unwrap_or_default() {
             match thought.and_then(thought_text) {
                 Some(thought) => take(thought),
                 None => is_odd = true,

@@ -3,6 +3,7 @@
 use crate::wire::wire;
 
 wire! {
+    lists
     /// A record of a chat file: the header, a message, an update, or the fields of a document outside its messages.
     pub(super) struct ChatRecord {
         session_id: "sessionId" as Text,
@@ -18,10 +19,10 @@ wire! {
         message_type: "type" as Text,
         content: "content",
         display_content: "displayContent",
-        thoughts: "thoughts" as List,
+        thoughts: "thoughts" of ThoughtRecord,
         tokens: "tokens" as Object,
         model: "model" as Text,
-        tool_calls: "toolCalls" as List,
+        tool_calls: "toolCalls" of ToolCall,
     }
 }
 
