@@ -71,7 +71,7 @@ impl Chat {
             emit.release(&waiter.record, |emit| match waiter.what {
                 PendingKind::Unreadable(why) => self.unreadable(&why, emit),
                 PendingKind::Record(_) => {
-                    let record: ChatRecord<'_> = parse(waiter.record.text()).unwrap_or_default();
+                    let record: ChatRecord<'_> = parse(emit.text()).unwrap_or_default();
                     let read = self.take(&record, emit);
                     emit.read_late(read);
                 }
@@ -101,12 +101,15 @@ impl Chat {
     }
 
     /// Takes a record of a session that is known.
-    fn take(&mut self, record: &ChatRecord<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
+    fn take<'a>(&mut self, record: &ChatRecord<'a>, emit: &mut Emit<'a>) -> RecordOutcome {
         let Some(session) = &mut self.session else { return RecordOutcome::Waiting };
         session.begin(emit);
         match kind_of(record) {
             RecordKind::Rewind => session.rewind(record.rewind_to, emit),
-            RecordKind::Update => update(session, emit),
+            RecordKind::Update => match record.set {
+                Some(set) => session.update(set, emit),
+                None => session.unknown("$set", emit),
+            },
             RecordKind::Message => {
                 session.live.add(&message_id(record, emit.text()));
                 session.message(record, emit)
@@ -142,15 +145,6 @@ fn kind_of(record: &ChatRecord<'_>) -> RecordKind {
     }
 }
 
-/// Takes an update; the record is read again, since its parts must live as long as it does.
-fn update(session: &mut Session, emit: &mut Emit<'_>) -> RecordOutcome {
-    let record: ChatRecord<'_> = parse(emit.text()).unwrap_or_default();
-    match record.set {
-        Some(set) => session.update(set, emit),
-        None => session.unknown("$set", emit),
-    }
-}
-
 /// Returns the name by which a record of a document is recognised when the document is rewritten.
 fn mark_of<'a>(record: &ChatRecord<'a>, text: &str) -> Cow<'a, str> {
     match kind_of(record) {
@@ -166,7 +160,8 @@ impl Mapper for Chat {
     }
 
     fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject> {
-        let read: ChatRecord<'_> = parse(record.text)?;
+        // The text of `emit` is the record's, and lives as long as what is written of it.
+        let read: ChatRecord<'_> = parse(emit.text())?;
         emit.set_time(read.timestamp.string().or_else(|| read.start_time.string()));
         // Lines are known by their bytes: a message is written several times.
         let mark = record.is_in_document.then(|| mark_of(&read, record.text));

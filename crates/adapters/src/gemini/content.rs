@@ -9,7 +9,7 @@ use steno_model::{ContentBlock, Fidelity};
 use super::wire::{Blob, FunctionCall, FunctionResponse, Part};
 use crate::emit::string;
 use crate::shapes::elements;
-use crate::wire::{Raw, RawField as _, WireObject as _, object};
+use crate::wire::{Raw, RawField as _, WireObject as _, list, object};
 
 /// A part of a message's content.
 pub(super) enum ContentPart<'a> {
@@ -30,7 +30,11 @@ pub(super) fn parts_of(content: Raw<'_>) -> Vec<ContentPart<'_>> {
     let Some(raw) = content else { return Vec::new() };
     match raw.get().as_bytes() {
         b"null" | b"\"\"" => Vec::new(),
-        [b'[', ..] => elements(content).unwrap_or_default().into_iter().map(part_of).collect(),
+        [b'[', ..] => match list::<Part<'_>>(raw) {
+            // The usual list has only objects, and is read in one pass.
+            Some(parts) if parts.iter().all(Option::is_some) => parts.iter().flatten().map(kind_of).collect(),
+            _ => elements(content).unwrap_or_default().into_iter().map(part_of).collect(),
+        },
         _ => vec![part_of(raw)],
     }
 }
@@ -39,10 +43,13 @@ fn part_of(raw: &RawValue) -> ContentPart<'_> {
     if raw.get().starts_with('"') {
         return ContentPart::Text(raw);
     }
-    let Some(part) = object::<Part<'_>>(raw).filter(|part| !part.is_odd()) else {
-        return ContentPart::Unknown;
-    };
-    match part {
+    object(raw).map_or(ContentPart::Unknown, |part| kind_of(&part))
+}
+
+/// Tells what a part is by its fields.
+fn kind_of<'a>(part: &Part<'a>) -> ContentPart<'a> {
+    match *part {
+        _ if part.is_odd() => ContentPart::Unknown,
         Part { function_call: Some(call), .. } => ContentPart::Call(call),
         Part { function_response: Some(response), .. } => ContentPart::Response(response),
         Part { inline_data: Some(blob), .. } | Part { file_data: Some(blob), .. } => ContentPart::File(blob),
