@@ -25,7 +25,9 @@ fn events(lines: &[Value]) -> Vec<ExchangeEvent> {
 fn fold(lines: &[Value]) -> (Session, Vec<ExchangeEvent>) {
     let events = events(lines);
     let mut builder = SessionBuilder::new(run_id(1), Content::Whole);
-    events.iter().for_each(|event| builder.push(event));
+    for event in &events {
+        builder.push(event);
+    }
     (builder.finish(), events)
 }
 
