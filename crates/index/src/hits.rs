@@ -76,17 +76,25 @@ impl Index {
         rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
     }
 
-    /// Returns how many texts of each kind there are.
+    /// Returns how many texts of a kind each top-level session has, with the sessions below it.
     ///
     /// # Errors
     /// What SQLite says.
-    pub fn text_count(&self, kind: TextKind) -> Result<u64, Error> {
+    pub fn text_counts(&self, kind: TextKind) -> Result<Vec<(RunId, u64)>, Error> {
         let failed = self.failed("count texts");
-        let count: i64 = self
+        let mut query = self
             .connection
-            .query_row("SELECT count(*) FROM texts WHERE kind = ?1", [kind_number(kind)], |row| row.get(0))
-            .map_err(failed)?;
-        Ok(count.cast_unsigned())
+            .prepare_cached(
+                "SELECT sessions.root, count(*) FROM texts JOIN sessions ON sessions.id = texts.session \
+                 WHERE texts.kind = ?1 GROUP BY sessions.root",
+            )
+            .map_err(&failed)?;
+        let rows = query
+            .query_map([kind_number(kind)], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))
+            .map_err(&failed)?;
+        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
+        let count = |(root, count): (String, i64)| Some((RunId::parse(&root).ok()?, count.cast_unsigned()));
+        Ok(rows.into_iter().filter_map(count).collect())
     }
 }
 

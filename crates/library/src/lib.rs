@@ -29,7 +29,7 @@
 //! ```
 //!
 //! # Promises
-//! - Nothing is written.
+//! - Nothing is written except the index, which is derived.
 //! - A whole run id is found without reading other runs.
 //! - A text that names several things is an error that lists all of them.
 //! - A damaged run is listed as damaged, and does not affect the others.

@@ -94,6 +94,8 @@ fn fields_and_filters_limit_the_search() {
     for other in [["--project", "web"], ["--agent", "codex"], ["--branch", "dev"], ["--until", "2020-01-01"]]
     {
         check(&steno, &[&["login"], &other[..]].concat(), &[]);
+        let searched = steno.run(&[&["search", "login", "--json"], &other[..]].concat()).json();
+        assert_eq!((&searched[0]["sessions"], &searched[0]["prompts"]), (&json!(0), &json!(0)), "{other:?}");
     }
 }
 

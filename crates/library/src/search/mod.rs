@@ -65,10 +65,12 @@ impl Library {
         let matcher = TextMatcher::of(query)?;
         let rows = index.sessions(filter)?;
         let mut report = SearchReport { sessions_searched: rows.len() as u64, ..SearchReport::default() };
-        for kind in TextKind::ALL.into_iter().filter(|kind| query.wants(*kind)) {
-            report.texts_searched.insert(kind, index.text_count(kind)?);
-        }
         let rows: HashMap<RunId, SessionRow> = rows.into_iter().map(|row| (row.digest.id, row)).collect();
+        for kind in TextKind::ALL.into_iter().filter(|kind| query.wants(*kind)) {
+            let counts = index.text_counts(kind)?.into_iter();
+            let searched = counts.filter(|(root, _)| rows.contains_key(root)).map(|(_, count)| count).sum();
+            report.texts_searched.insert(kind, searched);
+        }
         let is_wanted = |place: &TextPlace| rows.contains_key(&place.root);
         let mut found = Vec::new();
         let is_read_whole = query.needs_text() || query.words.is_empty();
