@@ -10,6 +10,7 @@
 //! - [`digest`]: [`digest::SessionDigest`] is what lists and the index say of a session, [`digest::each_text()`] names the texts
 //!   that a search looks at.
 //! - [`channels`]: [`channels::channel_rows()`] lists the facts of a session with the runs that they come from.
+//! - [`nodes`]: Markdown, diffs and output with colours, parsed for all that draw them.
 //! - [`short_text`]: what a value says, in a few words for one line.
 //! - [`State`] and [`ParentReport`]: how a run or a step ended.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`columns_of()`], [`padding()`] and [`cut()`] fit text to
@@ -45,6 +46,7 @@ pub mod channels;
 pub mod conversation;
 pub mod digest;
 mod event_ref;
+pub mod nodes;
 pub mod receipt;
 pub mod records;
 pub mod short_text;
