@@ -86,8 +86,9 @@ def interrupt():
     return [text, code, finish(pid, master)[1]]
 
 def suspend():
+    # `steno` may change the modes before we read them: a new terminal has the same.
+    before = termios.tcgetattr(os.openpty()[0])
     pid, master = start(wrapped("sh", "-c", "echo ready; read x; echo got $x"))
-    before = termios.tcgetattr(master)
     read_until(master, b"ready\r\n")
     os.write(master, b"\x1a")
     stopped = os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1])
@@ -124,8 +125,10 @@ def signals():
 
 def keys():
     """Presses keys on a terminal that is none of the streams of `steno`: each program gets the signal once."""
+    # It starts no program: a shell that waits for one to begin cannot stop.
+    os.mkfifo("fifo")
     script = "echo $$ > pid; trap 'echo int >> heard' INT; trap 'echo cont >> heard' CONT; echo ready >> heard;" \
-        " until test -e end; do sleep 0.05; done; exit 4"
+        " until test -e end; do read x < fifo; done; exit 4"
     # A shell with jobs: the system ignores Ctrl-Z where nobody could continue the program.
     shell = '"$0" run -- sh -c "$1" < /dev/null > stream1 2> stream2; echo $? > stopped;' \
         ' until test -e go; do sleep 0.05; done; fg; echo $? > code'
@@ -150,6 +153,9 @@ def keys():
     # Both the shell and `steno` may continue it.
     found.append(wait("heard", ["ready", "int", "cont"])[:3])
     open("end", "w").close()
+    # Opened for reading too, so that it does not wait for a reader.
+    writer = os.open("fifo", os.O_RDWR)
+    os.write(writer, b"\n")
     finish(pid, master)
     return [*found, open("code").read()]
 

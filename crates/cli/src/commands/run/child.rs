@@ -197,7 +197,10 @@ impl WrappedChild {
             forward(stream, signal, queue)?;
         }
         // If the command stops, this process stops too, and continues with it.
-        let end = wait(pid, |_| signals.stop_with(pid, terminal.as_deref()))?;
+        let end = wait(pid, |change| match change.stopped() {
+            true => signals.stop_with(pid, terminal.as_deref()),
+            false => signals.continued(),
+        })?;
         if terminal.is_none() {
             wait_for_last_words(&threads);
         }
@@ -265,10 +268,10 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((read.into(), write.into()))
 }
 
-/// Waits for the end of a process. Calls `stopped` each time it stops.
-pub(super) fn wait(pid: Pid, mut stopped: impl FnMut(WaitStatus)) -> io::Result<ProcessEnd> {
+/// Waits for the end of a process. Calls `changed` each time it stops or continues.
+pub(super) fn wait(pid: Pid, mut changed: impl FnMut(WaitStatus)) -> io::Result<ProcessEnd> {
     loop {
-        let status = match waitpid(Some(pid), WaitOptions::UNTRACED) {
+        let status = match waitpid(Some(pid), WaitOptions::UNTRACED | WaitOptions::CONTINUED) {
             Ok(Some((_, status))) => status,
             Ok(None) | Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
@@ -279,8 +282,6 @@ pub(super) fn wait(pid: Pid, mut stopped: impl FnMut(WaitStatus)) -> io::Result<
         if let Some(signal) = status.terminating_signal() {
             return Ok(ProcessEnd::Signal(signal));
         }
-        if status.stopped() {
-            stopped(status);
-        }
+        changed(status);
     }
 }

@@ -8,10 +8,10 @@ use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
-use rustix::process::{Pid, Signal, getpid, ioctl_tiocsctty, kill_process, kill_process_group, setsid};
+use rustix::process::{Pid, Signal, ioctl_tiocsctty, kill_process, kill_process_group, setsid};
 use rustix::termios::{isatty, tcsetpgrp};
 use signal_hook::consts::{
-    SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGWINCH,
+    SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGWINCH,
 };
 use signal_hook::iterator::Signals;
 
@@ -52,24 +52,42 @@ fn lead(words: &[OsString]) -> io::Result<ProcessEnd> {
     // Until the command has the terminal, its keys and size changes send signals to us. Later we are in the background:
     // SIGTTOU must not stop us.
     let signals = Signals::new([SIGINT, SIGQUIT, SIGTSTP, SIGWINCH, SIGTTOU])?;
+    // The command inherits which signals are ignored, so a handler for those must wait until it has started. The others
+    // need theirs before: a signal in between would end this process instead of reaching the command.
+    let ignored = ignored_signals();
+    let (late, early): (Vec<i32>, Vec<i32>) = [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT]
+        .into_iter()
+        .partition(|signal| ignored.is_none_or(|mask| mask >> (signal - 1) & 1 == 1));
+    for signal in early {
+        signals.handle().add_signal(signal)?;
+    }
     let child = Command::new(program).args(rest).process_group(0).spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    // Not earlier, because the command inherits ignored signals.
-    for signal in [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT] {
+    for signal in late {
         signals.handle().add_signal(signal)?;
     }
     forward_signals(pid, signals)?;
     tcsetpgrp(terminal, pid).ok();
     wait(pid, |status| {
+        if !status.stopped() {
+            return;
+        }
         // It may have been stopped because it used the terminal before it was in the foreground.
         let was_early = matches!(status.stopping_signal(), Some(SIGTTIN | SIGTTOU));
         if !was_early {
             // Our parent sees this, and stops too. It continues us.
-            kill_process(getpid(), Signal::STOP).ok();
+            signal_hook::low_level::raise(SIGSTOP).ok();
         }
         tcsetpgrp(terminal, pid).ok();
         kill_process_group(pid, Signal::CONT).ok();
     })
+}
+
+/// Returns the signals that this process ignores, a bit each, where the system tells.
+fn ignored_signals() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 /// Passes signals on to the command.
