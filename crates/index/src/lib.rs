@@ -30,6 +30,7 @@ mod schema;
 mod sessions;
 mod terms;
 mod update;
+mod used_by_model;
 
 pub use error::Error;
 pub use filter::SessionFilter;

@@ -2,10 +2,11 @@
 
 use steno_model::{RunId, Seq, Timestamp};
 use steno_session::Outcome;
-use steno_session::usage::{TokenUsage, Tokens};
+use steno_session::usage::{Dollars, TokenUsage, Tokens, add_by_model};
 use steno_views::digest::{CallDigest, DigestState, SessionDigest, TextKind};
 
 use crate::terms::Terms;
+use crate::used_by_model;
 
 /// How a transcript looked when it was read. An unchanged file has the same mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +150,9 @@ impl SessionRow {
         if let Some(used) = other.digest.usage {
             self.digest.usage.get_or_insert_with(TokenUsage::default).add(used);
         }
+        for used in &other.digest.used_by_model {
+            add_by_model(&mut self.digest.used_by_model, used.clone());
+        }
         let later = other.digest.last_at.as_ref().and_then(Timestamp::instant);
         if later > self.digest.last_at.as_ref().and_then(Timestamp::instant) {
             self.digest.last_at.clone_from(&other.digest.last_at);
@@ -193,6 +197,7 @@ pub(crate) fn session_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRo
             output: count("output_tokens")?,
             cache_read: count("cache_read_tokens")?,
             cache_write: count("cache_write_tokens")?,
+            cache_write_1h: count("cache_write_1h_tokens")?,
             reasoning: count("reasoning_tokens")?,
         };
         Ok(TokenUsage { responses: count("responses")?, tokens, is_lower_bound: !is_exact })
@@ -219,6 +224,8 @@ pub(crate) fn session_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRo
         failures: count("failures")?,
         denials: count("denials")?,
         usage: usage.transpose()?,
+        used_by_model: used_by_model::from_text(&row.get::<_, String>("used_by_model")?),
+        agent_cost: row.get::<_, Option<String>>("agent_cost")?.and_then(|cost| Dollars::parse(&cost)),
         runs: count("runs")?,
     };
     Ok(SessionRow {

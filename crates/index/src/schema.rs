@@ -1,7 +1,7 @@
 //! The tables. `docs/format/index.md` describes them for users of SQL.
 
 /// The version of the tables. A database with another one is replaced.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 /// Makes all tables.
 pub(crate) const TABLES: &str = "
@@ -56,8 +56,11 @@ CREATE TABLE sessions (
     output_tokens INTEGER,
     cache_read_tokens INTEGER,
     cache_write_tokens INTEGER,
+    cache_write_1h_tokens INTEGER,
     reasoning_tokens INTEGER,
     exact INTEGER,
+    used_by_model TEXT NOT NULL,
+    agent_cost TEXT,
     runs INTEGER NOT NULL,
     events INTEGER NOT NULL,
     bytes INTEGER NOT NULL

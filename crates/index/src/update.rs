@@ -4,16 +4,17 @@ use std::collections::HashMap;
 
 use rusqlite::{Transaction, TransactionBehavior, params};
 use steno_model::{RunId, Seq, Timestamp};
+use steno_session::usage::Dollars;
 use steno_views::digest::TextKind;
 
 use crate::rows::{CallRow, IndexedSession, RunRow, TextRow, kind_number, outcome_name};
-use crate::{Error, Index};
+use crate::{Error, Index, used_by_model};
 
 /// The columns of a session.
 const COLUMNS: &str = "session, root, parent, forked_from, provider, name, kind, version, models, title, \
      own_title, directory, project, branch, started_at, started_ms, last_at, last_ms, state, prompts, \
      responses, calls, failures, denials, input_tokens, output_tokens, cache_read_tokens, \
-     cache_write_tokens, reasoning_tokens, exact, runs, events, bytes";
+     cache_write_tokens, cache_write_1h_tokens, reasoning_tokens, exact, used_by_model, agent_cost, runs, events, bytes";
 
 /// A transaction that brings the index up to date. Dropped without [`Update::commit`], it changes nothing.
 pub struct Update<'a> {
@@ -186,8 +187,11 @@ impl Update<'_> {
                 tokens.map(|tokens| signed(tokens.output)),
                 tokens.map(|tokens| signed(tokens.cache_read)),
                 tokens.map(|tokens| signed(tokens.cache_write)),
+                tokens.map(|tokens| signed(tokens.cache_write_1h)),
                 tokens.map(|tokens| signed(tokens.reasoning)),
                 digest.usage.map(|used| !used.is_lower_bound),
+                used_by_model::to_text(&digest.used_by_model),
+                digest.agent_cost.map(Dollars::decimal),
                 signed(digest.runs),
                 signed(session.events),
                 signed(session.bytes),

@@ -72,6 +72,12 @@ impl Timestamp {
         text.parse().ok()
     }
 
+    /// Returns the milliseconds since 1970; `None` if the text is not a time.
+    #[must_use]
+    pub fn unix_ms(&self) -> Option<i64> {
+        self.instant().map(jiff::Timestamp::as_millisecond)
+    }
+
     /// Returns the text as JSON.
     #[must_use]
     pub fn as_json(&self) -> &JsonString {

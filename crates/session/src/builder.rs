@@ -411,9 +411,10 @@ impl SessionBuilder {
             foreign_events: self.foreign_events,
             branches: self.branches,
             used: usage.used,
-            used_by_responses: usage.by_responses,
-            process_sums: usage.process_sums,
+            used_by_model: usage.by_model,
+            usage_parts: usage.parts,
             reported_total: usage.reported_total,
+            agent_cost: usage.agent_cost,
         }
     }
 }

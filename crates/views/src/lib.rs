@@ -7,6 +7,7 @@
 //! - [`summary`]: [`summary::summary_of_ends()`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
 //!   [`conversation::text()`] shows it as lines.
+//! - [`cost`]: [`cost::Cost`] is what usage costs by [`cost::Prices`].
 //! - [`digest`]: [`digest::SessionDigest`] is what lists and the index say of a session, [`digest::each_text()`] names the texts
 //!   that a search looks at.
 //! - [`channels`]: [`channels::channel_rows()`] lists the facts of a session with the runs that they come from.
@@ -44,6 +45,7 @@
 
 pub mod channels;
 pub mod conversation;
+pub mod cost;
 pub mod digest;
 mod event_ref;
 pub mod nodes;

@@ -6,10 +6,11 @@ use std::path::Path;
 use serde::Deserialize;
 use steno_views::{Lines, visible};
 
+use super::prices::PriceTables;
 use crate::failure::Failure;
 
 /// The keys that the file may have.
-pub const KNOWN_KEYS: [&str; 12] = [
+pub const KNOWN_KEYS: [&str; 13] = [
     "store",
     "level",
     "color",
@@ -22,6 +23,7 @@ pub const KNOWN_KEYS: [&str; 12] = [
     "emit_raw",
     "exclude_projects",
     "exclude_paths",
+    "prices",
 ];
 
 /// Separates the items of a list from the file: paths cannot contain it, but they can contain commas.
@@ -35,6 +37,7 @@ pub struct ConfigFile {
     pub color: Option<String>,
     pub seal_idle: Option<String>,
     pub capture: CaptureKeys,
+    pub prices: PriceTables,
 }
 
 /// The keys of the file about capture, as text.
@@ -64,14 +67,16 @@ struct ConfigToml {
     emit_raw: Option<bool>,
     exclude_projects: Option<Vec<String>>,
     exclude_paths: Option<Vec<String>>,
+    #[serde(default)]
+    prices: PriceTables,
     #[serde(flatten)]
     rest: std::collections::BTreeMap<String, toml::Value>,
 }
 
 /// A number, whole or not.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Number {
+pub enum Number {
     Whole(u64),
     Fraction(f64),
 }
@@ -122,5 +127,6 @@ pub fn read(path: &Path, given: bool) -> Result<Option<ConfigFile>, Failure> {
             exclude_projects: wire.exclude_projects.map(|list| list.join(LIST_SEPARATOR)),
             exclude_paths: wire.exclude_paths.map(|list| list.join(LIST_SEPARATOR)),
         },
+        prices: wire.prices,
     }))
 }

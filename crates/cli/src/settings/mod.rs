@@ -3,6 +3,7 @@
 mod capture;
 mod file;
 mod paths;
+mod prices;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::failure::Failure;
 
 pub use capture::CaptureSettings;
 pub use file::KNOWN_KEYS;
+pub use prices::PriceSettings;
 
 /// A value and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +57,7 @@ pub struct Settings {
     pub color: Setting<ColorChoice>,
     pub seal_idle: Setting<Duration>,
     pub capture: CaptureSettings,
+    pub prices: PriceSettings,
     /// The config file: where it is looked for, whether a flag or a variable names it, and whether it is there.
     pub file: Option<PathBuf>,
     pub file_named: bool,
@@ -112,6 +115,14 @@ impl Settings {
             seal_idle: seal_idle(layered("STENO_SEAL_IDLE", file.seal_idle)?)?,
             capture: CaptureSettings::load(file.capture, &layered)?
                 .with_home(&|path| expand_home(path, environment)),
+            prices: PriceSettings::load(Setting {
+                origin: if file.prices.is_empty() {
+                    Origin::Default
+                } else {
+                    Origin::File(path.clone().unwrap_or_default())
+                },
+                value: file.prices,
+            })?,
             file: path.clone(),
             file_named,
             file_found,
@@ -143,6 +154,8 @@ impl Settings {
             ("seal_idle", self.seal_idle.value.as_secs().into(), self.seal_idle.origin.to_string()),
         ];
         rows.extend(self.capture.rows());
+        let prices = &self.prices.models;
+        rows.push(("prices", prices.value.clone().into(), prices.origin.to_string()));
         rows
     }
 }

@@ -15,7 +15,7 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
 use crate::state::State;
-use crate::usage::{TokenUsage, Tokens};
+use crate::usage::{Dollars, ModelUsage, TokenUsage, UsageParts};
 
 pub use call::{Approval, Call, CallResult, ChildLink};
 pub use message::{Block, Message, Response, ResponseOrigin, ResponseUsage, Speaker};
@@ -109,12 +109,14 @@ pub struct Session {
     pub branches: Vec<Branch>,
     /// Its usage, without responses copied from another session; `None` if no record has it.
     pub used: Option<TokenUsage>,
-    /// The part of it that its responses and turns have.
-    pub used_by_responses: Option<TokenUsage>,
-    /// The sums of its processes, which include subagents, each once.
-    pub process_sums: Vec<Tokens>,
+    /// Its usage by model and length of request, which give its cost.
+    pub used_by_model: Vec<ModelUsage>,
+    /// Where its usage comes from.
+    pub usage_parts: UsageParts,
     /// The total usage that the agent reports, which may include subagents.
     pub reported_total: Option<RawJson>,
+    /// What it costs according to the agent, which may include subagents.
+    pub agent_cost: Option<Dollars>,
 }
 
 impl Session {

@@ -179,8 +179,8 @@ impl Candidate {
     /// Returns the larger one; the first if both are equal.
     fn larger(self, other: Self) -> Self {
         let size = |one: &Self| {
-            let Tokens { input, output, cache_read, cache_write, reasoning } = one.tokens;
-            let each = [input, output, cache_read, cache_write, reasoning];
+            let Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning } = one.tokens;
+            let each = [input, output, cache_read, cache_write, cache_write_1h, reasoning];
             (one.responses, one.tokens.total(), each)
         };
         if size(&other) > size(&self) { other } else { self }

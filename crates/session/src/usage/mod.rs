@@ -2,7 +2,9 @@
 //!
 //! A response may be in several records, files and channels. It counts once, with its largest counts.
 
+mod by_model;
 mod choice;
+mod dollars;
 mod groups;
 mod processes;
 mod session;
@@ -14,15 +16,18 @@ mod tokens;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use steno_model::{EventType, ExchangeEvent, RunId, Word};
+use steno_model::{EventType, ExchangeEvent, RunId, Timestamp, Word};
 
 pub(crate) use choice::{Choice, NameKind, ResponseReport, TurnReport, choose};
 pub(crate) use session::SessionUsage;
 
+pub use by_model::{ModelUsage, RequestLength, add_by_model};
+pub use dollars::Dollars;
 pub use groups::{Column, UsageGroup, each_once, grouped, row};
-pub use processes::count_processes_once;
+pub use processes::{UsageParts, count_processes_once};
 pub use tokens::{Counts, Tokens};
 
+use self::by_model::RequestCount;
 use self::processes::ProcessSum;
 use self::tally::Tally;
 use crate::fields::{PayloadFields, run_id_in, session_run_id};
@@ -42,6 +47,23 @@ pub struct RowKey {
     pub model: String,
     /// The session; a subagent's tokens count for its parent.
     pub session: RunId,
+}
+
+/// Usage that counts: that of a response, or of several where the records do not tell them apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageRecord {
+    /// When, in milliseconds since 1970; `None` if no record says it.
+    pub at_ms: Option<i64>,
+    /// The provider of the agent.
+    pub provider: String,
+    /// The session; a subagent's tokens count for its parent.
+    pub session: RunId,
+    /// How much.
+    pub used: TokenUsage,
+    /// The model and the length of the request.
+    pub model: ModelUsage,
+    /// What it costs according to the agent.
+    pub agent_cost: Option<Dollars>,
 }
 
 /// A sum of token usage.
@@ -108,6 +130,8 @@ struct RunEntry {
     outside: Option<usize>,
     /// The agent's last total of the session, by model.
     total: Vec<Amount>,
+    /// What the session costs according to that total.
+    total_cost: Option<Dollars>,
     /// Whether a part of its source cannot be read.
     is_incomplete: bool,
 }
@@ -153,9 +177,12 @@ struct ResponseEntry {
 
 #[derive(Clone)]
 struct Amount {
-    day: String,
+    at_ms: Option<i64>,
     model: String,
     tokens: Tokens,
+    count: RequestCount,
+    /// What it costs according to the agent.
+    cost: Option<Dollars>,
 }
 
 impl UsageBuilder {
@@ -276,7 +303,7 @@ impl UsageBuilder {
             Some("turn" | "process") if counts.tokens == Tokens::default() => {}
             Some("turn") => {
                 let id = fields.text("id").map(Cow::into_owned);
-                let amount = Amount::of(event, run, counts.tokens);
+                let amount = Amount::of_several(event, run, counts.tokens);
                 let turn = self.turn_of(event);
                 turn.total = Some(TurnTotal { id, amount });
                 if turn.name.is_none() {
@@ -285,10 +312,13 @@ impl UsageBuilder {
                 }
             }
             Some("process") => {
-                let amount = Amount::of(event, run, counts.tokens);
+                let amount = Amount::of_several(event, run, counts.tokens);
                 self.processes.push(ProcessSum::new(event, amount));
             }
-            Some("session") => run.total = Amount::of(event, run, counts.tokens).by_model(usage),
+            Some("session") => {
+                run.total_cost = Dollars::of_total(usage).or(run.total_cost);
+                run.total = Amount::of_several(event, run, counts.tokens).by_model(usage);
+            }
             Some("response") | None => self.respond(event, fields, counts),
             Some(_) => {}
         }
@@ -306,12 +336,13 @@ impl UsageBuilder {
         let run = self.runs.entry(event.run_id).or_default();
         let is_final = fields.is_true("final");
         let is_lower_bound = fields.is_true("lower_bound") || !counts.is_whole;
+        let cost = fields.json_text("cost_usd").and_then(Dollars::parse);
         let new = |run: &RunEntry| ResponseEntry {
             name,
             run: event.run_id,
             run_started: run.started.clone(),
             copies: Vec::new(),
-            amount: Amount::of(event, run, counts.tokens),
+            amount: Amount { cost, ..Amount::of(event, run, counts.tokens) },
             is_final,
             is_lower_bound,
         };
@@ -319,6 +350,7 @@ impl UsageBuilder {
             // Most responses have several records in a row.
             Some(known) if known.run == event.run_id => {
                 known.refine(counts.tokens, is_final, is_lower_bound);
+                known.amount.cost = known.amount.cost.max(cost);
                 if known.amount.model.is_empty() {
                     known.amount.model.clone_from(&run.model);
                 }
@@ -328,10 +360,27 @@ impl UsageBuilder {
         }
     }
 
-    /// Sums everything: the most exact reports of each agent, and nothing twice.
+    /// Returns everything that counts: the most exact reports of each agent, and nothing twice.
+    #[must_use]
+    pub fn records(self) -> Vec<UsageRecord> {
+        Tally::of(&self).records()
+    }
+
+    /// Sums everything that counts.
     #[must_use]
     pub fn finish(self) -> BTreeMap<RowKey, TokenUsage> {
-        Tally::of(&self).rows()
+        let mut rows = BTreeMap::<RowKey, TokenUsage>::new();
+        for record in self.records() {
+            let day = record.at_ms.and_then(Timestamp::from_unix_ms).map(|time| time.to_string());
+            let key = RowKey {
+                day: day.map_or_else(String::new, |day| day.chars().take(10).collect()),
+                provider: record.provider,
+                model: record.model.model,
+                session: record.session,
+            };
+            rows.entry(key).or_default().add(record.used);
+        }
+        rows
     }
 }
 
@@ -362,10 +411,25 @@ impl ResponseKey {
 }
 
 impl Amount {
-    /// Makes the amount of an event, for the last model of the run.
+    /// Makes the amount of a response, for the last model of the run.
     fn of(event: &ExchangeEvent, run: &RunEntry, tokens: Tokens) -> Self {
-        let day = event.timestamp.to_string().chars().take(10).collect();
-        Self { day, model: run.model.clone(), tokens }
+        let at_ms = event.timestamp.unix_ms();
+        Self { at_ms, model: run.model.clone(), tokens, count: RequestCount::One, cost: None }
+    }
+
+    /// Makes the amount of several responses.
+    fn of_several(event: &ExchangeEvent, run: &RunEntry, tokens: Tokens) -> Self {
+        Self { count: RequestCount::Several, ..Self::of(event, run, tokens) }
+    }
+
+    /// Returns what of it counts, by the length of its requests.
+    fn model_usage(&self, used: TokenUsage) -> ModelUsage {
+        ModelUsage {
+            model: self.model.clone(),
+            length: RequestLength::of(used.tokens, self.count),
+            tokens: used.tokens,
+            is_lower_bound: used.is_lower_bound,
+        }
     }
 
     /// Splits a total by model, if it has models.
@@ -374,7 +438,7 @@ impl Amount {
         if models.is_empty() {
             return vec![self];
         }
-        let of = |(model, tokens)| Self { day: self.day.clone(), model, tokens };
+        let of = |(model, tokens)| Self { model, tokens, ..self.clone() };
         models.into_iter().map(of).collect()
     }
 }
@@ -389,6 +453,7 @@ impl ResponseEntry {
 
     fn merge(&mut self, other: Self) {
         self.refine(other.amount.tokens, other.is_final, other.is_lower_bound);
+        self.amount.cost = self.amount.cost.max(other.amount.cost);
         if self.amount.model.is_empty() {
             self.amount.model = other.amount.model;
         }
@@ -396,7 +461,7 @@ impl ResponseEntry {
         let mut copy = other.run;
         if (&other.run_started, other.run) < (&self.run_started, self.run) {
             copy = std::mem::replace(&mut self.run, other.run);
-            (self.run_started, self.amount.day) = (other.run_started, other.amount.day);
+            (self.run_started, self.amount.at_ms) = (other.run_started, other.amount.at_ms);
         }
         if !self.copies.contains(&copy) {
             self.copies.push(copy);

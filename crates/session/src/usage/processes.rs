@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use steno_model::{ExchangeEvent, RunId};
 
-use super::{Amount, TokenUsage, Tokens};
+use super::by_model::RequestCount;
+use super::{Amount, ModelUsage, RequestLength, TokenUsage, Tokens, add_by_model};
 use crate::session::Session;
 
 /// What a process says that it used.
@@ -25,15 +26,22 @@ impl ProcessSum {
         Self { run: event.run_id, time, amount }
     }
 
+    /// Returns its tokens by model.
+    pub(super) fn model_usage(&self) -> ModelUsage {
+        let tokens = self.amount.tokens;
+        self.amount.model_usage(TokenUsage { responses: 0, tokens, is_lower_bound: true })
+    }
+
     /// Returns the sums of one agent in a fixed order, without those of copies.
     pub(super) fn each_once<'a>(sums: impl Iterator<Item = &'a Self>) -> Vec<&'a Self> {
         let mut seen = HashSet::new();
         let key = |sum: &Self| {
-            let Tokens { input, output, cache_read, cache_write, reasoning } = sum.amount.tokens;
-            (sum.time.clone(), [input, output, cache_read, cache_write, reasoning])
+            let Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning } =
+                sum.amount.tokens;
+            (sum.time.clone(), [input, output, cache_read, cache_write, cache_write_1h, reasoning])
         };
         let mut sums: Vec<&Self> = sums.collect();
-        sums.sort_by_key(|sum| (key(sum), sum.amount.day.clone(), sum.amount.model.clone(), sum.run));
+        sums.sort_by_key(|sum| (key(sum), sum.amount.at_ms, sum.amount.model.clone(), sum.run));
         sums.retain(|sum| seen.insert(key(sum)));
         sums
     }
@@ -49,22 +57,39 @@ pub(super) fn beyond(sums: impl Iterator<Item = Tokens>, mut known: Tokens) -> V
     sums.map(rest).collect()
 }
 
-/// Adds to the usage of responses what the sums of processes have beyond it.
-pub(crate) fn with_processes(own: Option<TokenUsage>, sums: &[Tokens], below: Tokens) -> Option<TokenUsage> {
-    let known = own.unwrap_or_default().tokens.plus(below);
-    let rest = beyond(sums.iter().copied(), known).into_iter().filter(|rest| *rest != Tokens::default());
-    let responses = u64::from(own.is_none());
-    let rest = rest.map(|tokens| TokenUsage { responses, tokens, is_lower_bound: true });
-    let rest = rest.reduce(|mut sum, rest| {
-        sum.add(rest);
-        sum
-    });
-    match (own, rest) {
-        (Some(mut own), Some(rest)) => {
-            own.add(rest);
-            Some(own)
+/// Where the usage of a session comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsageParts {
+    /// What its responses and turns used; `None` if no record says it.
+    pub by_responses: Option<TokenUsage>,
+    /// The same by model.
+    pub responses_by_model: Vec<ModelUsage>,
+    /// The sums of its processes, which include subagents, each once.
+    pub process_sums: Vec<ModelUsage>,
+}
+
+impl UsageParts {
+    /// Returns the usage of the responses, and what the sums of processes have beyond it and beyond what is known of the
+    /// sessions below: together, and by model.
+    pub(crate) fn sum(&self, below: Tokens) -> (Option<TokenUsage>, Vec<ModelUsage>) {
+        let own = self.by_responses;
+        let mut by_model = self.responses_by_model.clone();
+        let known = own.unwrap_or_default().tokens.plus(below);
+        let rest = beyond(self.process_sums.iter().map(|sum| sum.tokens), known);
+        let responses = u64::from(own.is_none());
+        let mut used = own;
+        for (sum, tokens) in self.process_sums.iter().zip(rest) {
+            if tokens != Tokens::default() {
+                let rest = TokenUsage { responses, tokens, is_lower_bound: true };
+                used.get_or_insert_default().add(rest);
+                let length = RequestLength::of(tokens, RequestCount::Several);
+                add_by_model(
+                    &mut by_model,
+                    ModelUsage { length, tokens, is_lower_bound: true, ..sum.clone() },
+                );
+            }
         }
-        (own, rest) => own.or(rest).or_else(|| (!sums.is_empty()).then(TokenUsage::default)),
+        (used.or_else(|| (!self.process_sums.is_empty()).then(TokenUsage::default)), by_model)
     }
 }
 
@@ -72,7 +97,7 @@ pub(crate) fn with_processes(own: Option<TokenUsage>, sums: &[Tokens], below: To
 pub fn count_processes_once(sessions: &mut BTreeMap<RunId, Session>, parents: &BTreeMap<RunId, RunId>) {
     let mut below = BTreeMap::<RunId, Tokens>::new();
     for (id, session) in &*sessions {
-        let tokens = session.used_by_responses.unwrap_or_default().tokens;
+        let tokens = session.usage_parts.by_responses.unwrap_or_default().tokens;
         let mut at = *id;
         while let Some(parent) = parents.get(&at) {
             let sum = below.entry(*parent).or_default();
@@ -80,9 +105,10 @@ pub fn count_processes_once(sessions: &mut BTreeMap<RunId, Session>, parents: &B
             at = *parent;
         }
     }
-    for (id, session) in sessions.iter_mut().filter(|(_, session)| !session.process_sums.is_empty()) {
+    let has_sums = |session: &Session| !session.usage_parts.process_sums.is_empty();
+    for (id, session) in sessions.iter_mut().filter(|(_, session)| has_sums(session)) {
         let below = below.get(id).copied().unwrap_or_default();
-        session.used = with_processes(session.used_by_responses, &session.process_sums, below);
+        (session.used, session.used_by_model) = session.usage_parts.sum(below);
     }
 }
 
@@ -101,8 +127,16 @@ mod tests {
     #[test]
     fn sums_add_what_responses_do_not_have() {
         let check = |own: Option<u64>, sums: &[u64], below: u64, want: Option<(u64, u64, bool)>| {
-            let sums: Vec<Tokens> = sums.iter().map(|output| of(0, *output, 0)).collect();
-            let found = with_processes(own.map(used), &sums, of(0, below, 0));
+            let sum = |output: &u64| ModelUsage { tokens: of(0, *output, 0), ..ModelUsage::default() };
+            let responses = own.map(|output| sum(&output));
+            let parts = UsageParts {
+                by_responses: own.map(used),
+                responses_by_model: responses.into_iter().collect(),
+                process_sums: sums.iter().map(sum).collect(),
+            };
+            let (found, by_model) = parts.sum(of(0, below, 0));
+            let tokens = by_model.iter().fold(Tokens::default(), |sum, one| sum.plus(one.tokens));
+            assert_eq!(found.unwrap_or_default().tokens, tokens);
             let found = found.map(|used| (used.responses, used.tokens.output, used.is_lower_bound));
             assert_eq!(found, want);
         };

@@ -3,8 +3,8 @@
 use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, Word};
 
-use super::processes::{ProcessSum, with_processes};
-use super::{TokenUsage, Tokens, UsageBuilder};
+use super::processes::{ProcessSum, UsageParts};
+use super::{Dollars, ModelUsage, TokenUsage, Tokens, UsageBuilder, add_by_model};
 use crate::builder::copied_from;
 use crate::fields::PayloadFields;
 use crate::session::Session;
@@ -19,7 +19,8 @@ impl Session {
         let is_alone = self.links.is_empty() && self.items_copied() == 0;
         let total = self.reported_total.as_ref().filter(|_| is_alone).map(Tokens::reported_sum);
         let is_more = total.is_some_and(|total| {
-            let total = Tokens { reasoning: used.tokens.reasoning, ..total };
+            let Tokens { cache_write_1h, reasoning, .. } = used.tokens;
+            let total = Tokens { cache_write_1h, reasoning, ..total };
             used.tokens.max(total) != used.tokens
         });
         Some(TokenUsage { is_lower_bound: used.is_lower_bound || is_more, ..used })
@@ -43,12 +44,14 @@ pub(crate) struct SessionUsage {
 pub(crate) struct FoundUsage {
     /// All of it.
     pub(crate) used: Option<TokenUsage>,
-    /// That of its responses and turns.
-    pub(crate) by_responses: Option<TokenUsage>,
-    /// The sums of its processes.
-    pub(crate) process_sums: Vec<Tokens>,
+    /// All of it by model.
+    pub(crate) by_model: Vec<ModelUsage>,
+    /// Where it comes from.
+    pub(crate) parts: UsageParts,
     /// The agent's total.
     pub(crate) reported_total: Option<RawJson>,
+    /// What it costs according to the agent.
+    pub(crate) agent_cost: Option<Dollars>,
 }
 
 impl Default for SessionUsage {
@@ -79,9 +82,9 @@ impl SessionUsage {
     pub(crate) fn finish(mut self) -> FoundUsage {
         let processes = std::mem::take(&mut self.usage.processes);
         let processes = ProcessSum::each_once(processes.iter());
-        let process_sums: Vec<Tokens> = processes.into_iter().map(|sum| sum.amount.tokens).collect();
+        let process_sums: Vec<ModelUsage> = processes.into_iter().map(ProcessSum::model_usage).collect();
         let reported_total = self.total.as_ref().and_then(|event| PayloadFields::of(event).json("usage"));
-        let by_responses = sum(self.usage).or_else(|| {
+        let responses = sum(self.usage).or_else(|| {
             if !process_sums.is_empty() {
                 return None;
             }
@@ -90,17 +93,35 @@ impl SessionUsage {
             usage.push(self.total.as_ref()?);
             sum(usage)
         });
-        let used = with_processes(by_responses, &process_sums, Tokens::default());
-        FoundUsage { used, by_responses, process_sums, reported_total }
+        let by_responses = responses.as_ref().map(|sum| sum.used);
+        let (responses_by_model, cost_of_responses) =
+            responses.map(|sum| (sum.by_model, sum.cost)).unwrap_or_default();
+        let total_cost = reported_total.as_ref().and_then(|total| Dollars::of_total(total.as_str()));
+        let agent_cost = total_cost.or(cost_of_responses);
+        let parts = UsageParts { by_responses, responses_by_model, process_sums };
+        let (used, by_model) = parts.sum(Tokens::default());
+        FoundUsage { used, by_model, parts, reported_total, agent_cost }
     }
 }
 
-/// Sums all rows; `None` if no record has usage, which is not zero.
-fn sum(usage: UsageBuilder) -> Option<TokenUsage> {
-    let rows = usage.finish();
-    let mut all = TokenUsage::default();
-    for used in rows.values() {
-        all.add(*used);
+/// The usage of responses.
+struct UsageSum {
+    used: TokenUsage,
+    by_model: Vec<ModelUsage>,
+    /// What they cost according to the agent.
+    cost: Option<Dollars>,
+}
+
+/// Sums everything; `None` if no record has usage, which is not zero.
+fn sum(usage: UsageBuilder) -> Option<UsageSum> {
+    let records = usage.records();
+    let is_any = !records.is_empty();
+    let mut sum = UsageSum { used: TokenUsage::default(), by_model: Vec::new(), cost: None };
+    for record in records {
+        sum.used.add(record.used);
+        add_by_model(&mut sum.by_model, record.model);
+        let cost = record.agent_cost.map(|cost| cost.plus(sum.cost.unwrap_or_default()));
+        sum.cost = cost.or(sum.cost);
     }
-    (!rows.is_empty()).then_some(all)
+    is_any.then_some(sum)
 }

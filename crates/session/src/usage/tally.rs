@@ -7,15 +7,12 @@ use steno_model::RunId;
 
 use super::processes::{ProcessSum, beyond};
 use super::{
-    Amount, Choice, NameKind, ResponseEntry, ResponseReport, RowKey, TokenUsage, Tokens, TurnEntry,
-    TurnReport, UsageBuilder, choose,
+    Amount, Choice, NameKind, ResponseEntry, ResponseReport, TokenUsage, Tokens, TurnEntry, TurnReport,
+    UsageBuilder, UsageRecord, choose,
 };
 
 /// How many agents above an agent are looked for.
 const PARENTS_MAX: usize = 64;
-
-/// The usage by row.
-type Rows = BTreeMap<RowKey, TokenUsage>;
 
 /// The state of the summation.
 pub(super) struct Tally<'a> {
@@ -32,7 +29,7 @@ pub(super) struct Tally<'a> {
     responses: HashSet<usize>,
     /// The agents with counted usage, and how much.
     counted: HashMap<RunId, Tokens>,
-    rows: Rows,
+    records: Vec<UsageRecord>,
 }
 
 /// One turn in one or more runs.
@@ -66,7 +63,7 @@ impl<'a> Tally<'a> {
             with_finals: HashSet::new(),
             responses: HashSet::new(),
             counted: HashMap::new(),
-            rows: Rows::new(),
+            records: Vec::new(),
         };
         for response in usage.responses.iter().filter(|response| response.is_final) {
             let agent = tally.agent_of(response.run);
@@ -79,8 +76,8 @@ impl<'a> Tally<'a> {
         tally
     }
 
-    /// Returns the rows.
-    pub(super) fn rows(mut self) -> Rows {
+    /// Returns what counts.
+    pub(super) fn records(mut self) -> Vec<UsageRecord> {
         let groups = self.groups();
         let choices: Vec<Choice> = groups.iter().map(|group| self.choose(group)).collect();
         let mut totals = HashSet::new();
@@ -97,7 +94,7 @@ impl<'a> Tally<'a> {
         self.add_processes();
         self.add_totals();
         self.mark_incomplete();
-        self.rows
+        self.records
     }
 
     /// Adds what the sums of an agent's processes have beyond what the agent and those below it are known to have used.
@@ -272,22 +269,26 @@ impl<'a> Tally<'a> {
     fn mark_incomplete(&mut self) {
         let forks = self.forks();
         let mut counted = HashMap::<RunId, Tokens>::new();
-        for (key, used) in &self.rows {
-            let tokens = counted.entry(key.session).or_default();
-            *tokens = tokens.plus(used.tokens);
+        for record in &self.records {
+            let tokens = counted.entry(record.session).or_default();
+            *tokens = tokens.plus(record.used.tokens);
         }
         let is_incomplete = |id: RunId| {
             let session = self.session_of(id);
             let tokens = counted.get(&session).copied().unwrap_or_default();
-            !forks.contains(&session) && tokens.max(self.reported_sum(id)) != tokens
+            // Not every total divides what was written to caches.
+            let total = Tokens { cache_write_1h: tokens.cache_write_1h, ..self.reported_sum(id) };
+            !forks.contains(&session) && tokens.max(total) != tokens
         };
         let runs = self.usage.runs.iter();
         let incomplete: HashSet<RunId> = runs
             .filter(|(id, run)| run.is_incomplete || is_incomplete(**id))
             .map(|(id, _)| self.session_of(*id))
             .collect();
-        let rows = self.rows.iter_mut().filter(|(key, _)| incomplete.contains(&key.session));
-        rows.for_each(|(_, used)| used.is_lower_bound = true);
+        for record in self.records.iter_mut().filter(|record| incomplete.contains(&record.session)) {
+            record.used.is_lower_bound = true;
+            record.model.is_lower_bound = true;
+        }
     }
 
     /// Finds the sessions that have copied responses of others; their totals include those of the others.
@@ -303,15 +304,16 @@ impl<'a> Tally<'a> {
     }
 
     fn add(&mut self, run: RunId, amount: &Amount, used: TokenUsage) {
-        let key = RowKey {
-            day: amount.day.clone(),
-            provider: self.usage.runs.get(&run).map_or_else(String::new, |run| run.provider.clone()),
-            model: amount.model.clone(),
-            session: self.session_of(run),
-        };
         let counted = self.counted.entry(self.agent_of(run)).or_default();
         *counted = counted.plus(used.tokens);
-        self.rows.entry(key).or_default().add(used);
+        self.records.push(UsageRecord {
+            at_ms: amount.at_ms,
+            provider: self.usage.runs.get(&run).map_or_else(String::new, |run| run.provider.clone()),
+            session: self.session_of(run),
+            used,
+            model: amount.model_usage(used),
+            agent_cost: amount.cost,
+        });
     }
 
     /// Returns the agent of a run: the run of the agent's own file.

@@ -3,7 +3,8 @@
 use serde_json::value::RawValue;
 use steno_model::json::{Fields, RawJson};
 
-/// Tokens of five kinds that do not overlap, except `reasoning`, which is part of `output`.
+/// Tokens of kinds that do not overlap, except `reasoning`, which is part of `output`, and `cache_write_1h`, which is part of
+/// `cache_write`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// Read by the model for the first time.
@@ -14,6 +15,8 @@ pub struct Tokens {
     pub cache_read: u64,
     /// Written to a cache.
     pub cache_write: u64,
+    /// The part of it that is kept for an hour.
+    pub cache_write_1h: u64,
     /// The part of the output that is reasoning.
     pub reasoning: u64,
 }
@@ -52,8 +55,15 @@ impl Counts {
             output: find(["output_tokens", "outputTokens"]).unwrap_or(0),
             cache_read: find(["cache_read_input_tokens", "cacheReadInputTokens"]).unwrap_or(0),
             cache_write: find(["cache_creation_input_tokens", "cacheCreationInputTokens"]).unwrap_or(0),
+            cache_write_1h: find(["cacheCreationEphemeral1hInputTokens"; 2]).unwrap_or(0),
             reasoning: find(["reasoning_output_tokens", "reasoningOutputTokens"]).unwrap_or(0),
         };
+        // Claude's report divides what was written to caches.
+        if let Some(written) = fields.last("cache_creation").and_then(|value| Fields::parse(value.get()).ok())
+        {
+            let for_an_hour = written.last("ephemeral_1h_input_tokens");
+            tokens.cache_write_1h = for_an_hour.and_then(|count| count.get().parse().ok()).unwrap_or(0);
+        }
         let cached = find(["cached_input_tokens", "cachedInputTokens"]);
         if let Some(cached) = cached.or_else(|| find(["cacheReadTokens", "cache_read_tokens"])) {
             tokens.cache_read = cached;
@@ -83,8 +93,8 @@ impl Counts {
                 input: input.saturating_sub(cached),
                 output: output.saturating_add(reasoning),
                 cache_read: cached,
-                cache_write: 0,
                 reasoning,
+                ..Tokens::default()
             };
         }
         Some(Self { tokens, is_whole })
@@ -106,6 +116,7 @@ impl Counts {
             output: find(fields, "output").saturating_add(reasoning),
             cache_read: find(&cache, "read"),
             cache_write: find(&cache, "write"),
+            cache_write_1h: 0,
             reasoning,
         };
         Some(Self { tokens, is_whole })
@@ -131,8 +142,8 @@ impl Counts {
                 input: read.saturating_sub(cached),
                 output,
                 cache_read: cached,
-                cache_write: 0,
                 reasoning,
+                ..Tokens::default()
             }
         } else {
             let names = [
@@ -152,7 +163,8 @@ impl Counts {
             let reasoning = detail(&of_output, "reasoning_tokens");
             let input =
                 find(fields, input).unwrap_or(0).saturating_sub(cache_read).saturating_sub(cache_write);
-            Tokens { input, output: find(fields, output).unwrap_or(0), cache_read, cache_write, reasoning }
+            let output = find(fields, output).unwrap_or(0);
+            Tokens { input, output, cache_read, cache_write, cache_write_1h: 0, reasoning }
         };
         Some(Self { tokens, is_whole })
     }
@@ -210,7 +222,8 @@ impl Tokens {
         };
         let (output, input) = (take(more.output), take(more.input));
         let (cache_read, cache_write) = (take(more.cache_read), take(more.cache_write));
-        Self { input, output, cache_read, cache_write, reasoning: more.reasoning.min(output) }
+        let cache_write_1h = more.cache_write_1h.min(cache_write);
+        Self { input, output, cache_read, cache_write, cache_write_1h, reasoning: more.reasoning.min(output) }
     }
 
     fn zip(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
@@ -219,6 +232,7 @@ impl Tokens {
             output: with(self.output, other.output),
             cache_read: with(self.cache_read, other.cache_read),
             cache_write: with(self.cache_write, other.cache_write),
+            cache_write_1h: with(self.cache_write_1h, other.cache_write_1h),
             reasoning: with(self.reasoning, other.reasoning),
         }
     }
@@ -241,16 +255,22 @@ mod tests {
 
     #[test]
     fn separate_counts_stay_separate() {
-        let want = Tokens { input: 3, output: 5, cache_read: 70, cache_write: 11, reasoning: 0 };
+        let want =
+            Tokens { input: 3, output: 5, cache_read: 70, cache_write: 11, cache_write_1h: 0, reasoning: 0 };
         check(
             r#"{"input_tokens":3,"cache_creation_input_tokens":11,"cache_read_input_tokens":70,"output_tokens":5}"#,
             Some(want),
+        );
+        check(
+            r#"{"input_tokens":3,"cache_creation_input_tokens":11,"cache_read_input_tokens":70,"output_tokens":5,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":7}}"#,
+            Some(Tokens { cache_write_1h: 7, ..want }),
         );
     }
 
     #[test]
     fn nested_counts_are_separated() {
-        let want = Tokens { input: 20, output: 9, cache_read: 70, cache_write: 10, reasoning: 4 };
+        let want =
+            Tokens { input: 20, output: 9, cache_read: 70, cache_write: 10, cache_write_1h: 0, reasoning: 4 };
         check(
             r#"{"input_tokens":100,"cached_input_tokens":70,"cache_write_input_tokens":10,"output_tokens":9,"reasoning_output_tokens":4}"#,
             Some(want),
@@ -265,19 +285,47 @@ mod tests {
     fn gemini_counts_cached_input_as_input_and_reasoning_apart() {
         check(
             r#"{"input":100,"output":9,"cached":70,"thoughts":4,"tool":0,"total":113}"#,
-            Some(Tokens { input: 30, output: 13, cache_read: 70, cache_write: 0, reasoning: 4 }),
+            Some(Tokens {
+                input: 30,
+                output: 13,
+                cache_read: 70,
+                cache_write: 0,
+                cache_write_1h: 0,
+                reasoning: 4,
+            }),
         );
         check(
             r#"{"total_tokens":113,"input_tokens":100,"output_tokens":9,"cached":70,"input":30,"tool_calls":1}"#,
-            Some(Tokens { input: 30, output: 13, cache_read: 70, cache_write: 0, reasoning: 4 }),
+            Some(Tokens {
+                input: 30,
+                output: 13,
+                cache_read: 70,
+                cache_write: 0,
+                cache_write_1h: 0,
+                reasoning: 4,
+            }),
         );
         check(
             r#"{"total_tokens":113,"input_tokens":100,"output_tokens":9,"duration_ms":9,"tool_calls":1}"#,
-            Some(Tokens { input: 100, output: 13, cache_read: 0, cache_write: 0, reasoning: 4 }),
+            Some(Tokens {
+                input: 100,
+                output: 13,
+                cache_read: 0,
+                cache_write: 0,
+                cache_write_1h: 0,
+                reasoning: 4,
+            }),
         );
         check(
             r#"{"input":30,"prompt":100,"candidates":9,"total":113,"cached":70,"thoughts":4,"tool":0}"#,
-            Some(Tokens { input: 30, output: 13, cache_read: 70, cache_write: 0, reasoning: 4 }),
+            Some(Tokens {
+                input: 30,
+                output: 13,
+                cache_read: 70,
+                cache_write: 0,
+                cache_write_1h: 0,
+                reasoning: 4,
+            }),
         );
     }
 
@@ -285,7 +333,14 @@ mod tests {
     fn opencode_counts_everything_apart() {
         check(
             r#"{"total":113,"input":30,"output":9,"reasoning":4,"cache":{"read":69,"write":1}}"#,
-            Some(Tokens { input: 30, output: 13, cache_read: 69, cache_write: 1, reasoning: 4 }),
+            Some(Tokens {
+                input: 30,
+                output: 13,
+                cache_read: 69,
+                cache_write: 1,
+                cache_write_1h: 0,
+                reasoning: 4,
+            }),
         );
         assert!(
             !Counts::read(r#"{"input":1.5,"output":9,"cache":{}}"#).is_some_and(|counts| counts.is_whole)
@@ -294,7 +349,8 @@ mod tests {
 
     #[test]
     fn both_spellings_of_names_are_read() {
-        let want = Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, reasoning: 4 };
+        let want =
+            Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, cache_write_1h: 0, reasoning: 4 };
         check(
             r#"{"inputTokens":10,"cachedInputTokens":6,"cacheWriteInputTokens":1,"outputTokens":9,"reasoningOutputTokens":4}"#,
             Some(want),
@@ -303,7 +359,8 @@ mod tests {
             r#"{"inputTokens":10,"outputTokens":9,"cacheReadTokens":6,"cacheWriteTokens":1,"reasoningTokens":4}"#,
             Some(want),
         );
-        let want = Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, reasoning: 0 };
+        let want =
+            Tokens { input: 3, output: 9, cache_read: 6, cache_write: 1, cache_write_1h: 0, reasoning: 0 };
         check(
             r#"{"inputTokens":3,"outputTokens":9,"cacheReadInputTokens":6,"cacheCreationInputTokens":1}"#,
             Some(want),
@@ -312,7 +369,8 @@ mod tests {
 
     #[test]
     fn reports_of_apis_are_separated() {
-        let want = Tokens { input: 30, output: 9, cache_read: 60, cache_write: 10, reasoning: 4 };
+        let want =
+            Tokens { input: 30, output: 9, cache_read: 60, cache_write: 10, cache_write_1h: 0, reasoning: 4 };
         check(
             r#"{"input_tokens":100,"input_tokens_details":{"cached_tokens":60,"cache_write_tokens":10},"output_tokens":9,"output_tokens_details":{"reasoning_tokens":4},"total_tokens":109}"#,
             Some(want),

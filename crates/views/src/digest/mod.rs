@@ -12,8 +12,10 @@ mod title;
 
 use steno_model::json::JsonString;
 use steno_model::{RunId, Timestamp};
-use steno_session::usage::TokenUsage;
+use steno_session::usage::{Dollars, ModelUsage, TokenUsage};
 use steno_session::{ItemKind, Outcome, PayloadFields, Session, Speaker};
+
+use crate::cost::{Cost, Prices};
 
 pub use calls::{CallDigest, paths_changed};
 pub use state::DigestState;
@@ -64,6 +66,10 @@ pub struct SessionDigest {
     pub denials: u64,
     /// What its responses used; `None` if no record says it.
     pub usage: Option<TokenUsage>,
+    /// The same by model, which gives its cost.
+    pub used_by_model: Vec<ModelUsage>,
+    /// What it costs according to the agent, which may include its child sessions.
+    pub agent_cost: Option<Dollars>,
     /// How many runs it was read from.
     pub runs: u64,
 }
@@ -106,8 +112,19 @@ impl SessionDigest {
             failures: count(Outcome::Failed),
             denials: count(Outcome::Denied),
             usage: session.own_usage(),
+            used_by_model: session.used_by_model.clone(),
+            agent_cost: session.agent_cost,
             runs: session.runs.len() as u64,
         }
+    }
+
+    /// Returns what it costs at list prices; `None` if no record has usage.
+    #[must_use]
+    pub fn cost(&self, prices: &Prices) -> Option<Cost> {
+        let used = self.usage?;
+        let mut cost = Cost::of(prices, &self.used_by_model);
+        cost.is_lower_bound |= used.is_lower_bound;
+        Some(cost)
     }
 }
 

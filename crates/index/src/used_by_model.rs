@@ -1,0 +1,73 @@
+//! The usage of a session by model, as text in a column: a line for each model and length of request.
+//!
+//! The columns are not read for questions of SQL; the sums are in columns of their own.
+
+use steno_session::usage::{ModelUsage, RequestLength, Tokens};
+
+/// Writes the lines.
+pub(crate) fn to_text(list: &[ModelUsage]) -> String {
+    let line = |used: &ModelUsage| {
+        let Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning } = used.tokens;
+        let flags = [used.length.is_sum, used.is_lower_bound].map(u64::from);
+        let numbers = [
+            used.length.above,
+            flags[0],
+            flags[1],
+            input,
+            output,
+            cache_read,
+            cache_write,
+            cache_write_1h,
+            reasoning,
+        ];
+        let numbers = numbers.map(|number| number.to_string()).join(" ");
+        // The name is last: it may have spaces. A line break in a name would begin another line.
+        format!("{numbers} {}", used.model.replace('\n', " "))
+    };
+    list.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads the lines; one in another form is skipped.
+pub(crate) fn from_text(text: &str) -> Vec<ModelUsage> {
+    text.lines().filter_map(usage_of).collect()
+}
+
+fn usage_of(line: &str) -> Option<ModelUsage> {
+    let mut fields = line.splitn(10, ' ');
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    let length = RequestLength { above: next()?, is_sum: next()? != 0 };
+    let is_lower_bound = next()? != 0;
+    let tokens = Tokens {
+        input: next()?,
+        output: next()?,
+        cache_read: next()?,
+        cache_write: next()?,
+        cache_write_1h: next()?,
+        reasoning: next()?,
+    };
+    Some(ModelUsage { model: fields.next()?.to_owned(), length, tokens, is_lower_bound })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_read_back() {
+        let tokens = Tokens {
+            input: 1,
+            output: u64::MAX,
+            cache_read: 3,
+            cache_write: 4,
+            cache_write_1h: 2,
+            reasoning: 6,
+        };
+        let one = ModelUsage { model: String::new(), tokens, ..ModelUsage::default() };
+        let length = RequestLength { above: 200_000, is_sum: true };
+        let other = ModelUsage { model: "a b".to_owned(), length, tokens, is_lower_bound: true };
+        let list = vec![one, other];
+        assert_eq!(from_text(&to_text(&list)), list);
+        assert_eq!(from_text(""), []);
+        assert_eq!(from_text("1 2 x"), []);
+    }
+}
