@@ -28,12 +28,17 @@
 //! - [`append_all`], [`overwrite_all`] and [`read_full`] continue after interrupted and short calls.
 //! - After [`replace_file`] a power cut leaves either the old content or the new one.
 //! - A failed sync is never retried, because a second sync may succeed without the data being safe.
+//! - [`SharedSync`] makes many files safe with one call. If that call fails, everything that any thread was about to
+//!   make safe counts as lost.
 
 mod host;
 mod output;
 mod path;
 mod real;
+mod shared_sync;
 mod survey;
+#[cfg(target_os = "linux")]
+mod whole;
 
 use std::fmt;
 use std::io;
@@ -44,6 +49,7 @@ pub use host::{Links, TooLong, open_host_file, open_regular, read_host_file, rea
 pub use output::{discard, give_name};
 pub use path::StorePath;
 pub use real::RealDisk;
+pub use shared_sync::{SharedSync, SyncSet, SyncTicket};
 pub use survey::{ForeignEntry, Survey, check_can_make};
 
 /// The directory tree of one store.
@@ -111,6 +117,16 @@ pub trait Disk: Send + Sync {
     /// I/O errors.
     fn sync_dir(&self, dir: &StorePath) -> io::Result<()>;
 
+    /// Syncs everything that was written to the store's file system, by any process: contents, lengths and names.
+    ///
+    /// # Errors
+    /// I/O errors: it is then unknown what is on the disk, of all that was written since the disk was opened.
+    /// [`io::ErrorKind::Unsupported`] where this is not possible, or where it would not report failed writes: nothing
+    /// was synced then.
+    fn sync_whole(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Lists the names in a directory; a missing one has none.
     ///
     /// # Errors
@@ -122,6 +138,16 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// I/O errors.
     fn identity(&self, path: &StorePath) -> io::Result<Option<Identity>>;
+
+    /// Returns how many bytes the files in a directory have, without those in directories below it.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn size_of_files(&self, dir: &StorePath) -> io::Result<u64> {
+        let names = self.list(dir)?;
+        let sizes = names.iter().map(|name| self.identity(&dir.below(name)));
+        sizes.map(|found| Ok(found?.map_or(0, |found| found.size_bytes))).sum()
+    }
 
     /// Takes the exclusive lock of a file while the guard exists; `None` when another holder has it.
     ///
@@ -213,7 +239,15 @@ pub trait LockGuard: Send + Sync {
     ///
     /// # Errors
     /// I/O errors.
-    fn write(&self, text: &str) -> io::Result<()>;
+    fn write(&self, text: &str) -> io::Result<()> {
+        self.write_unsynced(text)?.sync()
+    }
+
+    /// Replaces the content of the lock file; returns the file, which has to be synced.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn write_unsynced(&self, text: &str) -> io::Result<Arc<dyn DiskFile>>;
 }
 
 /// Truncates a file to `len` bytes if it is longer. Otherwise nothing is called: on a full disk even a truncation may
@@ -345,8 +379,8 @@ pub fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Resul
     Ok(done)
 }
 
-/// Syncs a file. Everything that the journal acknowledges was synced through here or [`sync_dir`]. Only the name of a
-/// new directory and the content of a lock file are synced by the disk itself.
+/// Syncs a file. Everything that the journal acknowledges was synced through here, [`sync_dir`] or [`SharedSync`]. Only
+/// the name of a new directory and the content of a lock file are synced by the disk itself.
 ///
 /// # Errors
 /// I/O errors. Never retried, because a second sync may succeed without the data being safe.
@@ -378,6 +412,53 @@ pub fn sync_dir(disk: &dyn Disk, dir: &StorePath) -> io::Result<()> {
 /// I/O errors. The old file, if there was one, is unchanged then.
 pub fn replace_file(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> io::Result<()> {
     replace_with(disk, path, |file| append_all(file, bytes))
+}
+
+/// A file with a new content that is not at its path yet.
+pub struct StagedFile {
+    temporary: StorePath,
+    path: StorePath,
+    file: Arc<dyn DiskFile>,
+}
+
+impl StagedFile {
+    /// Writes the new content of a file under a temporary name.
+    ///
+    /// # Errors
+    /// I/O errors. The old file, if there was one, is unchanged then.
+    pub fn write(disk: &dyn Disk, path: &StorePath, bytes: &[u8]) -> io::Result<Self> {
+        let temporary = path.temporary();
+        let file = disk.create(&temporary)?;
+        if let Err(error) = append_all(&*file, bytes) {
+            disk.discard(&temporary).ok();
+            return Err(error);
+        }
+        Ok(Self { temporary, path: path.clone(), file })
+    }
+
+    /// Returns the file, to sync it.
+    #[must_use]
+    pub fn file(&self) -> &Arc<dyn DiskFile> {
+        &self.file
+    }
+
+    /// Replaces the file by the new content, which was synced, and returns it to append to. The directory has to be
+    /// synced after that.
+    ///
+    /// # Errors
+    /// I/O errors. The old file, if there was one, is unchanged then.
+    pub fn place(self, disk: &dyn Disk) -> io::Result<Arc<dyn DiskFile>> {
+        if let Err(error) = disk.rename(&self.temporary, &self.path) {
+            disk.discard(&self.temporary).ok();
+            return Err(error);
+        }
+        Ok(self.file)
+    }
+
+    /// Deletes the new content.
+    pub fn discard(self, disk: &dyn Disk) {
+        disk.discard(&self.temporary).ok();
+    }
 }
 
 /// Replaces a whole file like [`replace_file`], with the content that `write` writes.

@@ -5,11 +5,13 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+#[cfg(target_os = "linux")]
+use crate::whole;
 use crate::{Disk, DiskFile, Identity, LockGuard, NotRegular, StorePath};
 
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
@@ -24,6 +26,8 @@ const FOREIGN: NotRegular = NotRegular { found: "a file of another user" };
 pub struct RealDisk {
     root: OwnedFd,
     path: PathBuf,
+    /// Whether the whole file system can be synced at once, once that is known.
+    syncs_whole: OnceLock<bool>,
 }
 
 impl RealDisk {
@@ -33,7 +37,7 @@ impl RealDisk {
     /// I/O errors.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         match fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(root) => Ok(Some(Self { root, path: path.to_owned() })),
+            Ok(root) => Ok(Some(Self { root, path: path.to_owned(), syncs_whole: OnceLock::new() })),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -131,7 +135,7 @@ impl RealDisk {
     fn flock(&self, path: &StorePath, how: FlockOperation) -> io::Result<Option<Box<dyn LockGuard>>> {
         let file = self.open_or_make(path, OFlags::RDWR)?;
         match fs::flock(&file.fd, how) {
-            Ok(()) => Ok(Some(Box::new(RealLock(file)))),
+            Ok(()) => Ok(Some(Box::new(RealLock(Arc::new(file))))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -335,6 +339,15 @@ impl Disk for RealDisk {
         Ok(sync_dir(self.open_dir(dir)?)?)
     }
 
+    #[cfg(target_os = "linux")]
+    fn sync_whole(&self) -> io::Result<()> {
+        if !*self.syncs_whole.get_or_init(|| whole::is_reliable(&self.root)) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        // This handle is as old as the disk, so a write that failed since then is reported here.
+        Ok(fs::syncfs(&self.root)?)
+    }
+
     fn list(&self, dir: &StorePath) -> io::Result<Vec<String>> {
         let fd = match self.open_dir(dir) {
             Ok(fd) => fd,
@@ -358,6 +371,24 @@ impl Disk for RealDisk {
         Ok(self.stat(path)?.as_ref().map(identity_of))
     }
 
+    fn size_of_files(&self, dir: &StorePath) -> io::Result<u64> {
+        let dir = match self.open_dir(dir) {
+            Ok(dir) => dir,
+            Err(Errno::NOENT) => return Ok(0),
+            Err(error) => return Err(error.into()),
+        };
+        let mut bytes = 0;
+        for entry in fs::Dir::read_from(&dir)? {
+            match fs::statat(&dir, entry?.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if check_regular(&stat).is_ok() => bytes += identity_of(&stat).size_bytes,
+                // It was deleted meanwhile.
+                Ok(_) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(bytes)
+    }
+
     fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
         self.flock(path, FlockOperation::NonBlockingLockExclusive)
     }
@@ -374,7 +405,7 @@ impl Disk for RealDisk {
         };
         match fs::flock(&file.fd, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {
-                drop(RealLock(file));
+                drop(RealLock(Arc::new(file)));
                 Ok(false)
             }
             Err(Errno::WOULDBLOCK) => Ok(true),
@@ -443,7 +474,7 @@ impl DiskFile for RealFile {
 }
 
 /// A lock that is released when it is dropped.
-struct RealLock(RealFile);
+struct RealLock(Arc<RealFile>);
 
 impl Drop for RealLock {
     fn drop(&mut self) {
@@ -456,14 +487,14 @@ impl Drop for RealLock {
 impl LockGuard for RealLock {
     fn read(&self) -> io::Result<String> {
         let mut text = vec![0; LOCK_TEXT_BYTES_MAX];
-        let read = crate::read_full(&self.0, &mut text, 0)?;
+        let read = crate::read_full(&*self.0, &mut text, 0)?;
         text.truncate(read);
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    fn write(&self, text: &str) -> io::Result<()> {
-        crate::overwrite_all(&self.0, text.as_bytes(), 0)?;
-        crate::cut_behind(&self.0, text.len() as u64)?;
-        self.0.sync()
+    fn write_unsynced(&self, text: &str) -> io::Result<Arc<dyn DiskFile>> {
+        crate::overwrite_all(&*self.0, text.as_bytes(), 0)?;
+        crate::cut_behind(&*self.0, text.len() as u64)?;
+        Ok(Arc::<RealFile>::clone(&self.0))
     }
 }

@@ -1,6 +1,7 @@
 //! Open files and held locks of the simulated disk.
 
 use std::io;
+use std::sync::Arc;
 
 use steno_disk::{DiskFile, Identity, LockGuard};
 
@@ -81,10 +82,10 @@ impl LockGuard for SimLockGuard {
         Ok(String::from_utf8_lossy(&text[..count]).into_owned())
     }
 
-    fn write(&self, text: &str) -> io::Result<()> {
+    fn write_unsynced(&self, text: &str) -> io::Result<Arc<dyn DiskFile>> {
         steno_disk::overwrite_all(&self.handle(), text.as_bytes(), 0)?;
         steno_disk::cut_behind(&self.handle(), text.len() as u64)?;
-        self.handle().sync()
+        Ok(Arc::new(self.handle()))
     }
 }
 

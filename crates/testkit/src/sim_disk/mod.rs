@@ -2,7 +2,8 @@
 //!
 //! After a power cut every unsynced sector may be there, be lost, or come back as zeros, in any combination; names
 //! that were not synced with their directory are undone from some point on. A sync that fails drops what it should
-//! have saved and forgets that it was dirty, as ext4 does, so that a second sync succeeds and proves nothing.
+//! have saved and forgets that it was dirty, as ext4 does, so that a second sync succeeds and proves nothing. A sync of
+//! the whole disk that fails does so for all files.
 
 mod handle;
 mod world;
@@ -68,6 +69,11 @@ impl SimDisk {
     /// Sets how many bytes files may have in all; `None` takes the limit away.
     pub fn set_room(&self, bytes: Option<u64>) {
         self.world().room = bytes;
+    }
+
+    /// Makes the disk one that cannot be synced as a whole.
+    pub fn refuse_whole_syncs(&self) {
+        self.world().syncs_whole = false;
     }
 
     /// Returns how many planned faults have fired.
@@ -193,6 +199,14 @@ impl Disk for SimDisk {
         world.begin(self.process, Call::SyncDir)?;
         world.sync_dir(dir.as_str());
         Ok(())
+    }
+
+    fn sync_whole(&self) -> io::Result<()> {
+        let mut world = self.world();
+        if !world.syncs_whole {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        world.sync_whole(self.process)
     }
 
     fn list(&self, dir: &StorePath) -> io::Result<Vec<String>> {

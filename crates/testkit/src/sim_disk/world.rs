@@ -25,6 +25,8 @@ pub enum Call {
     Sync,
     /// A directory is synced.
     SyncDir,
+    /// Everything is synced.
+    SyncWhole,
     /// A file is renamed.
     Rename,
     /// A file or a directory is deleted.
@@ -89,6 +91,7 @@ pub(super) struct World {
     locks: BTreeMap<usize, LockState>,
     pub(super) room: Option<u64>,
     pub(super) short_writes: Option<usize>,
+    pub(super) syncs_whole: bool,
     pub(super) calls: u64,
     pub(super) fired: u64,
     names: BTreeMap<String, usize>,
@@ -108,6 +111,7 @@ impl World {
             locks: BTreeMap::new(),
             room: None,
             short_writes: None,
+            syncs_whole: true,
             calls: 0,
             fired: 0,
             names: BTreeMap::new(),
@@ -301,6 +305,23 @@ impl World {
             change.apply(&mut self.durable_names);
         }
         self.unsynced_names = rest;
+    }
+
+    /// Syncs everything, or fails and forgets what was dirty.
+    pub(super) fn sync_whole(&mut self, process: u64) -> io::Result<()> {
+        let begun = self.begin(process, Call::SyncWhole);
+        if begun.is_err() && self.dead {
+            return begun;
+        }
+        for inode in &mut self.inodes {
+            if begun.is_ok() { inode.sync() } else { inode.forget_dirty() }
+        }
+        if begun.is_ok() {
+            for change in std::mem::take(&mut self.unsynced_names) {
+                change.apply(&mut self.durable_names);
+            }
+        }
+        begun
     }
 
     pub(super) fn list(&self, dir: &str) -> Vec<String> {
