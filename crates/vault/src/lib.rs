@@ -53,7 +53,7 @@
 //! - **Tails.** The bytes at the end of a source that do not fill a chunk yet are synced in a separate file. They move
 //!   into a pack when there are enough of them.
 //! - **Order of writing.** Chunk, sync, manifest, sync. A manifest therefore never names a chunk that a power cut can
-//!   lose.
+//!   lose. [`SharedCommits`] commits many sources in this order with few syncs.
 //! - **Forgetting.** A tombstone is written first. Then everything is deleted that nothing else uses. If that is
 //!   interrupted, the next process that opens the vault completes it. Tombstones of spines are in the same file, so a
 //!   session is forgotten in one step.
@@ -107,4 +107,4 @@ pub use tombstones::{Reason, SpineTombstone, Tombstone};
 pub use usage::{SourceUsage, Usage};
 pub use vault::Vault;
 pub use verify::{AffectedSource, Finding, Progress, VerifyReport};
-pub use writer::{Remainder, SourceWriter};
+pub use writer::{Remainder, SharedCommits, SourceEnd, SourceWriter};

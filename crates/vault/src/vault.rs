@@ -39,6 +39,11 @@ impl SweepGuard {
     pub(crate) fn sync(&self) -> Result<(), Error> {
         self.vault.chunks.sync(self.losses)
     }
+
+    /// Fails if chunks that were put since the guard was taken were lost.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.vault.chunks.check(self.losses)
+    }
 }
 
 impl Drop for SweepGuard {
@@ -246,20 +251,13 @@ impl Vault {
         Ok(chunked + tail.bytes_from(generation, chunked).len() as u64)
     }
 
-    /// Returns the size of all packs and tails on disk.
+    /// Returns the size of all its files on disk.
     ///
     /// # Errors
     /// I/O errors.
     pub fn disk_bytes(&self) -> Result<u64, Error> {
-        let mut bytes = 0;
-        for dir in [names::packs(), names::tails()] {
-            for name in self.disk.list(&dir).map_err(Error::io("list", &dir))? {
-                let path = dir.below(name);
-                let found = self.disk.identity(&path).map_err(Error::io("access", &path))?;
-                bytes += found.map_or(0, |found| found.size_bytes);
-            }
-        }
-        Ok(bytes)
+        let dirs = [names::root(), names::packs(), names::sources(), names::tails()];
+        dirs.iter().map(|dir| self.disk.size_of_files(dir).map_err(Error::io("list", dir))).sum()
     }
 
     /// Closes the pack that this process writes, so that others can rely on its chunks. The next chunk begins a new

@@ -1,5 +1,7 @@
 //! Writing a source: appending bytes, cutting them into chunks, committing them.
 
+mod together;
+
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -18,6 +20,9 @@ use crate::pack::check_in_place;
 use crate::tail_file::{self, TailWriter};
 use crate::tombstones;
 use crate::vault::{SweepGuard, Vault};
+use together::{StagedManifest, WrittenState};
+
+pub use together::{SharedCommits, SourceEnd};
 
 /// How many superfluous lines a manifest may have before it is rewritten.
 const SPARE_LINES_MAX: usize = 64;
@@ -58,6 +63,10 @@ pub struct SourceWriter {
     hint: BaseHint,
     /// Set while there are chunks that the manifest does not name.
     sweep_guard: Option<SweepGuard>,
+    /// A manifest that is written and not yet in place.
+    staged: Option<StagedManifest>,
+    /// A state that is written and not yet synced.
+    state: Option<WrittenState>,
     _lock: Box<dyn LockGuard>,
 }
 
@@ -92,6 +101,8 @@ impl SourceWriter {
             codec: Codec::default(),
             hint: BaseHint::default(),
             sweep_guard: None,
+            staged: None,
+            state: None,
             _lock: lock,
         };
         match writer.manifest.generation_last() {

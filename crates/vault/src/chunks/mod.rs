@@ -3,9 +3,10 @@
 mod delta;
 mod state;
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use steno_disk::{Disk, sync_file};
+use steno_disk::{Disk, DiskFile, sync_file};
 
 use crate::chunker::sketch;
 use crate::codec::{self, Codec};
@@ -113,6 +114,40 @@ impl ChunkStore {
             Err(_) => state.give_up_pack(pack),
         }
         synced
+    }
+
+    /// Syncs everything that was put, together with other files: `sync` gets the file of the pack, if it has to be
+    /// synced.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::sync`].
+    pub(crate) fn sync_with(
+        &self,
+        sync: impl FnOnce(Option<Arc<dyn DiskFile>>) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let _syncing = self.syncing();
+        let Some((pack, file, path, count)) = self.state().flush_to_sync()? else {
+            return sync(None).map_err(Error::not_synced(&crate::names::packs()));
+        };
+        let synced = sync(Some(Arc::clone(&file)))
+            .map_err(Error::not_synced(&path))
+            .and_then(|()| check_in_place(&*self.disk, &path, &*file));
+        let mut state = self.state();
+        match &synced {
+            Ok(()) => state.settle(pack, count),
+            Err(_) => state.give_up_pack(pack),
+        }
+        synced
+    }
+
+    /// Fails if chunks that were put since `since` was read were lost.
+    pub(crate) fn check(&self, since: LossCount) -> Result<(), Error> {
+        self.state().check(since)
+    }
+
+    /// Gives up the pack that is being written: it is unknown what of it is on the disk.
+    pub(crate) fn give_up_pack(&self) {
+        self.state().give_up_own_pack();
     }
 
     /// Closes the pack that is being written, so that other processes can rely on it.

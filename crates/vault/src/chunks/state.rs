@@ -203,6 +203,13 @@ impl ChunkState {
         }
     }
 
+    /// Gives up our own pack.
+    pub(super) fn give_up_own_pack(&mut self) {
+        if let Some(pack) = self.writer.as_ref().map(|writer| writer.pack.id) {
+            self.give_up_pack(pack);
+        }
+    }
+
     /// Closes our own pack unless it has unsynced chunks; returns whether no pack is open any more.
     pub(super) fn close_pack(&mut self, disk: &dyn Disk) -> Result<bool, Error> {
         let Some(writer) = self.writer.take_if(|writer| writer.unsynced == 0) else {

@@ -11,6 +11,7 @@ mod model;
 mod packs;
 mod rewrite;
 mod round_trip;
+mod shared_crashes;
 mod threads;
 mod usage;
 mod verify;
