@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steno_disk::{Disk, LockGuard, StorePath, read_full};
+use steno_disk::{Disk, LockGuard, StorePath, SyncSet, read_full};
 use steno_model::Epoch;
 
 use crate::error::Error;
@@ -60,6 +60,19 @@ pub(crate) fn read_refused(disk: &dyn Disk, path: &StorePath) -> Result<Option<R
 impl Lease {
     /// Takes the lock and writes the holder into the lock file.
     pub(crate) fn take(disk: &dyn Disk, path: &StorePath, now: jiff::Timestamp) -> Result<Self, Error> {
+        let mut set = SyncSet::default();
+        let lease = Self::take_unsynced(disk, path, now, &mut set)?;
+        set.sync_each(disk).map_err(|source| Error::io("sync", path, source))?;
+        Ok(lease)
+    }
+
+    /// Takes the lock and writes the holder into the lock file, which has to be synced.
+    pub(crate) fn take_unsynced(
+        disk: &dyn Disk,
+        path: &StorePath,
+        now: jiff::Timestamp,
+        set: &mut SyncSet,
+    ) -> Result<Self, Error> {
         let failed = |doing| move |source| Error::io(doing, path, source);
         let guard = Self::try_often(disk, path)?;
         let text = guard.read().map_err(failed("read"))?;
@@ -79,8 +92,8 @@ impl Lease {
         let since = steno_model::Timestamp::from_instant(now).to_string();
         let refused = before.ok().and_then(|before| before.refused);
         let holder = LockFile { epoch, pid: std::process::id(), since, refused };
-        guard.write(&holder.to_text()).map_err(failed("write"))?;
-        steno_disk::sync_dir(disk, &path.dir()).map_err(failed("sync the directory of"))?;
+        set.file(guard.write_unsynced(&holder.to_text()).map_err(failed("write"))?);
+        set.dir(path.dir());
         Ok(Self { epoch: Epoch(epoch), path: path.clone(), guard, holder })
     }
 

@@ -114,6 +114,7 @@
 //! model-checked with shuttle, which replaces the system's locks; and deliberate faults (features called `mutant-…`)
 //! must each be found by these tests.
 
+mod bulk;
 mod catch_up;
 mod commit;
 mod error;
@@ -144,6 +145,7 @@ mod sync;
 mod tail;
 mod verify;
 
+pub use bulk::BulkRecorder;
 pub use catch_up::CatchUp;
 pub use error::{Damage, Error};
 pub use fanout::{MissedEvents, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};

@@ -25,6 +25,11 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
+    /// Returns the same with another count.
+    pub(crate) fn times(self, count: u64) -> Self {
+        Self { count, ..self }
+    }
+
     /// One record, refused after `seq_last`.
     pub(crate) fn one(epoch: Epoch, seq_last: Option<Seq>, cause: &io::Error, now: jiff::Timestamp) -> Self {
         Self {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 // Not shuttle's locks: nothing here yields to another thread, and these statics outlive a shuttle run.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use steno_disk::{Disk, StorePath, append_all, sync_dir, sync_file};
+use steno_disk::{Disk, StorePath, SyncSet, append_all, sync_dir, sync_file};
 
 use crate::error::Error;
 use crate::line_check::{LineCheck as _, ObjectLines};
@@ -30,6 +30,25 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
 /// I/O errors. The line is then removed, if that is possible.
 pub(crate) fn append_line(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Error> {
     in_turn(path, || append_alone(disk, path, line))
+}
+
+/// Appends one line, as [`append_line`] does, and adds the file to those that have to be synced. Until then a power cut
+/// may leave a part of the line, which the next append moves aside.
+pub(crate) fn append_unsynced(
+    disk: &dyn Disk,
+    path: &StorePath,
+    line: &str,
+    set: &mut SyncSet,
+) -> Result<(), Error> {
+    in_turn(path, || {
+        let failed = |doing| move |source| Error::io(doing, path, source);
+        prepare(disk, path)?;
+        let file = disk.open_append(path).map_err(failed("open"))?;
+        append_all(&*file, format!("{line}\n").as_bytes()).map_err(failed("write"))?;
+        set.file(file);
+        set.dir(path.dir());
+        Ok(())
+    })
 }
 
 fn append_alone(disk: &dyn Disk, path: &StorePath, line: &str) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! One growing file: append under a lock, sync for many at once, stop at the first failure.
 
+mod gathered;
 mod in_place;
 
 use std::io;
@@ -143,14 +144,24 @@ pub(crate) struct AppendedLine<R> {
 impl Log {
     /// Opens the file for appending. A new file and its directory are synced before anything is acknowledged.
     pub(crate) fn open(parts: LogParts) -> Result<Self, Error> {
+        let log = Self::open_unsynced(parts)?;
+        let failed = |doing| {
+            let path = log.path.clone();
+            move |source| Error::io(doing, &path, source)
+        };
+        sync_file(&*log.file).map_err(failed("sync"))?;
+        steno_disk::sync_dir(&*log.disk, &log.path.dir()).map_err(failed("sync the directory of"))?;
+        Ok(log)
+    }
+
+    /// Opens the file for appending. The file and its directory have to be synced.
+    pub(crate) fn open_unsynced(parts: LogParts) -> Result<Self, Error> {
         let LogParts { disk, path, epoch, prefix, clock } = parts;
         let failed = |doing| {
             let path = path.clone();
             move |source| Error::io(doing, &path, source)
         };
         let file = disk.open_append(&path).map_err(failed("open"))?;
-        sync_file(&*file).map_err(failed("sync"))?;
-        steno_disk::sync_dir(&*disk, &path.dir()).map_err(failed("sync the directory of"))?;
         let reader = disk.open_read(&path).map_err(failed("open"))?;
         let reader = reader.ok_or_else(|| failed("open")(io::ErrorKind::NotFound.into()))?;
         #[cfg(feature = "mutant-seq-outside-lock")]
@@ -224,9 +235,9 @@ impl Log {
 
     fn append_failed(&self, state: &mut LogState, error: AppendError) -> Error {
         match error {
-            AppendError::NoRoom(source) => {
+            AppendError::NoRoom(source, lines) => {
                 let one = Refusals::one(self.epoch, state.tail.end().seq_last, &source, (self.clock)());
-                state.refused = Some(one.after(state.refused.as_ref()));
+                state.refused = Some(one.times(lines).after(state.refused.as_ref()));
                 Error::NoRoom { path: self.path.clone(), source: Arc::new(source) }
             }
             AppendError::Lost(source) => {

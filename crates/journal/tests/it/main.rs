@@ -6,6 +6,7 @@ mod kit;
 mod watched_disk;
 
 mod arbitrary;
+mod bulk_crashes;
 mod catch_up;
 mod concurrency;
 mod crashes;
