@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use steno_capture::discovery::may_have_records;
 use steno_views::{Lines, visible};
 
+use super::in_order::in_order;
 use super::unrecognized::check_transcript;
 use super::{AgentFile, FileError, FileReport};
 
@@ -58,6 +59,28 @@ impl Tally {
         self.unknown += other.unknown;
         self.total += other.total;
         self.is_enough |= other.is_enough;
+    }
+
+    /// Adds the result of a file.
+    fn take(&mut self, reading: &FileReport) {
+        self.known += 1;
+        self.cut += u64::from(reading.is_cut);
+        self.unreadable += reading.completeness.unreadable;
+        self.unknown += reading.completeness.unknown.values().sum::<u64>();
+        self.is_enough |= reading.is_enough;
+        if reading.is_cut {
+            warn_about_cut(&reading.path);
+        }
+    }
+
+    /// Adds a file that cannot be read, unless it is the only one.
+    fn take_error(&mut self, error: FileError, has_more: bool) -> Result<(), FileError> {
+        if self.total == 1 && !has_more {
+            return Err(error);
+        }
+        tracing::warn!("{}", visible(&error.to_string(), Lines::Escape));
+        self.unread += 1;
+        Ok(())
     }
 
     /// Fails if something could not be read, so that the output is incomplete.
@@ -193,26 +216,55 @@ impl Files {
             match outcome.and_then(&mut read) {
                 Ok(None) => {}
                 Ok(Some(reading)) => {
-                    tally.known += 1;
-                    tally.cut += u64::from(reading.is_cut);
-                    tally.unreadable += reading.completeness.unreadable;
-                    tally.unknown += reading.completeness.unknown.values().sum::<u64>();
-                    if reading.is_cut {
-                        warn_about_cut(&reading.path);
-                    }
-                    if reading.is_enough {
-                        tally.is_enough = true;
+                    tally.take(&reading);
+                    if tally.is_enough {
                         break;
                     }
                 }
-                Err(error) if tally.total == 1 && !self.has_more => return Err(error),
-                Err(error) => {
-                    tracing::warn!("{}", visible(&error.to_string(), Lines::Escape));
-                    tally.unread += 1;
-                }
+                Err(error) => tally.take_error(error, self.has_more)?,
             }
         }
         Ok(tally)
+    }
+
+    /// Reads the files in several threads, and passes what `read` returns to `take`, in the order of the files.
+    ///
+    /// # Errors
+    /// As [`Files::each`].
+    pub fn each_in_threads<T: Send>(
+        self,
+        read: impl Fn(AgentFile) -> Result<(T, Option<FileReport>), FileError> + Sync,
+        mut take: impl FnMut(T, Option<&FileReport>),
+    ) -> Result<Tally, FileError> {
+        if self.opened.is_some() || self.waiting.len() < 2 {
+            return self.each(|file| {
+                let (result, report) = read(file)?;
+                take(result, report.as_ref());
+                Ok(report)
+            });
+        }
+        let total = (self.waiting.len() + self.failures.len()) as u64;
+        let mut tally = Tally { total, ..Tally::default() };
+        for error in self.failures {
+            tally.take_error(error, self.has_more)?;
+        }
+        let mut outcome = Ok(());
+        let open = |path: &PathBuf| AgentFile::open_as(path, self.sources.get(path).map(String::as_str));
+        in_order(
+            &self.waiting,
+            |path| open(path).and_then(&read),
+            |result| {
+                match result {
+                    Ok((result, report)) => {
+                        take(result, report.as_ref());
+                        report.iter().for_each(|report| tally.take(report));
+                    }
+                    Err(error) => outcome = tally.take_error(error, self.has_more),
+                }
+                !tally.is_enough && outcome.is_ok()
+            },
+        );
+        outcome.map(|()| tally)
     }
 
     /// Adds the candidates below a directory.

@@ -7,7 +7,7 @@ use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home};
 use steno_library::{AgentFile, FileError, FileReport, Files, Library, RunCounts, Tally, warn_about_unread};
 use steno_model::Provider;
-use steno_model::{Draft, EventType, RunId, Seq, Timestamp};
+use steno_model::{Draft, EventType, ExchangeEvent, RunId, Seq, Timestamp};
 use steno_recorder::sources::{SourceLocations, unrecorded_files};
 use steno_session::usage::UsageBuilder;
 use steno_views::count;
@@ -62,26 +62,28 @@ pub fn from_store(library: &Library, settings: &Settings) -> Result<UsageResult,
     Ok(UsageResult { runs, sources, ..answer })
 }
 
-fn read_files(usage: UsageBuilder, files: Files) -> Result<UsageResult, Failure> {
-    let mut fold = UsageSink { usage, runs: BTreeSet::new() };
-    let files = files.each(|file| read(file, &mut fold))?;
+fn read_files(mut usage: UsageBuilder, files: Files) -> Result<UsageResult, Failure> {
+    let files = files.each_in_threads(read, |read, report| {
+        read.events.iter().for_each(|event| usage.push(event));
+        if let Some(report) = report {
+            warn_about_unread(report);
+            if report.completeness.unreadable > 0 || report.completeness.torn_bytes > 0 {
+                // Usage may be missing.
+                read.runs.iter().for_each(|run| usage.mark_incomplete(*run));
+            }
+        }
+    })?;
     let sources = format!("{} ({} of them readable agents' files)", count(files.total, "file"), files.known);
-    Ok(UsageResult { usage: fold.usage, runs: RunCounts::default(), files, sources })
+    Ok(UsageResult { usage, runs: RunCounts::default(), files, sources })
 }
 
-fn read(file: AgentFile, fold: &mut UsageSink) -> Result<Option<FileReport>, FileError> {
+fn read(file: AgentFile) -> Result<(UsageEvents, Option<FileReport>), FileError> {
     if file.surface().is_none() {
         tracing::debug!("`{}` is not an agent's file", file.path().display());
     }
-    fold.runs.clear();
-    let read = file.read(fold, |_| Output::is_abandoned())?;
-    if let Some(read) = &read {
-        warn_about_unread(read);
-        if read.completeness.unreadable > 0 || read.completeness.torn_bytes > 0 {
-            fold.mark_incomplete();
-        }
-    }
-    Ok(read)
+    let mut read = UsageEvents::default();
+    let report = file.read(&mut read, |_| Output::is_abandoned())?;
+    Ok((read, report))
 }
 
 /// Returns where an agent that has an adapter keeps its sessions.
@@ -97,29 +99,20 @@ fn session_dirs(home: &Home) -> Vec<PathBuf> {
     dirs.iter().map(|dir| home.root.join(dir)).filter(|dir| dir.is_dir()).collect()
 }
 
-/// Passes the relevant events on to the usage builder.
-struct UsageSink {
-    usage: UsageBuilder,
-    /// The runs of the file that is being read.
+/// The events of a file that usage is counted from.
+#[derive(Default)]
+struct UsageEvents {
+    events: Vec<ExchangeEvent>,
     runs: BTreeSet<RunId>,
 }
 
-impl UsageSink {
-    /// Notes that the file is incomplete, so that usage may be missing.
-    fn mark_incomplete(&mut self) {
-        for run in &self.runs {
-            self.usage.mark_incomplete(*run);
-        }
-    }
-}
-
-impl Sink for UsageSink {
+impl Sink for UsageEvents {
     fn draft(&mut self, run: RunId, draft: Draft) {
         if draft.event_type() == EventType::RunStarted {
             self.runs.insert(run);
         }
         let unknown = || Timestamp::from_record("".into());
-        self.usage.push(&draft.into_event(run, Seq::FIRST, unknown));
+        self.events.push(draft.into_event(run, Seq::FIRST, unknown));
     }
 
     fn wants(&self, event_type: EventType) -> bool {
