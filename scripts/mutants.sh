@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the journal and the vault with one known mistake at a time, and fails unless a test notices it. Only the tests of
-# crashes, threads, faults and readers are run. Without a mistake they must pass.
+# Builds the journal, the vault and the recorder with one known mistake at a time, and fails unless a test notices it. Only
+# the tests of crashes, threads, faults and readers are run. Without a mistake they must pass.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -87,7 +87,8 @@ try_crate() {
 case ${1:-all} in
 all | journal) try_crate journal crashes:: concurrency:: recovery::readers_do_not_change_a_torn_file ;;&
 all | vault) try_crate vault crashes:: threads:: faults:: ;;&
+all | recorder) try_crate recorder import_order:: ;;&
 esac
-[ "$tried" -gt 0 ] || fail "there are mutants of journal and of vault"
+[ "$tried" -gt 0 ] || fail "there are mutants of journal, vault and recorder"
 echo "$tried mutants, $survivors survived, ${SECONDS} s"
 [ "$survivors" -eq 0 ]

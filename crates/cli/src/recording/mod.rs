@@ -81,8 +81,9 @@ pub fn open(
         wraps::import_leftover_wraps(&journal, settings);
     }
     let max_read_bytes = settings.capture.max_read_bytes.value;
-    let options =
+    let mut options =
         SourceRecorderOptions { max_read_bytes, entries, again, ..SourceRecorderOptions::default() };
+    options.open_files_max = open_files_max().unwrap_or(options.open_files_max);
     let mut archive = SourceRecorder::open(journal, options).map_err(failure)?;
     archive.end_pause(&places(&[], settings)?).map_err(failure)?;
     Ok(archive)

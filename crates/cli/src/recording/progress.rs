@@ -1,6 +1,7 @@
 //! A progress bar for a pass over files, and what went wrong in it.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use steno_recorder::sources::{ImportOutcome, ImportProgress, SourceError, SourceFile};
@@ -10,8 +11,8 @@ use super::{error_text, warn};
 /// Shows on a terminal how far a pass is.
 pub struct ImportBar {
     shown: ProgressBar,
-    /// How many bytes of the current file were counted as progress.
-    left: u64,
+    /// How many bytes of the files that are being read were counted as progress.
+    counted: HashMap<PathBuf, u64>,
     is_stopped: Box<dyn Fn() -> bool>,
     pub failed: u64,
 }
@@ -22,7 +23,7 @@ impl ImportBar {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { shown: bar, left: 0, is_stopped: Box::new(is_stopped), failed: 0 }
+        Self { shown: bar, counted: HashMap::new(), is_stopped: Box::new(is_stopped), failed: 0 }
     }
 }
 
@@ -34,12 +35,12 @@ impl ImportProgress for ImportBar {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.shown.set_message(steno_views::visible(&name, steno_views::Lines::Escape).into_owned());
         self.shown.inc(count);
-        self.left += count;
+        *self.counted.entry(path.to_owned()).or_default() += count;
     }
 
     fn done(&mut self, file: &SourceFile, _outcome: ImportOutcome) {
-        self.shown.inc(file.size_bytes().saturating_sub(self.left));
-        self.left = 0;
+        let counted = self.counted.remove(file.path()).unwrap_or(0);
+        self.shown.inc(file.size_bytes().saturating_sub(counted));
     }
 
     fn failed(&mut self, _file: &SourceFile, error: &SourceError) {

@@ -17,6 +17,7 @@ mod growing;
 mod health;
 mod identity;
 mod import;
+mod lane;
 mod locations;
 mod project_lookup;
 mod rederive;
@@ -24,6 +25,7 @@ mod rederive_plan;
 mod retries;
 mod rewrite;
 mod run_head;
+mod run_recorder;
 mod runs;
 mod shared_file;
 mod shared_source;
@@ -40,7 +42,7 @@ use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
 use steno_journal::{Error as JournalError, Journal, RecordingGuard, Store};
 use steno_model::Timestamp;
-use steno_vault::{Manifest, Role, Sighting, SourceId, SourceInfo, Vault};
+use steno_vault::{Manifest, Role, Sighting, SourceId, Vault};
 
 use crate::entries::{EntryCollector, EntrySink, EntryTime};
 use crate::forget;
@@ -50,6 +52,7 @@ use catalog::{Catalog, KnownSource};
 use derivation_state::DerivationState;
 pub(crate) use feed::Feed;
 pub(crate) use identity::{claude_slugs, plan_slug, strings_at};
+use run_recorder::RunClaims;
 use runs::OlderRuns;
 pub(crate) use source::inferred_time;
 use source::{OpenSource, Pace, SourceParts};
@@ -87,11 +90,27 @@ pub struct SourceRecorderOptions {
     pub again: bool,
     /// Collects entries in addition to events, if set.
     pub entries: Option<EntryCollector>,
+    /// How many threads an import uses at most.
+    pub lanes: usize,
+    /// How many files may be open.
+    pub open_files_max: usize,
 }
+
+/// The most threads of an import, unless set otherwise. More would wait for the disk.
+const LANES_MAX: usize = 4;
+/// The usual limit of open files.
+const OPEN_FILES_USUAL: usize = 1024;
 
 impl Default for SourceRecorderOptions {
     fn default() -> Self {
-        Self { max_read_bytes: MAX_READ_BYTES, clock: jiff::Timestamp::now, again: false, entries: None }
+        Self {
+            max_read_bytes: MAX_READ_BYTES,
+            clock: jiff::Timestamp::now,
+            again: false,
+            entries: None,
+            lanes: std::thread::available_parallelism().map_or(1, usize::from).min(LANES_MAX),
+            open_files_max: OPEN_FILES_USUAL,
+        }
     }
 }
 
@@ -171,30 +190,66 @@ impl SourceRecorder {
 
     /// Opens a file's source where it was left.
     fn take_up(&mut self, file: &SourceFile, pace: Pace) -> Result<OpenSource, SourceError> {
+        let source = match OpenSource::open(self.source_parts(file, pace, OlderRuns::Report)?) {
+            // A killed process left runs that no manifest names, or a transcript is missing.
+            Err(SourceError::OlderAdapter { .. }) => {
+                OpenSource::open(self.source_parts(file, pace, OlderRuns::Refuse)?)?
+            }
+            opened => opened?,
+        };
+        // Already here, and not only when it is closed: after a failure it must be found under its new name.
+        self.catalog.put(source.known());
+        Ok(source)
+    }
+
+    /// Returns what a file's source is opened with in an import. A file with the same name and size may have been
+    /// recorded just before.
+    fn plan_source(
+        &mut self,
+        file: &SourceFile,
+        (older, twin): (OlderRuns, Option<&Path>),
+        claims: &Arc<RunClaims>,
+    ) -> Result<SourceParts, SourceError> {
+        let mut parts = self.source_parts(file, Pace::Once, older)?;
+        parts.claims = Arc::clone(claims);
+        let twin = twin.and_then(|twin| self.catalog.at(twin));
+        parts.is_wanted &= !twin.is_some_and(|twin| self.is_copy_of(file, twin));
+        Ok(parts)
+    }
+
+    /// Finds a file's source, and derives it again first if necessary; returns what it is opened with.
+    fn source_parts(
+        &mut self,
+        file: &SourceFile,
+        pace: Pace,
+        mut older: OlderRuns,
+    ) -> Result<SourceParts, SourceError> {
         let mut info = file.whole_info();
         self.check_left_out(file, &info)?;
         let (id, known) = self.source_of(file)?;
         let provider = known.as_ref().and_then(|known| known.provider.clone());
         info.provider = info.provider.or(provider);
-        let mut older = OlderRuns::Report;
-        if known.as_ref().is_some_and(|known| known.is_older) {
+        if older == OlderRuns::Refuse || known.as_ref().is_some_and(|known| known.is_older) {
             self.derive_first(id)?;
             older = OlderRuns::Refuse;
         }
-        let source = match self.open_source(file, (id, &info), pace, older) {
-            // A killed process left runs that no manifest names, or a transcript is missing.
-            Err(SourceError::OlderAdapter { .. }) => {
-                self.derive_first(id)?;
-                self.open_source(file, (id, &info), pace, OlderRuns::Refuse)?
-            }
-            opened => opened?,
-        };
-        if let Some(known) = known {
+        if let Some(known) = known.filter(|known| known.path != *file.path()) {
             self.catalog.moved_from(&known.path);
         }
-        // Already here, and not only when it is closed: after a failure it must be found under its new name.
-        self.catalog.put(source.known());
-        Ok(source)
+        Ok(SourceParts {
+            vault: Arc::clone(&self.vault),
+            journal: self.journal.clone(),
+            id,
+            info,
+            seen: Sighting { modified: Some(file.modified.clone()), ..self.now().as_str().into() },
+            is_wanted: file.is_wanted() && !self.is_copy(file),
+            read_bytes: self.options.max_read_bytes,
+            pace,
+            entries: self.entry_sink(file, pace),
+            older,
+            flawed: Vec::new(),
+            claims: Arc::default(),
+        })
     }
 
     /// Derives a source again before it continues. If it is damaged in the vault, its runs stay as they are, and its
@@ -208,28 +263,6 @@ impl SourceRecorder {
             }
             done => done,
         }
-    }
-
-    fn open_source(
-        &self,
-        file: &SourceFile,
-        (id, info): (SourceId, &SourceInfo),
-        pace: Pace,
-        older: OlderRuns,
-    ) -> Result<OpenSource, SourceError> {
-        OpenSource::open(SourceParts {
-            vault: Arc::clone(&self.vault),
-            journal: self.journal.clone(),
-            id,
-            info: info.clone(),
-            seen: Sighting { modified: Some(file.modified.clone()), ..self.now().as_str().into() },
-            is_wanted: file.is_wanted() && !self.is_copy(file),
-            read_bytes: self.options.max_read_bytes,
-            pace,
-            entries: self.entry_sink(file, pace),
-            older,
-            flawed: Vec::new(),
-        })
     }
 
     /// Finds the source that a file continues, or the id of a new one. Reads the vault, because another process may
@@ -298,16 +331,16 @@ impl SourceRecorder {
     /// Tells whether a file is a copy of a recorded file that still exists. Copies are kept as evidence but give no
     /// events.
     fn is_copy(&self, file: &SourceFile) -> bool {
-        let has_same_bytes = |known: &&KnownSource| {
-            let is_as_long = known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes);
-            is_as_long
-                && known.path.exists()
-                && self.vault.manifest(known.id).ok().flatten().is_some_and(|manifest| {
-                    manifest.adapted.is_some()
-                        && source::begins_with_all_of(&self.vault, &manifest, file.path())
-                })
-        };
-        self.catalog.namesakes(file.path()).iter().any(has_same_bytes)
+        self.catalog.namesakes(file.path()).iter().any(|known| self.is_copy_of(file, known))
+    }
+
+    fn is_copy_of(&self, file: &SourceFile, known: &KnownSource) -> bool {
+        let is_as_long = known.cursor.is_some_and(|cursor| cursor.offset() == file.size_bytes);
+        is_as_long
+            && known.path.exists()
+            && self.vault.manifest(known.id).ok().flatten().is_some_and(|manifest| {
+                manifest.adapted.is_some() && source::begins_with_all_of(&self.vault, &manifest, file.path())
+            })
     }
 
     /// Begins to log the entries of a file, if entries are collected.

@@ -166,6 +166,7 @@ impl SourceRecorder {
             entries: None,
             older: OlderRuns::Rewrite,
             flawed: plan.flawed.clone(),
+            claims: Arc::default(),
         })?;
         let Some((runs, events_carried)) = source.derive()? else { return Ok(RederiveReport::default()) };
         let given = source.runs();

@@ -5,17 +5,20 @@
 //! of one record.
 
 use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
 
 use steno_adapters::{AdapterAge, AdapterEntry, Sink};
-use steno_journal::{Error as JournalError, Flaw, Journal, Level, Reader, Recorder, Store, run_ends};
+use steno_disk::SyncSet;
+use steno_journal::{Error as JournalError, Flaw, Journal, Level, Reader, Store, run_ends};
 use steno_library::RunHead;
-use steno_model::json::{JsonString, RawJson};
-use steno_model::{Draft, EventType, Evidence, Position, RunId};
+use steno_model::json::RawJson;
+use steno_model::{Draft, Evidence, Position, RunId};
 use steno_vault::SourceId;
-use uuid::Uuid;
 
 use super::rewrite::{RewriteError, RunRewrite, position_in};
 use super::run_head::{age_of, read_head};
+use super::run_recorder::{RunClaims, RunRecorder, named_after, other_run};
 use crate::entries::EntrySink;
 
 /// How many runs of one source are open at a time: more than there are parallel subagents, and few enough for a low
@@ -66,6 +69,8 @@ pub(crate) struct SourceRuns {
     failed: Option<JournalError>,
     /// Where entries go, if they are collected.
     pub(crate) entries: Option<EntrySink>,
+    /// The runs of sources that are recorded at the same time.
+    pub(crate) claims: Arc<RunClaims>,
     /// Whether a transcript must not be written to.
     pub(crate) has_refused: bool,
     /// The time of the source's first event.
@@ -84,7 +89,7 @@ pub(crate) struct SourceRuns {
 enum RunWriter {
     /// Its transcript is open for writing.
     Open {
-        recorder: Recorder,
+        recorder: RunRecorder,
         /// The last position that is already in the transcript.
         known: Option<Position>,
         /// The run id of the session, if another source already has that run.
@@ -118,6 +123,7 @@ impl SourceRuns {
             order: Vec::new(),
             failed: None,
             entries: None,
+            claims: Arc::default(),
             has_refused: false,
             started: None,
             begun: 0,
@@ -169,6 +175,32 @@ impl SourceRuns {
         outcome
     }
 
+    /// Writes all events, and adds the files that have to be synced.
+    pub(crate) fn write_out(&mut self, set: &mut SyncSet) -> Result<(), JournalError> {
+        self.recorders().try_for_each(|recorder| recorder.write_out(set))
+    }
+
+    /// Seals what was written and synced, and adds the files that have to be synced.
+    pub(crate) fn seal(&mut self, set: &mut SyncSet) -> Result<(), JournalError> {
+        self.recorders().try_for_each(|recorder| recorder.seal(set))
+    }
+
+    /// Refuses everything after a sync that failed.
+    pub(crate) fn sync_failed(&mut self, error: impl Fn() -> io::Error) {
+        self.recorders().for_each(|recorder| recorder.sync_failed(error()));
+    }
+
+    /// Returns the open runs in the order of their names.
+    fn recorders(&mut self) -> impl Iterator<Item = &mut RunRecorder> {
+        let open = self.open.iter_mut().filter_map(|(name, run)| match run {
+            RunWriter::Open { recorder, .. } => Some((*name, recorder)),
+            RunWriter::Rewrite { .. } | RunWriter::Refused => None,
+        });
+        let mut open: Vec<(RunId, &mut RunRecorder)> = open.collect();
+        open.sort_unstable_by_key(|(name, _)| *name);
+        open.into_iter().map(|(_, recorder)| recorder)
+    }
+
     fn record(&mut self, name: RunId, draft: Draft) -> Result<(), JournalError> {
         if self.started.is_none() {
             self.started = draft.timestamp().map(ToString::to_string);
@@ -188,11 +220,11 @@ impl SourceRuns {
                     }
                     *known = None;
                 }
-                let written = recorder.append(named_after(draft, *session), self.level);
+                let written = recorder.append(named_after(draft, *session));
                 if matches!(written, Err(JournalError::TooLong { .. })) {
                     recorder.note_dropped(1, TOO_LONG)?;
                 }
-                written.map(|_| ())
+                written
             }
             Some(RunWriter::Rewrite { run, session, used }) => {
                 *used = self.drafts;
@@ -226,12 +258,11 @@ impl SourceRuns {
         let oldest = if open().count() < OPEN_MAX { None } else { open().min() };
         let Some((_, name)) = oldest else { return Ok(()) };
         match self.open.get_mut(&name) {
-            Some(RunWriter::Open { recorder, .. }) => {
-                let closed = recorder.close();
-                self.open.remove(&name);
-                closed
-            }
             Some(RunWriter::Rewrite { run, .. }) => run.suspend(),
+            Some(RunWriter::Open { .. }) => match self.open.remove(&name) {
+                Some(RunWriter::Open { recorder, .. }) => recorder.close(),
+                Some(RunWriter::Rewrite { .. } | RunWriter::Refused) | None => Ok(()),
+            },
             Some(RunWriter::Refused) | None => Ok(()),
         }
     }
@@ -268,6 +299,7 @@ impl SourceRuns {
             // Also if the other source's transcript is missing.
             _ if self.known.named.contains(&other) => (other, Some(name), self.head_of(other)?),
             Some(head) if head.source != Some(self.source) => (other, Some(name), self.head_of(other)?),
+            _ if !self.claims.claim(name, self.source) => (other, Some(name), self.head_of(other)?),
             head => (name, None, head),
         };
         let age = head.as_ref().map_or(AdapterAge::Unknown, age_of);
@@ -293,7 +325,7 @@ impl SourceRuns {
     }
 
     fn open_current(&mut self, run: RunId, session: Option<RunId>) -> Result<RunWriter, JournalError> {
-        let recorder = match self.journal.record(run) {
+        let recorder = match RunRecorder::open(&self.journal, run, self.level) {
             Ok(recorder) => recorder,
             // There are seals for events that are gone.
             Err(JournalError::SealBroken { .. }) if !self.store().has(run)? => {
@@ -404,7 +436,7 @@ impl SourceRuns {
 
     /// Begins a new transcript for a damaged one that has no seals: a power cut during an import can leave holes, and
     /// the evidence has everything. The old file is kept aside.
-    fn begin_anew(&mut self, run: RunId, error: &JournalError) -> Result<Option<Recorder>, JournalError> {
+    fn begin_anew(&mut self, run: RunId, error: &JournalError) -> Result<Option<RunRecorder>, JournalError> {
         let store = self.journal.store();
         let is_damaged = matches!(error, JournalError::Damaged { .. });
         let aside = if is_damaged { store.set_aside_unsealed(run, jiff::Timestamp::now())? } else { None };
@@ -414,7 +446,7 @@ impl SourceRuns {
             return Ok(None);
         };
         tracing::warn!(%run, %error, "a transcript is written again from its evidence; its old content is in `{aside}`");
-        self.journal.record(run).map(Some)
+        RunRecorder::open(&self.journal, run, self.level).map(Some)
     }
 
     /// Returns the head of a run; `None` if the run does not exist. An unreadable run is assumed to be ours: opening it
@@ -447,21 +479,6 @@ impl Sink for SourceRuns {
         if let Some(entries) = &mut self.entries {
             entries.entry(entry);
         }
-    }
-}
-
-/// Returns the run id for a second source with the same session.
-fn other_run(source: SourceId, run: RunId) -> RunId {
-    RunId::from_uuid(Uuid::new_v5(&run.uuid(), source.to_string().as_bytes()))
-}
-
-/// Adds the session's run id to the start of a run that has another id.
-fn named_after(draft: Draft, session: Option<RunId>) -> Draft {
-    let Some(session) = session.filter(|_| draft.event_type() == EventType::RunStarted) else { return draft };
-    let name = JsonString::from(session.to_string().as_str());
-    match RawJson::parse(name.as_raw()) {
-        Ok(name) => draft.clone().with_field("session_run_id", name).unwrap_or(draft),
-        Err(_) => draft,
     }
 }
 

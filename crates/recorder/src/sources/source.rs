@@ -1,8 +1,11 @@
 //! Records one source: its bytes go into the vault, and only then to its adapter and the journal.
 
+mod batch;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use steno_adapters::Source;
 use steno_capture::tail::{Cursor, FileId, Tail, TailRead};
 use steno_journal::{Error as JournalError, Journal, Level};
@@ -15,6 +18,7 @@ use super::catalog::KnownSource;
 use super::cursors::{self, CursorBuilder};
 use super::error::SourceError;
 use super::feed::Feed;
+use super::run_recorder::RunClaims;
 use super::runs::{self, KnownRuns, OlderRuns, SourceRuns};
 use super::source_file::modified_at;
 use crate::entries::EntrySink;
@@ -48,6 +52,8 @@ pub(crate) struct SourceParts {
     pub(crate) older: OlderRuns,
     /// Runs whose transcripts are missing or damaged and have to be derived again.
     pub(crate) flawed: Vec<RunId>,
+    /// The runs of sources that are recorded at the same time.
+    pub(crate) claims: Arc<RunClaims>,
 }
 
 /// How a source is read.
@@ -87,13 +93,32 @@ pub(crate) struct OpenSource {
     buffer: Vec<u8>,
     read_bytes: usize,
     pace: Pace,
+    /// What was found when it was opened, until that is taken.
+    found: Option<FoundSource>,
     /// How many bytes were read.
     pub(crate) read: u64,
+}
+
+/// What is needed to continue a source where it was left.
+struct FoundSource {
+    vault: Arc<Vault>,
+    seen: Sighting,
+    /// Whether the vault had the source.
+    is_known: bool,
+    cursor: Option<Box<RawValue>>,
 }
 
 impl OpenSource {
     /// Opens a source where it was left.
     pub(crate) fn open(parts: SourceParts) -> Result<Self, SourceError> {
+        let mut source = Self::begin(parts)?;
+        source.commit_found()?;
+        source.take_found()?;
+        Ok(source)
+    }
+
+    /// Becomes the owner of a source. [`OpenSource::take_found`] has to follow, when what was found is safe.
+    pub(crate) fn begin(parts: SourceParts) -> Result<Self, SourceError> {
         let SourceParts {
             vault,
             journal,
@@ -106,15 +131,19 @@ impl OpenSource {
             entries,
             older,
             flawed,
+            claims,
         } = parts;
         let path = info.path.0.clone();
         let failed = || SourceError::vault(&path);
         let before = vault.manifest(id).map_err(failed())?;
         let known = KnownRuns { named: before.as_ref().map(runs_named).unwrap_or_default(), flawed };
-        let cursor_before = before.and_then(|manifest| manifest.cursor);
-        let mut writer = vault.write(id, &info, seen.clone()).map_err(failed())?;
-        // If the last owner was interrupted, its bytes are synced again before events are made from them.
-        writer.commit(Remainder::InTail).map_err(failed())?;
+        let found = FoundSource {
+            vault: Arc::clone(&vault),
+            seen: seen.clone(),
+            is_known: before.is_some(),
+            cursor: before.and_then(|manifest| manifest.cursor),
+        };
+        let writer = vault.write(id, &info, seen).map_err(failed())?;
         let level = match pace {
             Pace::Once => Level::Written,
             Pace::Live => Level::Synced,
@@ -132,19 +161,11 @@ impl OpenSource {
             buffer: Vec::new(),
             read_bytes: if pace == Pace::Once { IMPORT_READ_BYTES } else { read_bytes },
             pace,
+            found: Some(found),
             read: 0,
         };
         source.runs.entries = entries;
-        source.set_quiet(true);
-        let known = source.feed_again(&vault, seen)?;
-        source.set_quiet(false);
-        if let Some(known) = known {
-            let saved = cursor_before.as_deref().and_then(cursors::read);
-            // The saved cursor identifies the file, which saves a comparison byte for byte.
-            let cursor =
-                saved.filter(|saved| saved.generation == known.generation && saved.whole == known.whole);
-            source.tail = Tail::resume(&source.path, cursor.unwrap_or(known));
-        }
+        source.runs.claims = claims;
         Ok(source)
     }
 
@@ -302,10 +323,17 @@ impl OpenSource {
         if self.pace == Pace::Live {
             return self.feed_all(Remainder::InTail);
         }
+        self.writer.commit_whole_chunks().map_err(SourceError::vault(&self.path))?;
+        self.feed_committed()
+    }
+
+    /// Feeds the bytes that are safe.
+    pub(crate) fn feed_committed(&mut self) -> Result<(), SourceError> {
         let before = self.writer.len() - self.unfed.len() as u64;
-        let safe = self.writer.commit_whole_chunks().map_err(SourceError::vault(&self.path))?;
-        let ready = usize::try_from(safe.saturating_sub(before)).unwrap_or(usize::MAX).min(self.unfed.len());
-        self.feed_first(ready)
+        let safe = self.writer.safe_len().saturating_sub(before);
+        let ready = usize::try_from(safe).unwrap_or(usize::MAX).min(self.unfed.len());
+        let is_early = cfg!(feature = "mutant-events-before-evidence");
+        self.feed_first(if is_early { self.unfed.len() } else { ready })
     }
 
     fn feed_all(&mut self, keep: Remainder) -> Result<(), SourceError> {
@@ -398,12 +426,23 @@ impl OpenSource {
         self.feed_all(keep)?;
         let outcome = self.runs.close();
         outcome.map_err(|source| SourceError::Journal { path: self.path.clone(), source })?;
-        let info = &self.writer.manifest().info;
-        if let (None, Some(provider)) = (&info.provider, self.feed.provider()) {
-            let info = SourceInfo { provider: Some(Word::Known(provider)), ..info.clone() };
+        if let Some(info) = self.recognised() {
             self.writer.set_info(&info, now).map_err(SourceError::vault(&self.path))?;
         }
-        let cursor = self.tail.cursor();
+        let (cursor, adapted) = self.state();
+        self.writer.save_state(cursor, adapted, now, keep).map_err(SourceError::vault(&self.path))?;
+        Ok(self.known())
+    }
+
+    /// Returns the description of the source, if its provider was recognised by its content.
+    fn recognised(&self) -> Option<SourceInfo> {
+        let info = &self.writer.manifest().info;
+        let provider = self.feed.provider().filter(|_| info.provider.is_none())?;
+        Some(SourceInfo { provider: Some(Word::Known(provider)), ..info.clone() })
+    }
+
+    /// Returns how far the source was read and made into events.
+    fn state(&self) -> (Option<Box<RawValue>>, Option<AdapterProgress>) {
         let adapted = self.feed.adapter().map(|adapter| AdapterProgress {
             generation: self.writer.generation(),
             // As long as a transcript is refused, the source is not done: it is tried again, as the transcript may be
@@ -413,9 +452,7 @@ impl OpenSource {
             runs: self.runs.names(),
             started: self.runs.started.clone(),
         });
-        let cursor = cursor.as_ref().map(cursors::write);
-        self.writer.save_state(cursor, adapted, now, keep).map_err(SourceError::vault(&self.path))?;
-        Ok(self.known())
+        (self.tail.cursor().as_ref().map(cursors::write), adapted)
     }
 }
 

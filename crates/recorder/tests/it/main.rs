@@ -11,6 +11,7 @@ mod evidence;
 mod follow;
 mod forget;
 mod forget_spines;
+mod import_order;
 mod late_bytes;
 mod many_runs;
 mod moved_files;
