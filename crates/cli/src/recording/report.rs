@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use steno_disk::StorePath;
 use steno_journal::Store;
 use steno_library::Library;
 use steno_recorder::sources::{RecordingCounts, RederiveReport, SourceListing};
@@ -26,6 +27,8 @@ pub struct Report {
     pub source_bytes: u64,
     /// The size of the evidence on disk.
     pub kept_bytes: u64,
+    /// The size of the transcripts on disk, with their seals and notes.
+    pub transcript_bytes: u64,
     /// When the oldest session began.
     pub oldest: Option<String>,
     /// What was derived again.
@@ -74,6 +77,7 @@ impl Report {
             strange,
             source_bytes,
             kept_bytes: vault.disk_bytes()?,
+            transcript_bytes: store.disk().size_of_files(&StorePath::transcripts())?,
             oldest,
             rederived: RederiveReport::default(),
         })
@@ -124,11 +128,13 @@ impl Report {
             output.line(&line);
         }
         output.line(&format!(
-            "in the store: {}{}, {} stored in {}{}",
+            "in the store: {}{}, {} stored in {} ({} of evidence, {} of transcripts){}",
             count(total, "session"),
             if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) },
             size(self.source_bytes),
+            size(self.kept_bytes + self.transcript_bytes),
             size(self.kept_bytes),
+            size(self.transcript_bytes),
             oldest.map_or(String::new(), |day| format!(", the oldest from {day}")),
         ));
     }
@@ -154,6 +160,7 @@ impl Report {
             "files_of_no_agent": self.strange,
             "source_bytes": self.source_bytes,
             "kept_bytes": self.kept_bytes,
+            "transcript_bytes": self.transcript_bytes,
             "oldest": self.oldest,
             "runs_rederived": self.rederived.runs + self.rederived.runs_new,
         })
