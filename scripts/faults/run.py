@@ -7,6 +7,7 @@ import time
 import traceback
 
 import clocks
+import imports
 import injected
 import places
 import power
@@ -24,6 +25,8 @@ TESTS = [
     (power.power_cut_control_ext4, [*LOOP, "mkfs.ext4", "eatmydata"]),
     (power.power_cut_xfs, [*LOOP, "mkfs.xfs"]),
     (power.power_cut_control_xfs, [*LOOP, "mkfs.xfs", "eatmydata"]),
+    (imports.power_cut_import_ext4, [*LOOP, "mkfs.ext4"]),
+    (imports.power_cut_import_xfs, [*LOOP, "mkfs.xfs"]),
     (room.full_disk, ["mount", "strace"]),
     (room.full_disk_to_the_end, ["mount"]),
     (room.file_size_limit, ["prlimit", "strace"]),
