@@ -257,7 +257,9 @@ impl Files {
                 match result {
                     Ok((result, report)) => {
                         take(result, report.as_ref());
-                        report.iter().for_each(|report| tally.take(report));
+                        if let Some(report) = &report {
+                            tally.take(report);
+                        }
                     }
                     Err(error) => outcome = tally.take_error(error, self.has_more),
                 }

@@ -305,7 +305,9 @@ impl<'a> PassReport<'a> {
     fn finish(mut self) -> RecordingCounts {
         let mut rest: Vec<_> = std::mem::take(&mut self.outcomes).into_iter().collect();
         rest.sort_by_key(|(index, _)| *index);
-        rest.into_iter().for_each(|(index, outcome)| self.tell(index, outcome));
+        for (index, outcome) in rest {
+            self.tell(index, outcome);
+        }
         self.health
     }
 }

@@ -21,7 +21,7 @@ use super::{RecordingCounts, SourceError};
 /// How many files a source with one run holds open.
 const FILES_PER_SOURCE: usize = 7;
 /// The most bytes that a round reads. All lanes together hold this much in memory, a few times over.
-const ROUND_BYTES_MAX: u64 = 12 * 1024 * 1024;
+const ROUND_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Rounds are not made smaller than this to keep all lanes busy.
 const ROUND_BYTES_MIN: u64 = 1024 * 1024;
 /// The most sources of a round.
@@ -154,7 +154,9 @@ impl<'a> Lane<'a> {
                 }
             };
             if is_stopped {
-                self.members.iter_mut().for_each(|member| member.progress = Progress::Stopped);
+                for member in &mut self.members {
+                    member.progress = Progress::Stopped;
+                }
             } else {
                 self.take_sources();
             }

@@ -349,6 +349,9 @@ impl OpenSource {
         }
         self.feed.take(generation, &self.unfed[..len], self.captured.as_ref(), &mut self.runs);
         self.unfed.drain(..len);
+        if self.unfed.is_empty() && self.pace == Pace::Once {
+            self.unfed = Vec::new();
+        }
         self.check_runs()
     }
 

@@ -117,7 +117,9 @@ impl SharedCommits {
     ) -> Result<(), Error> {
         self.vault.chunks().sync_with(|pack| {
             let mut set = SyncSet::default();
-            pack.into_iter().for_each(|pack| set.file(pack));
+            if let Some(pack) = pack {
+                set.file(pack);
+            }
             let staged = writers.iter().filter_map(|(writer, _)| writer.staged.as_ref());
             staged.for_each(|staged| set.file(Arc::clone(staged.file.file())));
             self.sync.sync(ticket, &set)
@@ -153,7 +155,18 @@ fn again(error: &Error) -> Error {
             Error::NotSynced { path: path.clone(), source }
         }
         Error::Vanished { path } => Error::Vanished { path: path.clone() },
-        _ => Error::not_synced(&names::packs())(io::Error::other("a shared sync failed")),
+        Error::Locked { .. }
+        | Error::Forgotten { .. }
+        | Error::Poisoned { .. }
+        | Error::Busy { .. }
+        | Error::NoSuchSource { .. }
+        | Error::MissingChunk { .. }
+        | Error::DamagedChunk { .. }
+        | Error::Damaged { .. }
+        | Error::TooNew { .. }
+        | Error::NoSuchBytes { .. }
+        | Error::NotRegular { .. }
+        | Error::Io { .. } => Error::not_synced(&names::packs())(io::Error::other("a shared sync failed")),
     }
 }
 
@@ -267,7 +280,9 @@ impl SourceWriter {
         self.attempt(|writer| {
             let path = VaultFile::Manifest(writer.manifest.id).path();
             let mut text = String::new();
-            lines.iter().for_each(|line| line.write(&mut text));
+            for line in &lines {
+                line.write(&mut text);
+            }
             if let Err(error) = append_all(&*file, text.as_bytes()) {
                 file.truncate(writer.manifest.good_len).map_err(Error::not_synced(&path))?;
                 return Err(Error::io("write", &path)(error));
@@ -289,15 +304,19 @@ impl SourceWriter {
                 check_in_place(&**writer.vault.disk(), &path, &**file)?;
                 writer.manifest.lines += state.lines.len();
                 writer.manifest.good_len += state.len;
-                for line in state.lines {
-                    writer.manifest.take(line).expect("our own lines are in order");
-                }
+                writer.take_lines(state.lines);
             }
             if std::mem::take(&mut writer.has_tail) {
                 tail_file::remove(&**writer.vault.disk(), writer.manifest.id)?;
             }
             Ok(())
         })
+    }
+
+    fn take_lines(&mut self, lines: Vec<ManifestLine>) {
+        for line in lines {
+            self.manifest.take(line).expect("our own lines are in order");
+        }
     }
 
     fn is_all_safe(&self) -> bool {

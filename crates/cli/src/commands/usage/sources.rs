@@ -64,12 +64,16 @@ pub fn from_store(library: &Library, settings: &Settings) -> Result<UsageResult,
 
 fn read_files(mut usage: UsageBuilder, files: Files) -> Result<UsageResult, Failure> {
     let files = files.each_in_threads(read, |read, report| {
-        read.events.iter().for_each(|event| usage.push(event));
+        for event in &read.events {
+            usage.push(event);
+        }
         if let Some(report) = report {
             warn_about_unread(report);
             if report.completeness.unreadable > 0 || report.completeness.torn_bytes > 0 {
                 // Usage may be missing.
-                read.runs.iter().for_each(|run| usage.mark_incomplete(*run));
+                for run in &read.runs {
+                    usage.mark_incomplete(*run);
+                }
             }
         }
     })?;

@@ -52,6 +52,8 @@ impl OpenSource {
         let outcome = match look {
             TailRead::Bytes { .. } => {
                 self.read += buffer.len() as u64;
+                // Not twice as much as is needed: many sources are open at a time.
+                self.unfed.reserve_exact(buffer.len());
                 self.unfed.extend_from_slice(&buffer);
                 let stored = self.writer.append(&buffer);
                 stored.map(|()| ReadOutcome::More).map_err(SourceError::vault(&self.path))
