@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use steno_vault::SharedCommits;
 
-use super::catalog::plain_name;
+use super::catalog::{KnownSource, plain_name};
 use super::lane::{Lane, LaneObserver, Pass, PlannedSource, SourceDone};
 use super::run_recorder::RunClaims;
 use super::runs::OlderRuns;
@@ -67,6 +67,8 @@ impl SourceRecorder {
             let (mut now, later) = without_twins(files, left);
             let planned = self.plan(&mut now, &claims, &mut report);
             self.run_lanes(planned, &commits, &mut report);
+            // The pass was stopped before these were opened.
+            report.moved.drain().for_each(|(_, former)| self.catalog.put(former));
             left = later;
             // They are derived again first, and then recorded.
             left.extend(std::mem::take(&mut report.older).into_iter().map(FileToPlan::older));
@@ -89,7 +91,8 @@ impl SourceRecorder {
             }
             let file = &report.files[plan.index];
             match self.plan_one(file, &plan, claims, &mut report.health) {
-                Ok(Plan::Record(planned)) => {
+                Ok(Plan::Record { source: planned, former }) => {
+                    report.moved.extend(former.map(|former| (plan.index, *former)));
                     // Sources of one session may have the same run, and the first one gets it. Entries are logged in
                     // the order of the files.
                     let has_entries = self.options.entries.is_some();
@@ -134,8 +137,9 @@ impl SourceRecorder {
             return done(outcome, look.added);
         }
         let twin = plan.twin.as_deref();
-        let parts = self.plan_source(file, (plan.older, twin), claims)?;
-        Ok(Plan::Record(Box::new(PlannedSource { index: plan.index, size_bytes: file.size_bytes, parts })))
+        let (parts, former) = self.plan_source(file, (plan.older, twin), claims)?;
+        let source = PlannedSource { index: plan.index, size_bytes: file.size_bytes, parts };
+        Ok(Plan::Record { source: Box::new(source), former: former.map(Box::new) })
     }
 
     /// Records the planned sources.
@@ -187,7 +191,11 @@ impl SourceRecorder {
         if !matches!(outcome, Err(SourceError::OlderAdapter { .. })) {
             report.health += counts;
         }
-        // Also after a failure: it must be found under its new name.
+        let known = match report.moved.remove(&index) {
+            // The vault may have it under either name.
+            Some(former) if outcome.is_err() => Some(self.as_recorded(former)),
+            _ => known,
+        };
         if let Some(known) = known {
             self.catalog.put(known);
         }
@@ -197,6 +205,12 @@ impl SourceRecorder {
             Ok(false) => report.put(index, Ok(ImportOutcome::Unchanged)),
             Err(error) => report.put(index, Err(error)),
         }
+    }
+
+    /// Returns what the vault says of a source, or what it said before if it cannot be read.
+    fn as_recorded(&self, before: KnownSource) -> KnownSource {
+        let manifest = self.manifest(before.id).ok().flatten();
+        manifest.as_ref().map_or(before, KnownSource::of)
     }
 }
 
@@ -221,8 +235,15 @@ impl FileToPlan {
 
 /// What to do with a file.
 enum Plan {
-    Done { outcome: ImportOutcome, bytes: u64 },
-    Record(Box<PlannedSource>),
+    Done {
+        outcome: ImportOutcome,
+        bytes: u64,
+    },
+    Record {
+        source: Box<PlannedSource>,
+        /// The source as it was, if its file has moved.
+        former: Option<Box<KnownSource>>,
+    },
 }
 
 /// Separates files that have the same name and size as an earlier one: they may be copies of it, which shows when it is
@@ -258,12 +279,22 @@ struct PassReport<'a> {
     next: usize,
     /// Files whose runs have to be derived again first.
     older: Vec<usize>,
+    /// Sources as they were before their files moved, until they are recorded.
+    moved: HashMap<usize, KnownSource>,
 }
 
 impl<'a> PassReport<'a> {
     fn new(files: &'a [SourceFile], progress: &'a mut dyn ImportProgress) -> Self {
         let health = RecordingCounts::default();
-        Self { files, progress, health, outcomes: HashMap::new(), next: 0, older: Vec::new() }
+        Self {
+            files,
+            progress,
+            health,
+            outcomes: HashMap::new(),
+            next: 0,
+            older: Vec::new(),
+            moved: HashMap::new(),
+        }
     }
 
     fn is_enough(&self) -> bool {

@@ -190,40 +190,49 @@ impl SourceRecorder {
 
     /// Opens a file's source where it was left.
     fn take_up(&mut self, file: &SourceFile, pace: Pace) -> Result<OpenSource, SourceError> {
-        let source = match OpenSource::open(self.source_parts(file, pace, OlderRuns::Report)?) {
+        let (parts, former) = self.source_parts(file, pace, OlderRuns::Report)?;
+        let source = match OpenSource::open(parts) {
             // A killed process left runs that no manifest names, or a transcript is missing.
             Err(SourceError::OlderAdapter { .. }) => {
-                OpenSource::open(self.source_parts(file, pace, OlderRuns::Refuse)?)?
+                OpenSource::open(self.source_parts(file, pace, OlderRuns::Refuse)?.0)?
             }
             opened => opened?,
         };
+        if let Some(former) = former {
+            self.catalog.moved_from(&former.path);
+        }
         // Already here, and not only when it is closed: after a failure it must be found under its new name.
         self.catalog.put(source.known());
         Ok(source)
     }
 
-    /// Returns what a file's source is opened with in an import. A file with the same name and size may have been
-    /// recorded just before.
+    /// Returns what a file's source is opened with in an import, and the source as it was if the file has moved. No
+    /// other file of the import can continue that source. A file with the same name and size may have been recorded
+    /// just before.
     fn plan_source(
         &mut self,
         file: &SourceFile,
         (older, twin): (OlderRuns, Option<&Path>),
         claims: &Arc<RunClaims>,
-    ) -> Result<SourceParts, SourceError> {
-        let mut parts = self.source_parts(file, Pace::Once, older)?;
+    ) -> Result<(SourceParts, Option<KnownSource>), SourceError> {
+        let (mut parts, former) = self.source_parts(file, Pace::Once, older)?;
+        if let Some(former) = &former {
+            self.catalog.moved_from(&former.path);
+        }
         parts.claims = Arc::clone(claims);
         let twin = twin.and_then(|twin| self.catalog.at(twin));
         parts.is_wanted &= !twin.is_some_and(|twin| self.is_copy_of(file, twin));
-        Ok(parts)
+        Ok((parts, former))
     }
 
-    /// Finds a file's source, and derives it again first if necessary; returns what it is opened with.
+    /// Finds a file's source, and derives it again first if necessary; returns what it is opened with, and the source as
+    /// it was if the file has moved.
     fn source_parts(
         &mut self,
         file: &SourceFile,
         pace: Pace,
         mut older: OlderRuns,
-    ) -> Result<SourceParts, SourceError> {
+    ) -> Result<(SourceParts, Option<KnownSource>), SourceError> {
         let mut info = file.whole_info();
         self.check_left_out(file, &info)?;
         let (id, known) = self.source_of(file)?;
@@ -233,10 +242,7 @@ impl SourceRecorder {
             self.derive_first(id)?;
             older = OlderRuns::Refuse;
         }
-        if let Some(known) = known.filter(|known| known.path != *file.path()) {
-            self.catalog.moved_from(&known.path);
-        }
-        Ok(SourceParts {
+        let parts = SourceParts {
             vault: Arc::clone(&self.vault),
             journal: self.journal.clone(),
             id,
@@ -249,7 +255,8 @@ impl SourceRecorder {
             older,
             flawed: Vec::new(),
             claims: Arc::default(),
-        })
+        };
+        Ok((parts, known.filter(|known| known.path != *file.path())))
     }
 
     /// Derives a source again before it continues. If it is damaged in the vault, its runs stay as they are, and its
