@@ -170,6 +170,7 @@ fn check(snapshots: &[(String, String)]) {
     settings.set_omit_expression(true);
     // The widths of columns and the sizes of files depend on the length of the directory's name.
     settings.add_filter(r"(\S) {2,}default\b", "$1  default");
+    settings.add_filter(r"\([0-9]+(\.[0-9]+)? [KM]?B\b", "(SIZE");
     settings.add_filter(r" *\b[0-9]+(\.[0-9]+)? [KM]?B\b", " SIZE");
     settings.add_filter(r#""bytes":[0-9]+"#, r#""bytes":SIZE"#);
     settings.add_filter(r#""sha256":"[0-9a-f]{64}""#, r#""sha256":"HASH""#);
