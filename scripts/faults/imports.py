@@ -54,7 +54,7 @@ def transcripts(store):
 def positions(store):
     """How many events have no evidence. A torn end of a transcript does not count."""
     lines = [json.loads(line) for line in store.run("verify", "--json").stdout.decode().splitlines()]
-    found = [line for line in lines if line["kind"] == "positions"]
+    found = [line for line in lines if line.get("kind") == "positions"]
     return sum(line["wrong"] + line["elsewhere"] + line["unreadable"] for line in found)
 
 
