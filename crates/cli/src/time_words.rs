@@ -59,6 +59,24 @@ pub fn age(time: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How lists show times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeForm {
+    Age,
+    Local,
+    Utc,
+}
+
+/// Returns a time as a list shows it.
+pub fn time_word(time: Timestamp, now: &Zoned, form: TimeForm) -> String {
+    const MINUTE: &str = "%Y-%m-%d %H:%M";
+    match form {
+        TimeForm::Age => age(time, now.timestamp()),
+        TimeForm::Local => time.to_zoned(now.time_zone().clone()).strftime(MINUTE).to_string(),
+        TimeForm::Utc => time.strftime("%Y-%m-%d %H:%MZ").to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,7 @@
 //! Which sessions a list shows.
 
+use std::collections::HashSet;
+
 use steno_model::RunId;
 use steno_views::digest::DigestState;
 
@@ -24,13 +26,25 @@ pub struct SessionFilter {
     pub is_failed: bool,
     /// Only sessions that changed a file whose path ends with this.
     pub touched: Option<String>,
-    /// Only sessions whose title contains all of these words.
+    /// Only sessions whose title, project or branch contains each of these words.
     pub words: Vec<String>,
     /// Only these sessions.
-    pub sessions: Option<Vec<RunId>>,
+    pub sessions: Option<HashSet<RunId>>,
 }
 
 impl SessionFilter {
+    /// Tells whether every session passes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let texts = [&self.project, &self.agent, &self.model, &self.branch, &self.touched];
+        texts.iter().all(|text| text.is_none())
+            && self.since_ms.is_none()
+            && self.until_ms.is_none()
+            && !self.is_failed
+            && self.words.is_empty()
+            && self.sessions.is_none()
+    }
+
     /// Tells whether a session passes, apart from the files that it changed.
     pub(crate) fn accepts(&self, row: &SessionRow) -> bool {
         let digest = &row.digest;
@@ -49,7 +63,11 @@ impl SessionFilter {
             && is_in(&self.model, &|part| digest.models.iter().any(|model| contains(Some(model), part)))
             && is_in(&self.branch, &|name| digest.branch.as_deref() == Some(name))
             && (!self.is_failed || digest.failures > 0 || digest.state == DigestState::Failed)
-            && self.words.iter().all(|word| contains(digest.title.as_deref(), word))
+            && self.words.iter().all(|word| {
+                [&digest.title, &row.project, &digest.branch]
+                    .into_iter()
+                    .any(|text| contains(text.as_deref(), word))
+            })
             && self.sessions.as_ref().is_none_or(|ids| ids.contains(&digest.id))
     }
 }

@@ -26,6 +26,17 @@ CREATE TABLE runs (
     state TEXT NOT NULL,
     damage TEXT
 );
+CREATE TABLE sources (
+    source TEXT PRIMARY KEY,
+    inode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    path BLOB NOT NULL,
+    seen_at TEXT,
+    lost TEXT,
+    lost_at TEXT,
+    lost_generation INTEGER
+) WITHOUT ROWID;
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL UNIQUE,

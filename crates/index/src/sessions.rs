@@ -23,6 +23,18 @@ impl Index {
         Ok(rows)
     }
 
+    /// Returns the ids of all sessions, also of those below others.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn session_ids(&self) -> Result<HashSet<RunId>, Error> {
+        let failed = self.failed("list sessions");
+        let mut query = self.connection.prepare_cached("SELECT session FROM sessions").map_err(&failed)?;
+        let rows = query.query_map([], |row| row.get::<_, String>(0)).map_err(&failed)?;
+        let ids = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
+        Ok(ids.iter().filter_map(|id| RunId::parse(id).ok()).collect())
+    }
+
     /// Returns every top-level session with the sums of the sessions below it.
     fn families(&self) -> Result<Vec<SessionRow>, Error> {
         let failed = self.failed("list sessions");

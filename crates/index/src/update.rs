@@ -330,7 +330,7 @@ impl Update<'_> {
         row.map(|row| row.get(0)).transpose().map_err(failed)
     }
 
-    fn run(&self, statement: &str, values: impl rusqlite::Params) -> Result<(), Error> {
+    pub(crate) fn run(&self, statement: &str, values: impl rusqlite::Params) -> Result<(), Error> {
         let failed = self.index.failed("write");
         let mut query = self.transaction.prepare_cached(statement).map_err(&failed)?;
         query.execute(values).map(|_| ()).map_err(failed)

@@ -41,6 +41,7 @@ mod head;
 mod ids;
 mod indexed;
 mod library;
+mod listing;
 mod open;
 mod read_session;
 mod resolve;
@@ -62,6 +63,7 @@ pub use files::{
 pub use head::{RunHead, source_of};
 pub use ids::{IdIndex, PART_LEN_MIN, ShortestPart, is_part_of_uuid, parse_id};
 pub use library::Library;
+pub use listing::{ListFilter, ListState, ListedSession, Loss, LossKind};
 pub use open::{Families, Family};
 pub use resolve::{Candidate, Target, TargetKind, split_event};
 pub use rollouts::{BaseThread, Rollout, ThreadRollouts};

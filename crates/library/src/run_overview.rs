@@ -28,21 +28,10 @@ impl RunOverview {
     /// Reads the overview of a run; `None` if the store does not have it any more.
     pub(crate) fn read(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
         let is_held = store.is_locked(run)?;
-        let ends = match seals_and_ends(store, run) {
-            Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), |flaw| Err(("damaged", flaw))),
-            Err(JournalError::NoSuchRun { .. }) => return Ok(None),
-            Err(
-                error @ (JournalError::Damaged { .. }
-                | JournalError::SealBroken { .. }
-                | JournalError::Shrunk { .. }
-                | JournalError::NotRegular { .. }),
-            ) => Err(("damaged", with_causes(&error))),
-            Err(error @ JournalError::Io { .. }) => Err(("unreadable", with_causes(&error))),
-            Err(error) => return Err(error.into()),
-        };
-        let ends = match ends {
-            Ok(ends) => ends,
-            Err((state, damage)) => {
+        let ends = match checked_ends(store, run)? {
+            None => return Ok(None),
+            Some(Ok(ends)) => ends,
+            Some(Err((state, damage))) => {
                 let (head, bytes) = (RunHead::unknown(run), store.size(run)?.unwrap_or(0));
                 return Ok(Some(Self { head, state, bytes, summary: None, damage: Some(damage) }));
             }
@@ -80,6 +69,30 @@ impl RunOverview {
     pub fn started(&self) -> Option<jiff::Timestamp> {
         self.summary.as_ref()?.started_at.as_ref()?.instant()
     }
+}
+
+/// What is wrong with a run: `damaged` or `unreadable`, and why.
+type RunDamage = (&'static str, String);
+
+/// Returns what is wrong with a run according to its ends and seals.
+pub(crate) fn damage_of_ends(store: &Store, run: RunId) -> Result<Option<RunDamage>, Error> {
+    Ok(checked_ends(store, run)?.and_then(Result::err))
+}
+
+/// Reads both ends of a run, or what is wrong with them; `None` if the store does not have it any more.
+fn checked_ends(store: &Store, run: RunId) -> Result<Option<Result<RunEnds, RunDamage>>, Error> {
+    Ok(Some(match seals_and_ends(store, run) {
+        Ok((seals, ends)) => flaw(run, &seals, &ends).map_or(Ok(ends), |flaw| Err(("damaged", flaw))),
+        Err(JournalError::NoSuchRun { .. }) => return Ok(None),
+        Err(
+            error @ (JournalError::Damaged { .. }
+            | JournalError::SealBroken { .. }
+            | JournalError::Shrunk { .. }
+            | JournalError::NotRegular { .. }),
+        ) => Err(("damaged", with_causes(&error))),
+        Err(error @ JournalError::Io { .. }) => Err(("unreadable", with_causes(&error))),
+        Err(error) => return Err(error.into()),
+    }))
 }
 
 /// Returns the fields of a summary without `state`, because the run may be recording.

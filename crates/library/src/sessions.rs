@@ -67,10 +67,11 @@ impl Relations {
         self.owners.get(&run).copied().unwrap_or(run)
     }
 
-    /// Returns the top-level session of a run.
+    /// Returns the top-level session of a run, or of a session that only other runs show.
     #[must_use]
     pub fn root(&self, run: RunId) -> RunId {
-        self.roots.get(&run).copied().unwrap_or(run)
+        let shown = || self.shown.get(&run)?.first();
+        self.roots.get(&run).or_else(|| self.roots.get(shown()?)).copied().unwrap_or(run)
     }
 
     /// Returns the children of each run.
@@ -204,6 +205,12 @@ mod tests {
         check(&[(11, 0, 1), (12, 11, 2), (1, 0, 0), (2, 1, 0)], &[(1, &[1, 11], &[2, 12])]);
         // A copy of a child's records in its parent's file.
         check(&[(1, 0, 0), (2, 1, 0), (7, 0, 2)], &[(1, &[1], &[2, 7])]);
+    }
+
+    #[test]
+    fn root_of_a_session_without_own_file_is_that_of_its_runs() {
+        let relations = Relations::of(&[(11, 0, 1), (12, 11, 2)].map(head));
+        assert_eq!([1, 2, 11, 12].map(|run| relations.root(id(run))), [id(1); 4]);
     }
 
     #[test]

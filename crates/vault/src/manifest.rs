@@ -404,6 +404,12 @@ impl Manifest {
         self.generations.iter().flat_map(|generation| &generation.chunks)
     }
 
+    /// Returns when its owner last saved how far the source was read.
+    #[must_use]
+    pub fn saved_at(&self) -> Option<&str> {
+        self.state_time.as_deref()
+    }
+
     /// Returns the number of the last generation.
     #[must_use]
     pub fn generation_last(&self) -> Option<u32> {

@@ -197,12 +197,16 @@ pub enum Command {
     Follow(FollowArgs),
     /// List the sessions in the store
     ///
-    /// A session is an agent's own file, with its subagents and with other recordings of the same session. In each
-    /// id, the shortest part that names the session is bold: its beginning, or its end if that is shorter.
+    /// The session with the latest event comes first. A session is an agent's own file, with its subagents and with
+    /// other recordings of the same session: `+2` stands for two child sessions, `×3` for three recordings. On a
+    /// terminal, the shortest part of the id that names the session is shown, and the title is cut to fit; a pipe gets
+    /// everything.
     ///
-    /// `ls` reads only the size, the first and the last event, and the last seal of each run. So the state `damaged`
-    /// is certain, and the other states are not: only `steno verify` reads the whole run. Sessions that have stored
-    /// files but no events are not listed; their number is printed to stderr.
+    /// Marks: `●` live (being recorded, or grown within a minute), `?` waiting for an approval, `○` done, `✗` failed,
+    /// `⊘` interrupted, `·` without a recorded end, `◌` deleted, shortened or rewritten by the agent, `!` damaged.
+    ///
+    /// Sessions that have stored files but no events are not listed; their number is printed to stderr. `docs/lists.md`
+    /// describes the output of `--json`.
     Ls(LsArgs),
     /// Search the texts of all sessions
     ///

@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::EventFormat;
+use super::{EventFormat, FilterArgs};
+use crate::time_words::TimeForm;
 
 /// Arguments of `tree` and `show`.
 #[derive(Args, Debug)]
@@ -46,10 +47,41 @@ pub struct FollowArgs {
 
 #[derive(Args, Debug)]
 pub struct LsArgs {
+    /// Only sessions whose title, project or branch contains these words
+    #[arg(value_name = "WORD", conflicts_with = "runs")]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// List at most this many sessions; 0 lists all [default: 40 on a terminal, else all]
+    #[arg(long, short = 'n', value_name = "N")]
+    pub limit: Option<usize>,
+    #[command(flatten)]
+    pub time: TimeArgs,
     /// List every run, including subagents, copies, streams and connections
     #[arg(long)]
     pub runs: bool,
     /// Print one JSON object per session, or per run with `--runs`
     #[arg(long)]
     pub json: bool,
+}
+
+/// How a list shows times.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct TimeArgs {
+    /// Show local times instead of ages
+    #[arg(long)]
+    pub local: bool,
+    /// Show times in UTC instead of ages
+    #[arg(long, conflicts_with = "local")]
+    pub utc: bool,
+}
+
+impl TimeArgs {
+    pub fn form(self) -> TimeForm {
+        match (self.utc, self.local) {
+            (true, _) => TimeForm::Utc,
+            (false, true) => TimeForm::Local,
+            (false, false) => TimeForm::Age,
+        }
+    }
 }

@@ -53,4 +53,10 @@ pub struct FilterArgs {
     /// Only sessions that changed this file or directory
     #[arg(long, value_name = "PATH")]
     pub touched: Option<String>,
+    /// Only sessions that are being recorded, or grew within a minute
+    #[arg(long)]
+    pub live: bool,
+    /// Only sessions that the agent deleted, shortened or rewrote
+    #[arg(long)]
+    pub gone: bool,
 }

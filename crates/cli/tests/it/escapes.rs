@@ -247,7 +247,7 @@ fn warnings_print_no_escapes() {
     assert_clean(&said, "a warning about an unknown key");
     let seal = json!({ "run_id": RUN, "bytes": HOSTILE });
     fs::write(steno.beside(RUN, "seals.jsonl"), format!("{seal}\n")).unwrap();
-    for args in [&["ls"][..], &["events", RUN], &["tree", RUN], &["follow", RUN]] {
+    for args in [&["ls", "--runs"][..], &["events", RUN], &["tree", RUN], &["follow", RUN]] {
         let said = steno.run(args);
         assert!(said.code == 0 && said.err.contains("seals.jsonl` is damaged"), "{said:?}");
         assert_clean(&said, &format!("a warning of {args:?} about seals"));

@@ -116,7 +116,6 @@ fn doctor_suggests_rederive_which_keeps_old_transcripts() {
     fs::remove_dir_all(steno.dir.path().join(".claude")).unwrap();
     let before = steno.look();
     assert_eq!(awaiting(&steno), (2, true));
-    steno.run(&["ls"]);
     done(&steno.run(&["show", &id(1)]));
     steno.assert_unchanged(&before, "readers change nothing");
     let said = steno.run(&["rederive", "--json", &id(1)]);

@@ -11,6 +11,7 @@ use steno_views::summary::state_name;
 
 use super::project::Projects;
 use crate::read_session::fold as fold_runs;
+use crate::run_overview::damage_of_ends;
 use crate::{Error, Relations};
 
 /// A session as it is now, and how far its runs were read.
@@ -101,6 +102,11 @@ fn read_run(
                 break;
             }
         }
+    }
+    // Its seals know more than a damaged line does.
+    if let Some((state, why)) = damage_of_ends(store, row.run)? {
+        state.clone_into(&mut row.state);
+        row.damage = Some(why);
     }
     if let (Some(place), Some(event)) = (places.last(), events.last()) {
         (row.bytes, row.crc) = (place.offset + place.length + 1, place.crc);

@@ -5,10 +5,12 @@
 
 mod fold;
 mod project;
+mod sources;
 mod stale;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use steno_disk::StorePath;
@@ -19,14 +21,35 @@ use steno_views::{Lines, visible};
 
 use self::fold::FoldedSession;
 use self::project::Projects;
-use self::stale::{Stale, head_of};
+use self::sources::StaleSources;
+use self::stale::Stale;
+pub(crate) use self::stale::head_of;
 use crate::{Error, Library, Relations};
 
 /// How many folded sessions may wait for the writer.
 const QUEUE_LEN_MAX: usize = 4;
 const THREADS_MAX: usize = 8;
 
+/// Who is told how far an update of the index is.
+#[derive(Default)]
+pub(crate) struct IndexProgress(Option<Box<dyn Fn(usize, usize) + Send>>);
+
+impl IndexProgress {
+    fn tell(&self, done: usize, total: usize) {
+        if let Some(tell) = &self.0 {
+            tell(done, total);
+        }
+    }
+}
+
 impl Library {
+    /// Calls `tell` with the number of sessions that were read, and of all to read, while the index is brought up to date.
+    #[must_use]
+    pub fn with_index_progress(mut self, tell: impl Fn(usize, usize) + Send + 'static) -> Self {
+        self.progress = IndexProgress(Some(Box::new(tell)));
+        self
+    }
+
     /// Returns the index, up to date.
     ///
     /// If the store cannot be written to, the index is made in memory.
@@ -74,7 +97,12 @@ impl Library {
     }
 
     fn open_index(&self) -> Result<Index, Error> {
-        if let Some(path) = self.index_path()? {
+        // A store without runs needs no file, and nothing is left in the store of another user.
+        let is_needed = |path: &PathBuf| Ok::<bool, Error>(path.exists() || !self.runs()?.is_empty());
+        if let Some(path) = self.index_path()?
+            && is_ours(&path)
+            && is_needed(&path)?
+        {
             // A second time with a new database, if the first one turns out to be damaged.
             for is_last in [false, true] {
                 let updated = Index::open(&path).map_err(Error::from).and_then(|index| {
@@ -99,20 +127,27 @@ impl Library {
     }
 
     fn bring_up_to_date(&self, index: &Index) -> Result<(), Error> {
-        let store = self.store()?;
-        if Stale::find(store, &index.known_runs()?)?.is_empty() {
+        let (store, vault) = (self.store()?, self.vault()?);
+        let stale_sources = || StaleSources::find(store, vault, index.known_sources()?);
+        if Stale::find(store, &index.known_runs()?)?.is_empty() && stale_sources()?.is_empty() {
             return Ok(());
         }
         let update = index.update()?;
         // Another process may have done it while we waited.
         let known = index.known_runs()?;
-        let stale = Stale::find(store, &known)?;
-        if stale.is_empty() {
+        let (stale, sources) = (Stale::find(store, &known)?, stale_sources()?);
+        if stale.is_empty() && sources.is_empty() {
             return Ok(());
         }
-        apply(store, &known, &stale, &update)?;
+        for source in &sources.gone {
+            update.remove_source(source)?;
+        }
+        for source in sources.rows(vault) {
+            update.put_source(&source)?;
+        }
+        apply(store, &known, &stale, &update, &self.progress)?;
         update.commit()?;
-        if !stale.gone.is_empty() {
+        if !stale.gone.is_empty() || !sources.gone.is_empty() {
             // Deleted rows leave terms behind, and a run that is gone may have been forgotten.
             index.purge()?;
         }
@@ -120,8 +155,20 @@ impl Library {
     }
 }
 
+/// Tells whether the directory of a file belongs to the user of this process.
+fn is_ours(path: &Path) -> bool {
+    let owner = path.parent().and_then(|dir| dir.metadata().ok()).map(|found| found.uid());
+    owner == Some(rustix::process::geteuid().as_raw())
+}
+
 /// Puts the changed runs and the sessions that they belong to into the index.
-fn apply(store: &Store, known: &[RunRow], stale: &Stale, update: &Update<'_>) -> Result<(), Error> {
+fn apply(
+    store: &Store,
+    known: &[RunRow],
+    stale: &Stale,
+    update: &Update<'_>,
+    progress: &IndexProgress,
+) -> Result<(), Error> {
     let mut rows: BTreeMap<RunId, RunRow> = known.iter().map(|row| (row.run, row.clone())).collect();
     let relations_of =
         |rows: &BTreeMap<RunId, RunRow>| Relations::of(&rows.values().map(head_of).collect::<Vec<_>>());
@@ -144,7 +191,12 @@ fn apply(store: &Store, known: &[RunRow], stale: &Stale, update: &Update<'_>) ->
             (session, runs.into_iter().filter_map(|run| rows.get(&run).cloned()).collect())
         })
         .collect();
-    fold_all(store, &after, jobs, |folded| put(update, folded))?;
+    let (total, mut done) = (jobs.len(), 0);
+    fold_all(store, &after, jobs, |folded| {
+        done += 1;
+        progress.tell(done, total);
+        put(update, folded)
+    })?;
     update.set_roots(|session| after.root(session))?;
     Ok(())
 }

@@ -79,7 +79,7 @@ fn row_of(head: RunHead, mark: RunMark) -> RunRow {
 }
 
 /// Returns the head of a run that the index knows.
-pub(super) fn head_of(row: &RunRow) -> RunHead {
+pub(crate) fn head_of(row: &RunRow) -> RunHead {
     RunHead {
         run: row.run,
         parent: row.parent,

@@ -2,7 +2,7 @@
 
 mod text;
 
-use steno_index::{Query, QueryError, SessionFilter};
+use steno_index::{Query, QueryError};
 use steno_library::{Library, SearchHit, SearchReport, SessionHits};
 use steno_model::RunId;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
@@ -10,20 +10,22 @@ use steno_views::count;
 use steno_views::digest::TextKind;
 
 use self::text::SearchText;
-use crate::args::{FilterArgs, SearchArgs};
+use super::session_filter::read_filter;
+use crate::args::SearchArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, notice};
 use crate::runs;
 use crate::settings::Settings;
-use crate::time_words::{FORMS, now, parse_time};
+use crate::time_words::now;
 
 /// How many bytes a token of a language model has, roughly.
 const TOKEN_BYTES: usize = 4;
 
 pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let query = read_query(args)?;
-    let filter = read_filter(&args.filter)?;
-    let library = runs::need_library(settings)?;
+    let filter = read_filter(&args.filter, &[])?;
+    let library = super::index_progress::shown(runs::need_library(settings)?);
+    let filter = library.resolve_filter(&filter, now().timestamp())?;
     let report = library.search(&query, &filter)?;
     if args.json {
         print_json(&library, &report, args, output)?;
@@ -52,30 +54,6 @@ fn read_query(args: &SearchArgs) -> Result<Query, Failure> {
             QueryError::Exit(_) => "use a number, as in `exit:1`, or `exit:!0` for every other one",
         };
         Failure::usage(error.to_string()).with_hint(hint)
-    })
-}
-
-/// Reads the filters of sessions.
-pub fn read_filter(args: &FilterArgs) -> Result<SessionFilter, Failure> {
-    let now = now();
-    let time = |text: &Option<String>| -> Result<Option<i64>, Failure> {
-        let Some(text) = text else { return Ok(None) };
-        let time = parse_time(text, &now).ok_or_else(|| {
-            Failure::usage(format!("`{text}` is not a time")).with_hint(format!("use {FORMS}"))
-        })?;
-        Ok(Some(time.as_millisecond()))
-    };
-    Ok(SessionFilter {
-        since_ms: time(&args.since)?,
-        until_ms: time(&args.until)?,
-        project: args.project.clone(),
-        agent: args.agent.clone(),
-        model: args.model.clone(),
-        branch: args.branch.clone(),
-        is_failed: args.failed,
-        touched: args.touched.clone(),
-        words: Vec::new(),
-        sessions: None,
     })
 }
 

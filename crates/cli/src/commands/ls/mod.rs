@@ -1,0 +1,134 @@
+//! `steno ls`: lists the sessions of the store, or its runs.
+
+mod layout;
+mod row;
+mod runs;
+
+use steno_library::{Library, ListState, ListedSession};
+use steno_views::{Lines, count, visible};
+
+use self::layout::Layout;
+use self::row::RowWriter;
+use super::session_filter::read_filter;
+use crate::args::LsArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::{Output, notice};
+use crate::recording::warn;
+use crate::runs as stores;
+use crate::settings::Settings;
+use crate::time_words::now;
+
+/// How many sessions are listed on a terminal, unless another number is given.
+const TERMINAL_LIMIT: usize = 40;
+
+pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let library = stores::need_library(settings)?;
+    if args.runs {
+        return runs::run(&library, args, settings, output);
+    }
+    let filter = read_filter(&args.filter, &args.words)?;
+    let library = super::index_progress::shown(library);
+    let sessions = library.list(&filter, now().timestamp())?;
+    warn_about_damage(&sessions);
+    let limit = args.limit.unwrap_or(if output.width().is_some() { TERMINAL_LIMIT } else { 0 });
+    let shown = if limit == 0 { &sessions[..] } else { &sessions[..sessions.len().min(limit)] };
+    if args.json {
+        for session in shown {
+            output.json_line(session.to_json().as_str());
+            if output.is_broken() {
+                break;
+            }
+        }
+    } else if filter.is_gone {
+        print_gone(shown, &library, args, output)?;
+    } else {
+        print_table(shown, sessions.len(), &library, args, output)?;
+    }
+    output.flush();
+    if filter.sessions.is_empty() && !filter.is_live && !filter.is_gone {
+        notice_sessions_without_events(&library);
+        if sessions.is_empty() {
+            return Err(nothing_recorded(settings));
+        }
+    } else if sessions.is_empty() {
+        return Err(Failure::nothing("no session matches".to_owned()).with_hint(
+            "`steno ls` without filters lists all sessions, `steno search` looks into their texts",
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the failure for a store without runs.
+fn nothing_recorded(settings: &Settings) -> Failure {
+    Failure::nothing(format!("the store `{}` has no runs yet", settings.store.value.display()))
+        .with_hint("`steno up` archives agents' sessions, `steno record` records events")
+}
+
+fn warn_about_damage(sessions: &[ListedSession]) {
+    for session in sessions {
+        for (run, why) in &session.damage {
+            let state = if session.state == ListState::Unreadable { "unreadable" } else { "damaged" };
+            let warning = format!("run {run} is {state}: {why}");
+            tracing::warn!("{}; `steno verify {run}` checks the whole run", visible(&warning, Lines::Escape));
+        }
+    }
+}
+
+fn print_table(
+    shown: &[ListedSession],
+    total: usize,
+    library: &Library,
+    args: &LsArgs,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let writer =
+        RowWriter { ids: library.index()?, now: now(), time: args.time.form(), width: output.width() };
+    let rows: Vec<_> = shown.iter().map(|session| writer.row(session)).collect();
+    let layout = Layout::of(&rows, output.width());
+    for (number, row) in rows.iter().enumerate() {
+        output.line(&layout.line(row, number == 0));
+        if output.is_broken() {
+            return Ok(());
+        }
+    }
+    if output.width().is_some() && !rows.is_empty() {
+        output.line(&row::footer(shown, total));
+    }
+    Ok(())
+}
+
+/// Prints what the agents' disks lack: a line per session, and the command that brings it back.
+fn print_gone(
+    shown: &[ListedSession],
+    library: &Library,
+    args: &LsArgs,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let writer =
+        RowWriter { ids: library.index()?, now: now(), time: args.time.form(), width: output.width() };
+    for session in shown {
+        for line in writer.gone(session) {
+            output.line(&line);
+        }
+    }
+    Ok(())
+}
+
+/// Prints how many sessions have stored files but no events. Errors are warnings.
+fn notice_sessions_without_events(library: &Library) {
+    let counts = match library.sessions_without_events() {
+        Ok(counts) => counts,
+        Err(error) => return warn(&Failure::from(error).message),
+    };
+    let total: u64 = counts.values().sum();
+    if total == 0 {
+        return;
+    }
+    let by: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    notice(&format!(
+        "not listed: {} ({}) with stored files but no events; `steno du --by session --all` lists \
+         all sessions, `steno restore SESSION` restores the files of one",
+        count(total, "session"),
+        by.join(", ")
+    ));
+}

@@ -1,0 +1,89 @@
+//! Finds the archived files that the index does not know as they are now, and what each has lost.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
+
+use steno_index::{ContentLoss, RunMark, SourceRow};
+use steno_journal::Store;
+use steno_model::with_causes;
+use steno_vault::{Manifest, Role, SourceId, Vault, VaultFile};
+use steno_views::{Lines, visible};
+
+use crate::Error;
+
+/// The words in manifests for changes after which content may be missing.
+const LOSSES: [&str; 3] = ["shortened", "rewritten", "replaced"];
+
+/// The sources that the index does not know as they are now.
+pub(super) struct StaleSources {
+    changed: Vec<(SourceId, RunMark)>,
+    /// The sources that the store does not have any more.
+    pub(super) gone: Vec<String>,
+}
+
+impl StaleSources {
+    /// Compares the manifests of the store with what the index knows.
+    pub(super) fn find(store: &Store, vault: &Vault, known: Vec<SourceRow>) -> Result<Self, Error> {
+        let mut before: HashMap<String, RunMark> =
+            known.into_iter().map(|row| (row.source, row.mark)).collect();
+        let mut changed = Vec::new();
+        for source in vault.sources()? {
+            let path = VaultFile::Manifest(source).path();
+            let found = store.disk().identity(&path).map_err(|source| steno_journal::Error::Io {
+                doing: "access",
+                path,
+                source: source.into(),
+            })?;
+            let Some(found) = found else { continue };
+            let mark = RunMark { inode: found.inode, size: found.size_bytes, changed: found.changed_ns };
+            if before.remove(&source.to_string()) != Some(mark) {
+                changed.push((source, mark));
+            }
+        }
+        Ok(Self { changed, gone: before.into_keys().collect() })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.gone.is_empty()
+    }
+
+    /// Reads the manifests of the changed sources. A damaged one has no path: `steno verify` reports it.
+    pub(super) fn rows<'a>(&'a self, vault: &'a Vault) -> impl Iterator<Item = SourceRow> + 'a {
+        self.changed.iter().filter_map(|(source, mark)| match vault.manifest(*source) {
+            Ok(manifest) => Some(row_of(&manifest?, *mark, vault)),
+            Err(error) => {
+                tracing::debug!("{}", visible(&with_causes(&error), Lines::Escape));
+                let (source, path) = (source.to_string(), Vec::new());
+                Some(SourceRow { source, mark: *mark, path, seen_at: None, loss: None })
+            }
+        })
+    }
+}
+
+fn row_of(manifest: &Manifest, mark: RunMark, vault: &Vault) -> SourceRow {
+    SourceRow {
+        source: manifest.id.to_string(),
+        mark,
+        path: manifest.info.path.0.as_os_str().as_bytes().to_vec(),
+        seen_at: manifest.saved_at().map(str::to_owned),
+        loss: if manifest.info.role == Role::Transcript { loss_of(manifest, vault) } else { None },
+    }
+}
+
+/// Returns the last change after which content of a file was missing.
+fn loss_of(manifest: &Manifest, vault: &Vault) -> Option<ContentLoss> {
+    // A file that is one JSON document is rewritten whenever it grows.
+    let is_document = manifest.info.path.0.extension().is_some_and(|ending| ending == "json");
+    let len = |generation: u32| vault.len(manifest, generation).unwrap_or(0);
+    let numbered = (0..).zip(&manifest.generations).skip(1);
+    numbered
+        .filter(|(number, generation)| {
+            LOSSES.contains(&generation.why.as_str()) && (!is_document || len(*number) < len(number - 1))
+        })
+        .last()
+        .map(|(number, generation)| ContentLoss {
+            kind: generation.why.clone(),
+            at: generation.since.time.clone().or_else(|| generation.since.modified.clone()),
+            generation: number - 1,
+        })
+}

@@ -1,0 +1,101 @@
+//! A listed session as JSON: what `steno ls --json` prints and `/v1/sessions` returns. `docs/lists.md` describes it.
+
+use steno_model::Timestamp;
+use steno_model::json::{JsonString, ObjectWriter, RawJson};
+use steno_session::usage::TokenUsage;
+
+use super::{ListedSession, Loss};
+
+impl ListedSession {
+    /// Returns it as a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        let digest = self.row.as_ref().map(|row| &row.digest);
+        let time = |time: Option<&Timestamp>| time.map(ToString::to_string);
+        RawJson::object(|object| {
+            text(object, "run_id", Some(&self.id.to_string()));
+            // A top-level session has neither; runs have the same fields.
+            text(object, "parent_run_id", None);
+            text(object, "session_run_id", None);
+            text(object, "state", Some(self.state.name()));
+            object.json("live", &RawJson::from(self.is_live));
+            text(object, "provider", digest.and_then(|digest| digest.provider.as_deref()));
+            text(object, "version", digest.and_then(|digest| digest.version.as_deref()));
+            text(object, "name", digest.and_then(|digest| digest.name.as_deref()));
+            text(object, "kind", digest.and_then(|digest| digest.kind.as_deref()));
+            let models = digest.map(|digest| digest.models.as_slice()).unwrap_or_default();
+            object
+                .json("models", &list(models.iter().map(|model| JsonString::from(model.as_str()).to_json())));
+            text(object, "title", digest.and_then(|digest| digest.title.as_deref()));
+            object.json("own_title", &RawJson::from(digest.is_some_and(|digest| digest.is_own_title)));
+            text(object, "project", self.row.as_ref().and_then(|row| row.project.as_deref()));
+            text(object, "directory", digest.and_then(|digest| digest.directory.as_deref()));
+            text(object, "branch", digest.and_then(|digest| digest.branch.as_deref()));
+            text(object, "started_at", time(digest.and_then(|digest| digest.started_at.as_ref())).as_deref());
+            text(object, "last_at", time(digest.and_then(|digest| digest.last_at.as_ref())).as_deref());
+            counts(object, self);
+            usage(object, digest.and_then(|digest| digest.usage));
+            object.json("gone", &self.loss.as_ref().map_or_else(RawJson::null, |loss| gone(self, loss)));
+            object.json(
+                "damage",
+                &list(self.damage.iter().map(|(run, why)| {
+                    RawJson::object(|object| {
+                        text(object, "run_id", Some(&run.to_string()));
+                        text(object, "why", Some(why));
+                    })
+                })),
+            );
+        })
+    }
+}
+
+fn counts(object: &mut ObjectWriter<'_>, session: &ListedSession) {
+    let row = session.row.as_ref();
+    let digest = row.map(|row| &row.digest);
+    let mut number = |name: &'static str, number: Option<u64>| object.number(name, number.unwrap_or(0));
+    number("prompts", digest.map(|digest| digest.prompts));
+    number("responses", digest.map(|digest| digest.responses));
+    number("calls", digest.map(|digest| digest.calls));
+    number("failures", digest.map(|digest| digest.failures));
+    number("denials", digest.map(|digest| digest.denials));
+    number("children", row.map(|row| row.children));
+    number("runs", digest.map(|digest| digest.runs));
+    number("events", row.map(|row| row.events));
+    number("bytes", row.map(|row| row.bytes));
+    number("runs_below", row.map(|row| row.below.runs));
+    number("events_below", row.map(|row| row.below.events));
+    number("bytes_below", row.map(|row| row.below.bytes));
+}
+
+fn usage(object: &mut ObjectWriter<'_>, usage: Option<TokenUsage>) {
+    let tokens = usage.map_or_else(RawJson::null, |usage| {
+        RawJson::object(|object| {
+            object.number("input", usage.tokens.input);
+            object.number("output", usage.tokens.output);
+            object.number("cache_read", usage.tokens.cache_read);
+            object.number("cache_write", usage.tokens.cache_write);
+            object.number("reasoning", usage.tokens.reasoning);
+            object.json("exact", &RawJson::from(!usage.is_lower_bound));
+        })
+    });
+    object.json("tokens", &tokens);
+}
+
+fn gone(session: &ListedSession, loss: &Loss) -> RawJson {
+    RawJson::object(|object| {
+        text(object, "what", Some(loss.kind.name()));
+        text(object, "at", loss.at.as_deref());
+        text(object, "path", Some(&loss.path.to_string_lossy()));
+        text(object, "restore", Some(&loss.restore_command(&session.id.to_string())));
+    })
+}
+
+fn text(object: &mut ObjectWriter<'_>, name: &'static str, text: Option<&str>) {
+    let json = text.map_or_else(RawJson::null, |text| JsonString::from(text).to_json());
+    object.json(name, &json);
+}
+
+fn list(items: impl Iterator<Item = RawJson>) -> RawJson {
+    let items: Vec<String> = items.map(|item| item.as_str().to_owned()).collect();
+    RawJson::parse(&format!("[{}]", items.join(","))).unwrap_or_else(|_| RawJson::null())
+}

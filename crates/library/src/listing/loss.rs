@@ -1,0 +1,79 @@
+//! What the agent's disk lacks of a session: its file was deleted, shortened or rewritten.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use steno_index::SourceRow;
+
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    /// It is not there any more.
+    Deleted,
+    /// It became shorter.
+    Shortened,
+    /// Its content was replaced.
+    Rewritten,
+}
+
+impl LossKind {
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Shortened => "shortened",
+            Self::Rewritten => "rewritten",
+        }
+    }
+}
+
+/// What the agent's disk lacks of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// What happened.
+    pub kind: LossKind,
+    /// When it was noticed. For a deleted file: when the file was last archived, since it was deleted after that.
+    pub at: Option<String>,
+    /// The file.
+    pub path: PathBuf,
+    /// The generation that still has the content; `None` for the last one.
+    pub generation: Option<u32>,
+}
+
+impl Loss {
+    /// Returns what is missing of a file; `None` if it is as it was archived.
+    pub(super) fn of(source: &SourceRow) -> Option<Self> {
+        let path = Path::new(OsStr::from_bytes(&source.path)).to_owned();
+        if path.as_os_str().is_empty() {
+            return None;
+        }
+        if is_deleted(&path) {
+            let at = source.seen_at.clone();
+            return Some(Self { kind: LossKind::Deleted, at, path, generation: None });
+        }
+        let loss = source.loss.as_ref()?;
+        let kind = if loss.kind == "shortened" { LossKind::Shortened } else { LossKind::Rewritten };
+        Some(Self { kind, at: loss.at.clone(), path, generation: Some(loss.generation) })
+    }
+
+    /// Returns the command that brings the file of a session back.
+    #[must_use]
+    pub fn restore_command(&self, session: &str) -> String {
+        match self.generation {
+            None => format!("steno restore {session}"),
+            Some(generation) => format!("steno restore {session} --generation {generation} --replace"),
+        }
+    }
+}
+
+/// Tells whether a file is gone. An agent may have packed it.
+fn is_deleted(path: &Path) -> bool {
+    let is_absent = |path: &Path| {
+        path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let mut packed = path.as_os_str().to_owned();
+    packed.push(".zst");
+    is_absent(path) && is_absent(Path::new(&packed))
+}

@@ -1,0 +1,141 @@
+//! The list of sessions: what the index knows of each, and what is true of it now.
+//!
+//! Whether a session is live, and whether its agent still has its file, is looked up for every list.
+
+mod json;
+mod loss;
+mod state;
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use steno_index::{RunRow, SessionFilter, SessionRow, SourceRow};
+use steno_model::RunId;
+
+pub use self::loss::{Loss, LossKind};
+pub use self::state::ListState;
+use crate::{Error, Library, SessionRuns};
+
+/// Which sessions a list shows. An empty filter shows all.
+#[derive(Clone, Debug, Default)]
+pub struct ListFilter {
+    /// What the index knows.
+    pub sessions: SessionFilter,
+    /// Only live sessions.
+    pub is_live: bool,
+    /// Only sessions of which the agent's disk lacks something.
+    pub is_gone: bool,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug)]
+pub struct ListedSession {
+    /// What the index knows. `None` if no event of it could be read.
+    pub row: Option<SessionRow>,
+    /// The session.
+    pub id: RunId,
+    /// Its state.
+    pub state: ListState,
+    /// Whether it is recorded at the moment, or grew within a minute.
+    pub is_live: bool,
+    /// What the agent's disk lacks of it.
+    pub loss: Option<Loss>,
+    /// What is wrong with its runs.
+    pub damage: Vec<(RunId, String)>,
+}
+
+impl Library {
+    /// Lists the top-level sessions that pass a filter, the one with the latest event first.
+    ///
+    /// # Errors
+    /// What the index or the system says.
+    pub fn list(&self, filter: &ListFilter, now: Timestamp) -> Result<Vec<ListedSession>, Error> {
+        let index = self.indexed()?;
+        let rows = index.sessions(&filter.sessions)?;
+        let known = index.known_runs()?;
+        let facts = Facts {
+            runs: known.iter().map(|run| (run.run, run)).collect(),
+            sources: index.known_sources()?.into_iter().map(|row| (row.source.clone(), row)).collect(),
+            now,
+        };
+        let mut families: HashMap<RunId, SessionRuns> =
+            self.relations()?.sessions().into_iter().map(|session| (session.id, session)).collect();
+        let mut listed = Vec::new();
+        for row in rows {
+            let id = row.digest.id;
+            let runs =
+                families.remove(&id).unwrap_or_else(|| SessionRuns { id, runs: vec![id], below: Vec::new() });
+            listed.extend(self.listed(&runs, Some(row), &facts, filter)?);
+        }
+        if filter.sessions.is_empty() {
+            // Sessions without a readable event are not in the index.
+            let has_row = index.session_ids()?;
+            let mut others: Vec<SessionRuns> =
+                families.into_values().filter(|session| !has_row.contains(&session.id)).collect();
+            others.sort_by_key(|session| session.id);
+            for session in others {
+                listed.extend(self.listed(&session, None, &facts, filter)?);
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Returns a filter that the index can apply: live and lost sessions are looked up.
+    ///
+    /// # Errors
+    /// What the index or the system says.
+    pub fn resolve_filter(&self, filter: &ListFilter, now: Timestamp) -> Result<SessionFilter, Error> {
+        if !filter.is_live && !filter.is_gone {
+            return Ok(filter.sessions.clone());
+        }
+        let ids: HashSet<RunId> = self.list(filter, now)?.iter().map(|session| session.id).collect();
+        Ok(SessionFilter { sessions: Some(ids), ..filter.sessions.clone() })
+    }
+
+    /// Adds what is true now; `None` if the session does not pass the filter.
+    fn listed(
+        &self,
+        session: &SessionRuns,
+        row: Option<SessionRow>,
+        facts: &Facts<'_>,
+        filter: &ListFilter,
+    ) -> Result<Option<ListedSession>, Error> {
+        let loss = facts.loss(session);
+        if filter.is_gone && loss.is_none() {
+            return Ok(None);
+        }
+        let mut is_locked = false;
+        for run in session.runs.iter().chain(&session.below) {
+            is_locked = is_locked || self.store()?.is_locked(*run)?;
+        }
+        let runs: Vec<&RunRow> = facts.rows(&session.runs).collect();
+        let is_live = is_locked || row.as_ref().is_some_and(|row| state::is_growing(row, &runs, facts.now));
+        if filter.is_live && !is_live {
+            return Ok(None);
+        }
+        let all = session.runs.iter().chain(&session.below);
+        let damage = all.filter_map(|run| Some((*run, facts.runs.get(run)?.damage.clone()?))).collect();
+        let state = ListState::of(row.as_ref(), &runs, is_live);
+        Ok(Some(ListedSession { row, id: session.id, state, is_live, loss, damage }))
+    }
+}
+
+/// What all sessions of a list are compared with.
+struct Facts<'a> {
+    runs: HashMap<RunId, &'a RunRow>,
+    sources: HashMap<String, SourceRow>,
+    now: Timestamp,
+}
+
+impl<'a> Facts<'a> {
+    fn rows(&self, runs: &[RunId]) -> impl Iterator<Item = &'a RunRow> {
+        runs.iter().filter_map(|run| self.runs.get(run).copied())
+    }
+
+    /// Returns what the agent's disk lacks of a session: of its own file, else of a file of its subagents.
+    fn loss(&self, session: &SessionRuns) -> Option<Loss> {
+        let all = session.runs.iter().chain(&session.below).copied().collect::<Vec<_>>();
+        let on_disk = self.rows(&all).filter(|run| run.channel.as_deref() == Some("disk"));
+        on_disk.filter_map(|run| self.sources.get(run.source.as_ref()?)).find_map(Loss::of)
+    }
+}
