@@ -58,7 +58,8 @@ impl Report {
                 source_bytes += vault.len(&manifest, last)?;
             }
             if manifest.info.role == Role::Transcript {
-                if manifest.info.provider.is_none() {
+                // Recordings of MCP and HTTP have an adapter, but no one agent.
+                if manifest.info.provider.is_none() && manifest.adapted.is_none() {
                     strange += 1;
                     continue;
                 }

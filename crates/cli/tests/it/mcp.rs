@@ -102,6 +102,9 @@ fn both_sides_get_every_byte_and_calls_are_recorded() {
     assert_eq!(steno.run(&["verify"]).code, 0);
     let shown = steno.run(&["show", SESSION]);
     assert!(shown.code == 0 && shown.out.contains("mcp__calc__add"), "{shown:?}");
+    // No agent has written the recording, but it is known.
+    let imported = steno.run(&["import", "--json"]).json();
+    assert_eq!(imported[0]["files_of_no_agent"], 0, "{imported:?}");
 }
 
 #[test]
