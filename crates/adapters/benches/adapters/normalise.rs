@@ -12,6 +12,7 @@ use crate::samples::{self, Sample};
 const ROUNDS: usize = 5;
 const FRAME_BYTES: usize = 64 * 1024;
 const SAMPLE_BYTES: usize = 200_000_000;
+const STREAM_BYTES: usize = 50_000_000;
 const CONNECTION_BYTES: usize = 50_000_000;
 const MB_PER_S_MIN: f64 = 300.0;
 const COPILOT_MB_PER_S_MIN: f64 = 250.0;
@@ -40,6 +41,13 @@ pub(crate) fn measure(shared: &Path, corpus: &Path, mut take: impl FnMut(Row)) -
     let times = SAMPLE_BYTES.div_ceil(size_bytes(&gemini).max(1));
     take(measure_on::<Counted>("normalise Gemini", &gemini, times)?.at_least(GEMINI_MB_PER_S_MIN));
     take(measure_on::<Encoded>("normalise Gemini, and write lines", &gemini, times)?);
+    for (name, place) in
+        [("normalise Copilot's stream", "captures/copilot"), ("normalise Gemini's stream", "captures/gemini")]
+    {
+        let streams = samples::of_streams(shared, place)?;
+        let times = STREAM_BYTES.div_ceil(size_bytes(&streams).max(1));
+        take(measure_on::<Counted>(name, &streams, times)?);
+    }
     let acp = ["captures/gemini/0.61.0/acp", "captures/copilot/1.0.102/acp"];
     for (name, samples) in [
         ("normalise ACP", samples::of_connections(shared, &acp, "duplex.jsonl")?),

@@ -80,6 +80,12 @@ pub(crate) fn of_gemini(shared: &Path) -> Outcome<Vec<Sample>> {
     Ok(samples)
 }
 
+/// Reads what an agent's captures printed as JSON lines; one that printed a document is left out.
+pub(crate) fn of_streams(shared: &Path, place: &str) -> Outcome<Vec<Sample>> {
+    let is_lines = |name: &str| name.ends_with("/stream.ndjson") && !name.contains("json_output");
+    read_all_below(&shared.join(place), "ndjson", is_lines)
+}
+
 /// Reads recorded connections: their names end so.
 pub(crate) fn of_connections(shared: &Path, places: &[&str], ending: &str) -> Outcome<Vec<Sample>> {
     let mut samples = Vec::new();
