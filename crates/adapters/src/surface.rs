@@ -78,6 +78,12 @@ impl Surface {
         }
     }
 
+    /// Returns the surface of such records if a command prints them. The first records that Copilot CLI prints may be the
+    /// same as those in its file.
+    pub(crate) fn when_printed(self) -> Self {
+        if self == Self::CopilotEvents { Self::CopilotStream } else { self }
+    }
+
     /// Tells whether a source may be one JSON document over many lines.
     #[must_use]
     pub fn is_document(self) -> bool {

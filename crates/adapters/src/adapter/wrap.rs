@@ -12,7 +12,7 @@ use crate::emit::{CurrentRecord, Emit, WrappedCommand, push};
 use crate::lines::Line;
 use crate::run::Run;
 use crate::sink::Sink;
-use crate::sniff::{HEAD_BYTES_MAX, sniff};
+use crate::sniff::{HEAD_BYTES_MAX, SniffResult, sniff};
 use crate::wrap::{
     COMMAND, CommandOutput, KeptItem, LinePlace, WrapContent, WrapItem, WrapLines, WrapSink, command_fields,
     lane_fields, output_fields,
@@ -147,6 +147,8 @@ impl Adapter {
                 *lines += 1;
                 let sniffed = sniff(head).filter(|sniffed| sniffed.surface.is_stream());
                 let sniffed = sniffed.filter(|sniffed| !sniffed.is_conversation);
+                let sniffed =
+                    sniffed.map(|sniffed| SniffResult { surface: sniffed.surface.when_printed(), ..sniffed });
                 let is_full = *lines >= HEAD_LINES_MAX;
                 match sniffed.and_then(|sniffed| crate::open(&sniffed, self.source.clone())) {
                     Some(agent) => self.be_agent(agent, sink),

@@ -158,6 +158,21 @@ fn an_agent_is_recognised_and_its_session_is_named() {
 }
 
 #[test]
+fn output_of_copilot_is_recognised_by_records_that_its_file_has_too() {
+    let user = r#"{"type":"user.message","data":{"content":"Hi."},"id":"u1","parentId":null,"timestamp":"2026-11-15T07:23:21.000Z"}"#;
+    let live = r#"{"type":"assistant.intent","data":{},"id":"e1","parentId":"u1","timestamp":"2026-11-15T07:23:22.000Z","ephemeral":true}"#;
+    let result = format!(
+        r#"{{"type":"result","timestamp":"2026-11-15T07:23:23.000Z","sessionId":"{SESSION}","exitCode":0}}"#
+    );
+    let bytes = Wrap::new().out(format!("{user}\n{live}\n{result}\n")).ended(0);
+    let reading = events(&bytes);
+    let started = &reading.events[0];
+    assert_eq!((&started["run_id"], &started["session_run_id"]), (&json!(RUN), &json!(SESSION)));
+    assert!(types(&reading).contains(&"message.user"), "{:?}", types(&reading));
+    assert!(!types(&reading).contains(&"unknown"), "{:?}", types(&reading));
+}
+
+#[test]
 fn events_do_not_depend_on_how_output_is_cut() {
     let text = format!("{INIT}\n{SAID}\n{RESULT}\n");
     let whole = without_places(&events(&Wrap::new().out(&text).ended(0)));
