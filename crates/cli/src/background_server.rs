@@ -42,7 +42,15 @@ impl BackgroundServer {
         let level = Level::from(settings.level.value);
         recording::raise_file_limit();
         let limits = Limits::default().within(recording::open_files_max().unwrap_or(usize::MAX));
-        let options = ApiOptions { port, token, level, limits, defences: Defences::default() };
+        let options = ApiOptions {
+            port,
+            token,
+            level,
+            limits,
+            defences: Defences::default(),
+            prices: settings.prices.prices.clone(),
+            zone: jiff::tz::TimeZone::system(),
+        };
         let api = Api::new(store, options);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;

@@ -29,7 +29,6 @@ pub struct PriceTable {
 /// The prices of models.
 #[derive(Debug)]
 pub struct PriceSettings {
-    #[cfg_attr(not(test), expect(dead_code, reason = "the next change of `usage` reads it"))]
     pub prices: Prices,
     /// The models that the user has set prices of.
     pub models: Setting<Vec<String>>,

@@ -210,8 +210,9 @@ fn usage_counts_a_response_once_across_lines_and_copies() {
     put(&steno, "d/fork.jsonl", copy);
     let said = steno.run(&["usage", "d", "--json"]);
     let want = json!({"day": "2026-06-08", "model": "claude-x", "responses": 1, "input_tokens": 3,
-        "output_tokens": 20, "cache_read_tokens": 100, "cache_write_tokens": 0, "reasoning_tokens": 0,
-        "total_tokens": 123, "exact": true});
+        "output_tokens": 20, "cache_read_tokens": 100, "cache_write_tokens": 0, "cache_write_1h_tokens": 0,
+        "reasoning_tokens": 0, "total_tokens": 123, "exact": true, "sessions": 1, "cost_usd": null,
+        "cost_exact": false, "unpriced_models": ["claude-x"], "agent_cost_usd": null});
     assert_eq!((said.code, lines(&said)), (0, vec![want]), "{}", said.err);
     let by_session = steno.run(&["usage", "d", "--by", "session", "--json"]);
     assert_eq!(lines(&by_session)[0]["session"], RUN);

@@ -228,3 +228,67 @@ fn damaged_run_is_named_and_others_are_counted() {
     let rows = lines(&said);
     assert_eq!((rows.len(), &rows[0]["session"], &rows[0]["responses"]), (1, &json!(RUN), &json!(2)));
 }
+
+/// A record of a response of a model, with input, output, and tokens written to caches, of which so many for an hour.
+fn answer(number: u32, model: &str, [input, output, written, hour]: [u64; 4]) -> Value {
+    line(
+        number,
+        json!({"type": "assistant", "sessionId": RUN, "cwd": "/srv/shop", "message": {"id": format!("m{number}"),
+            "model": model, "role": "assistant", "content": [{"type": "text", "text": "Yes."}],
+            "stop_reason": "end_turn", "usage": {"input_tokens": input, "output_tokens": output,
+            "cache_creation_input_tokens": written, "cache_creation": {"ephemeral_1h_input_tokens": hour}}}}),
+    )
+}
+
+#[test]
+fn cost_is_that_of_the_list_or_of_the_user() {
+    let steno = Steno::new();
+    // 4 dollars a million for input, 20 for output, 5 and 8 for what is written to a cache.
+    let mut records = session();
+    records.push(answer(21, "claude-opus-5-5", [1_000, 2_000, 3_000, 1_000]));
+    records.push(answer(22, "house-model", [1_000_000, 0, 0, 0]));
+    put(&steno, "s.jsonl", text(&records));
+    let by_model = |row: &str| {
+        let said = steno.run(&["usage", "s.jsonl", "--by", "model", "--json"]);
+        lines(&said).into_iter().find(|found| found["model"] == row).unwrap()
+    };
+    let row = by_model("claude-opus-5-5");
+    assert_eq!((&row["cost_usd"], &row["cost_exact"]), (&json!(0.062), &json!(true)), "{row}");
+    assert_eq!(row["cache_write_1h_tokens"], 1_000);
+    let row = by_model("house-model");
+    assert_eq!((&row["cost_usd"], &row["unpriced_models"]), (&Value::Null, &json!(["house-model"])));
+    let said = steno.run(&["usage", "s.jsonl", "--by", "model"]);
+    assert!(said.out.contains("no price: ") && said.out.contains("`house-model`"), "{said:?}");
+    put(&steno, ".config/steno/config.toml", "[prices.\"house-model\"]\ninput = 0.125\noutput = 1\n");
+    assert_eq!(by_model("house-model")["cost_usd"], json!(0.125));
+}
+
+#[test]
+fn usage_is_limited_to_a_time() {
+    let steno = Steno::new();
+    put(&steno, "s.jsonl", text(&session()));
+    let all = steno.run(&["usage", "s.jsonl", "--utc", "--json"]);
+    let day = lines(&all)[0]["day"].as_str().unwrap().to_owned();
+    assert_eq!(steno.run(&["usage", "s.jsonl", "--utc", "--json", "--since", &day]).out, all.out);
+    let said = steno.run(&["usage", "s.jsonl", "--until", "2020-01-01"]);
+    assert!(said.code == 1 && said.err.contains("at the time that was asked for"), "{said:?}");
+    let said = steno.run(&["usage", "s.jsonl", "--since", "soon"]);
+    assert!(said.code == 2 && said.err.contains("`soon` is not a time"), "{said:?}");
+}
+
+#[test]
+fn statusline_is_one_line_whatever_comes() {
+    let steno = Steno::new();
+    let session =
+        br#"{"model":{"id":"claude-opus-5-5","display_name":"Opus"},"cost":{"total_cost_usd":1.25}}"#;
+    let said = steno.run_with(&["usage", "--statusline"], session);
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (0, "Opus \u{b7} $1.25 session \u{b7} $0.00 today\n"),
+        "{said:?}"
+    );
+    for odd in ["", "{", "[]", "null"] {
+        let said = steno.run_with(&["usage", "--statusline"], odd.as_bytes());
+        assert_eq!((said.code, said.out.as_str()), (0, "$0.00 today\n"), "{odd}: {said:?}");
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use steno_capture::discovery::may_have_records;
 use steno_views::{Lines, visible};
@@ -135,6 +136,14 @@ impl Files {
         let waiting = files.iter().map(|(path, _)| path.clone()).collect();
         let sources = files.into_iter().filter_map(|(path, source)| Some((path, source?))).collect();
         Self { waiting, sources, has_more: true, ..Self::default() }
+    }
+
+    /// Keeps only files that were changed at or after a time.
+    #[must_use]
+    pub fn changed_since(mut self, time: SystemTime) -> Self {
+        let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|about| about.modified());
+        self.waiting.retain(|path| changed(path).is_ok_and(|changed| changed >= time));
+        self
     }
 
     /// Returns the files at a path, or `None` for a transcript, even a damaged one.

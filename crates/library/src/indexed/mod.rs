@@ -20,7 +20,7 @@ use steno_model::{RunId, with_causes};
 use steno_views::{Lines, visible};
 
 use self::fold::FoldedSession;
-use self::project::Projects;
+pub(crate) use self::project::Projects;
 use self::sources::StaleSources;
 use self::stale::Stale;
 pub(crate) use self::stale::head_of;

@@ -11,11 +11,11 @@ const WORKTREE_DIRS: [&str; 2] = ["/.worktrees/", "/.claude/worktrees/"];
 
 /// The roots that were found, by directory.
 #[derive(Default)]
-pub(super) struct Projects(Mutex<HashMap<String, String>>);
+pub(crate) struct Projects(Mutex<HashMap<String, String>>);
 
 impl Projects {
     /// Returns the root of the repository that a directory is in, else the directory.
-    pub(super) fn root_of(&self, directory: &str) -> String {
+    pub(crate) fn root_of(&self, directory: &str) -> String {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(root) = lock().get(directory) {
             return root.clone();

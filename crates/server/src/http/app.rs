@@ -8,9 +8,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use steno_journal::{Journal, Level, Options, Store};
 use steno_library::Library;
+use steno_views::cost::Prices;
 use tokio::sync::{Semaphore, watch};
 use utoipa::ToSchema;
 
@@ -40,6 +42,10 @@ pub struct ApiOptions {
     pub limits: Limits,
     /// The defences.
     pub defences: Defences,
+    /// The prices of models.
+    pub prices: Prices,
+    /// The time zone of days.
+    pub zone: TimeZone,
 }
 
 /// The API over a store.
@@ -63,6 +69,8 @@ pub struct Api {
     pub(super) stopping: watch::Sender<bool>,
     pub(super) workers: Workers,
     started: Instant,
+    pub(super) prices: Prices,
+    pub(super) zone: TimeZone,
 }
 
 impl Api {
@@ -74,7 +82,7 @@ impl Api {
     /// Opens the API.
     #[must_use]
     pub fn new(store: Store, options: ApiOptions) -> Arc<Self> {
-        let ApiOptions { port, token, level, limits, defences } = options;
+        let ApiOptions { port, token, level, limits, defences, prices, zone } = options;
         let journal = Journal::new(store.clone(), Options::default());
         Arc::new(Self {
             hub: Hub::new(store.clone()),
@@ -90,6 +98,8 @@ impl Api {
             stopping: watch::channel(false).0,
             workers: Workers::new(&limits),
             started: Instant::now(),
+            prices,
+            zone,
             store,
         })
     }

@@ -1,11 +1,14 @@
-//! The token usage of sessions, from the runs of the store.
+//! The token usage of sessions and its cost, from the runs of the store.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
-use steno_session::usage::{Column, UsageBuilder, grouped, row};
+use steno_library::{UsageColumn, UsageQuery, UsageTable};
+use steno_session::usage::UsageBuilder;
 use utoipa::IntoParams;
 
 use super::extract::InQuery;
@@ -14,37 +17,62 @@ use super::{Api, Problem};
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct UsageQuery {
-    /// What to group by, separated by commas: `day`, `provider`, `model`, `session`
-    #[param(nullable = false, pattern = "^(day|provider|model|session)(,(day|provider|model|session))*$")]
+pub(super) struct UsageParameters {
+    /// What to group by, separated by commas: `day`, `week`, `month`, `window`, `provider`, `agent`, `model`, `project`, `branch`, `session`
+    #[param(
+        nullable = false,
+        pattern = "^(day|week|month|window|provider|agent|model|project|branch|session)(,(day|week|month|window|provider|agent|model|project|branch|session))*$"
+    )]
     by: Option<String>,
+    /// Only usage at or after this time, like `2026-11-01T00:00:00Z`
+    #[param(nullable = false)]
+    since: Option<String>,
+    /// Only usage before this time
+    #[param(nullable = false)]
+    until: Option<String>,
+    /// Whether days, weeks, months and windows are those of UTC and not those of the server
+    #[param(nullable = false)]
+    utc: Option<bool>,
 }
 
-/// Sum the token usage of sessions
-#[utoipa::path(get, path = "/v1/usage", params(UsageQuery), responses(
-    (status = 200, description = "`rows`", content_type = "application/json"),
+/// Sum the token usage of sessions and its cost
+#[utoipa::path(get, path = "/v1/usage", params(UsageParameters), responses(
+    (status = 200, description = "`rows` and their `total`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn usage(
     State(api): State<Arc<Api>>,
-    InQuery(query): InQuery<UsageQuery>,
+    InQuery(query): InQuery<UsageParameters>,
 ) -> Result<Response, Problem> {
     let by = query.by.as_deref().unwrap_or("day,model");
-    let by: Option<Vec<Column>> = by.split(',').map(Column::parse).collect();
+    let by: Option<Vec<UsageColumn>> = by.split(',').map(UsageColumn::parse).collect();
+    let names = || UsageColumn::ALL.map(|column| format!("`{}`", column.name())).join(", ");
     let by = by.ok_or_else(|| {
-        Problem::bad_request(
-            "`by` must be a list of `day`, `provider`, `model` and `session`, separated by commas",
-        )
+        Problem::bad_request(format!("`by` must be a list of {}, separated by commas", names()))
     })?;
-    api.answer(move |api| rows(api, &by)).await
+    let is_utc = query.utc.unwrap_or(false);
+    let query = UsageQuery {
+        by,
+        since_ms: time("since", query.since.as_deref())?,
+        until_ms: time("until", query.until.as_deref())?,
+        zone: if is_utc { TimeZone::UTC } else { api.zone.clone() },
+    };
+    api.answer(move |api| rows(api, &query)).await
 }
 
-fn rows(api: &Job, by: &[Column]) -> Result<String, Problem> {
+fn time(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let time: Option<Timestamp> = text.parse().ok();
+    let time = time.ok_or_else(|| Problem::bad_request(format!("`{name}` must be a time of RFC 3339")))?;
+    Ok(Some(time.as_millisecond()))
+}
+
+fn rows(api: &Job, query: &UsageQuery) -> Result<String, Problem> {
     let mut builder = UsageBuilder::new();
     // Stop as soon as the client is gone, also inside a long run.
     api.library().usage(&mut builder, &|| api.check().is_ok())?;
     api.check()?;
-    let groups = grouped(&builder.finish(), by);
-    let rows: Vec<String> = groups.iter().map(|(group, used)| row(group, used).as_str().to_owned()).collect();
-    Ok(format!("{{\"rows\":[{}]}}", rows.join(",")))
+    let table = UsageTable::of(&builder.count(), query, &api.prices);
+    let rows: Vec<String> = table.rows.iter().map(|row| row.json().as_str().to_owned()).collect();
+    Ok(format!("{{\"rows\":[{}],\"total\":{}}}", rows.join(","), table.total.json().as_str()))
 }

@@ -78,7 +78,15 @@ impl TestServer {
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let (port, token) = (listener.local_addr().unwrap().port(), new_token());
-        let options = ApiOptions { port, token: token.clone(), level: Level::Written, limits, defences };
+        let options = ApiOptions {
+            port,
+            token: token.clone(),
+            level: Level::Written,
+            limits,
+            defences,
+            prices: steno_views::cost::Prices::default(),
+            zone: jiff::tz::TimeZone::UTC,
+        };
         let api = Api::new(store, options);
         let (stop, stopped) = watch::channel(false);
         let served = Arc::clone(&api);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde_json::value::RawValue;
 use steno_model::json::Fields;
 
 /// How many units a dollar has.
@@ -45,9 +46,14 @@ impl Dollars {
 
     /// Reads what an agent's total says that the session costs: the sum over its models. `None` if it does not say.
     pub(super) fn of_total(report: &str) -> Option<Self> {
-        let fields = Fields::parse(report).ok()?;
-        let models = fields.iter().filter_map(|(_, value)| Fields::parse(value.get()).ok());
-        models.filter_map(|model| Self::parse(model.last("costUSD")?.get())).reduce(Self::plus)
+        Self::by_model(report).into_iter().map(|(_, cost)| cost).reduce(Self::plus)
+    }
+
+    /// Reads what an agent's total says that the session costs, by model.
+    pub(super) fn by_model(report: &str) -> Vec<(String, Self)> {
+        let Ok(fields) = Fields::parse(report) else { return Vec::new() };
+        let cost = |value: &RawValue| Self::parse(Fields::parse(value.get()).ok()?.last("costUSD")?.get());
+        fields.iter().filter_map(|(name, value)| Some((name.text().into_owned(), cost(value)?))).collect()
     }
 
     /// Returns the price of some tokens at so many dollars per million.
@@ -60,6 +66,12 @@ impl Dollars {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+
+    /// Returns it in its units, to compare amounts.
+    #[must_use]
+    pub fn units(self) -> u128 {
+        self.0
     }
 
     /// Returns it in whole cents, rounded.

@@ -4,8 +4,8 @@
 
 mod by_model;
 mod choice;
+mod counted;
 mod dollars;
-mod groups;
 mod processes;
 mod session;
 mod tally;
@@ -22,8 +22,8 @@ pub(crate) use choice::{Choice, NameKind, ResponseReport, TurnReport, choose};
 pub(crate) use session::SessionUsage;
 
 pub use by_model::{ModelUsage, RequestLength, add_by_model};
+pub use counted::{CountedUsage, RowKey, TokenUsage, UsageRecord, UsedSession};
 pub use dollars::Dollars;
-pub use groups::{Column, UsageGroup, each_once, grouped, row};
 pub use processes::{UsageParts, count_processes_once};
 pub use tokens::{Counts, Tokens};
 
@@ -35,56 +35,6 @@ use crate::path_tree::PathTree;
 
 /// The name of the step for a record that could not be read.
 const UNREADABLE: &[u8] = b"\"unreadable\"";
-
-/// The key of a row.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RowKey {
-    /// The day in UTC, like `2026-11-15`.
-    pub day: String,
-    /// The provider of the agent.
-    pub provider: String,
-    /// The model; empty where the record does not say.
-    pub model: String,
-    /// The session; a subagent's tokens count for its parent.
-    pub session: RunId,
-}
-
-/// Usage that counts: that of a response, or of several where the records do not tell them apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UsageRecord {
-    /// When, in milliseconds since 1970; `None` if no record says it.
-    pub at_ms: Option<i64>,
-    /// The provider of the agent.
-    pub provider: String,
-    /// The session; a subagent's tokens count for its parent.
-    pub session: RunId,
-    /// How much.
-    pub used: TokenUsage,
-    /// The model and the length of the request.
-    pub model: ModelUsage,
-    /// What it costs according to the agent.
-    pub agent_cost: Option<Dollars>,
-}
-
-/// A sum of token usage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TokenUsage {
-    /// How many responses, or turns where a channel counts only those.
-    pub responses: u64,
-    /// The tokens.
-    pub tokens: Tokens,
-    /// Whether it is a lower bound.
-    pub is_lower_bound: bool,
-}
-
-impl TokenUsage {
-    /// Adds another sum.
-    pub fn add(&mut self, other: Self) {
-        self.responses += other.responses;
-        self.tokens = self.tokens.plus(other.tokens);
-        self.is_lower_bound |= other.is_lower_bound;
-    }
-}
 
 /// Sums the usage in the events of any runs, in any order of runs.
 #[derive(Default)]
@@ -119,6 +69,8 @@ struct RunEntry {
     channel: String,
     parent: Option<RunId>,
     session: Option<RunId>,
+    directory: Option<String>,
+    branch: Option<String>,
     started: String,
     /// The model that spoke last.
     model: String,
@@ -130,8 +82,6 @@ struct RunEntry {
     outside: Option<usize>,
     /// The agent's last total of the session, by model.
     total: Vec<Amount>,
-    /// What the session costs according to that total.
-    total_cost: Option<Dollars>,
     /// Whether a part of its source cannot be read.
     is_incomplete: bool,
 }
@@ -254,6 +204,9 @@ impl UsageBuilder {
         run.provider = text_of(fields, "name");
         run.channel = text_of(&fields.object("source"), "channel");
         run.session = session_run_id(event);
+        let word = |text: String| (!text.is_empty()).then_some(text);
+        run.directory = run.directory.take().or_else(|| word(text_of(fields, "cwd")));
+        run.branch = run.branch.take().or_else(|| word(text_of(&fields.object("git"), "branch")));
     }
 
     fn begin_turn(&mut self, event: &ExchangeEvent, fields: &PayloadFields<'_>) {
@@ -315,10 +268,7 @@ impl UsageBuilder {
                 let amount = Amount::of_several(event, run, counts.tokens);
                 self.processes.push(ProcessSum::new(event, amount));
             }
-            Some("session") => {
-                run.total_cost = Dollars::of_total(usage).or(run.total_cost);
-                run.total = Amount::of_several(event, run, counts.tokens).by_model(usage);
-            }
+            Some("session") => run.total = Amount::of_several(event, run, counts.tokens).by_model(usage),
             Some("response") | None => self.respond(event, fields, counts),
             Some(_) => {}
         }
@@ -364,6 +314,12 @@ impl UsageBuilder {
     #[must_use]
     pub fn records(self) -> Vec<UsageRecord> {
         Tally::of(&self).records()
+    }
+
+    /// Returns everything that counts, and what is known of its sessions.
+    #[must_use]
+    pub fn count(self) -> CountedUsage {
+        Tally::of(&self).count()
     }
 
     /// Sums everything that counts.
@@ -438,7 +394,11 @@ impl Amount {
         if models.is_empty() {
             return vec![self];
         }
-        let of = |(model, tokens)| Self { model, tokens, ..self.clone() };
+        let costs = Dollars::by_model(usage);
+        let of = |(model, tokens)| {
+            let cost = costs.iter().find(|(name, _)| *name == model).map(|(_, cost)| *cost);
+            Self { model, tokens, cost, ..self.clone() }
+        };
         models.into_iter().map(of).collect()
     }
 }

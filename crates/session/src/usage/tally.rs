@@ -7,8 +7,8 @@ use steno_model::RunId;
 
 use super::processes::{ProcessSum, beyond};
 use super::{
-    Amount, Choice, NameKind, ResponseEntry, ResponseReport, TokenUsage, Tokens, TurnEntry, TurnReport,
-    UsageBuilder, UsageRecord, choose,
+    Amount, Choice, CountedUsage, NameKind, ResponseEntry, ResponseReport, TokenUsage, Tokens, TurnEntry,
+    TurnReport, UsageBuilder, UsageRecord, UsedSession, choose,
 };
 
 /// How many agents above an agent are looked for.
@@ -95,6 +95,34 @@ impl<'a> Tally<'a> {
         self.add_totals();
         self.mark_incomplete();
         self.records
+    }
+
+    /// Returns what counts, and what is known of its sessions.
+    pub(super) fn count(self) -> CountedUsage {
+        let mut sessions = BTreeMap::<RunId, UsedSession>::new();
+        let forks = self.forks();
+        for (id, run) in &self.usage.runs {
+            let session = self.session_of(*id);
+            let known = sessions.entry(session).or_default();
+            if self.agent_of(*id) != session {
+                continue;
+            }
+            // The channels of a session name the same place; the least is the same in any order.
+            known.directory = [known.directory.take(), run.directory.clone()].into_iter().flatten().min();
+            known.branch = [known.branch.take(), run.branch.clone()].into_iter().flatten().min();
+            // The total of a fork begins with that of the session that it continues.
+            for amount in run.total.iter().filter(|_| !forks.contains(&session)) {
+                if let Some(cost) = amount.cost {
+                    // Totals are cumulative.
+                    let largest = known.agent_costs.entry(amount.model.clone()).or_default();
+                    *largest = cost.max(*largest);
+                }
+            }
+        }
+        let records = self.records();
+        let used: HashSet<RunId> = records.iter().map(|record| record.session).collect();
+        sessions.retain(|session, _| used.contains(session));
+        CountedUsage { records, sessions }
     }
 
     /// Adds what the sums of an agent's processes have beyond what the agent and those below it are known to have used.
@@ -253,7 +281,8 @@ impl<'a> Tally<'a> {
             for amount in self.usage.runs.get(&run).into_iter().flat_map(|run| &run.total) {
                 if amount.tokens != Tokens::default() {
                     let used = TokenUsage { responses: 1, tokens: amount.tokens, is_lower_bound: true };
-                    self.add(run, amount, used);
+                    // What it costs is said of the session.
+                    self.add(run, &Amount { cost: None, ..amount.clone() }, used);
                 }
             }
         }

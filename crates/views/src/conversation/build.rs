@@ -1,7 +1,7 @@
 //! Builds the conversation of a session.
 
 use steno_model::RunId;
-use steno_session::usage::{UsageGroup, row};
+use steno_model::json::RawJson;
 use steno_session::{
     Call, CallNumber, Effect, EndedBy, EventPosition, ItemKind, Message as Record, Response, ResponseId,
     ResponseOrigin, Session, SessionRun,
@@ -50,7 +50,7 @@ impl Conversation {
             responses: session.responses.iter().filter(|response| is_known(response)).count() as u64,
             calls: session.calls.len() as u64,
             file_changes: session.calls.iter().filter(|call| call.effect() == Effect::Change).count() as u64,
-            usage: session.own_usage().map(|used| row(&UsageGroup::default(), &used)),
+            usage: session.own_usage().map(|used| RawJson::object(|object| used.write(object))),
             dangling_calls: session.dangling().filter_map(|call| call.id.clone()).collect(),
             branches: session.branches.len() as u64,
             unknown_records: session.unknown_records.clone(),

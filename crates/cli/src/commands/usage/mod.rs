@@ -1,21 +1,28 @@
-//! `steno usage`: counts tokens of sessions in the store and in files that are not archived yet.
+//! `steno usage`: counts tokens of sessions and their cost, in the store and in files that are not archived yet.
 
+mod layout;
 mod sources;
+mod statusline;
 mod table;
 
-use steno_library::Library;
-use steno_session::usage::{Column, each_once, grouped, row};
+use jiff::tz::TimeZone;
+use steno_library::{Library, UsageColumn, UsageQuery, UsageTable};
 
 use self::sources::{UsageResult, from_homes, from_paths, from_store};
-use self::table::print_table;
+use self::table::{TableStyle, print_table};
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::IdMarks;
 use crate::output::Output;
 use crate::runs::open_store;
 use crate::settings::Settings;
+use crate::time_words::{FORMS, now, parse_time};
 
 pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    if args.statusline {
+        return Ok(statusline::run(settings, output));
+    }
+    let query = query(args)?;
     let mut marks = None;
     let answer = if !args.paths.is_empty() {
         from_paths(&args.paths)?
@@ -23,39 +30,62 @@ pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcom
         from_homes("the store is not read (--live)")?
     } else if let Some(store) = open_store(settings)? {
         let library = Library::new(Some(store));
-        let names_sessions = args.by.iter().any(|group| group.column() == Column::Session);
+        let names_sessions = query.by.contains(&UsageColumn::Session);
         marks = names_sessions.then(|| IdMarks::of(&library)).transpose()?;
         from_store(&library, settings)?
     } else {
         from_homes(&format!("there is no store at `{}`", settings.store.value.display()))?
     };
-    print(args, answer, &marks.unwrap_or_else(IdMarks::none), output)
+    print(args, answer, &Question { query, settings, marks: marks.unwrap_or_else(IdMarks::none) }, output)
 }
 
-fn print(args: &UsageArgs, answer: UsageResult, marks: &IdMarks, output: &mut Output) -> Outcome {
+/// What was asked.
+struct Question<'a> {
+    query: UsageQuery,
+    settings: &'a Settings,
+    marks: IdMarks,
+}
+
+fn query(args: &UsageArgs) -> Result<UsageQuery, Failure> {
+    let now = now();
+    let time = |text: &Option<String>| -> Result<Option<i64>, Failure> {
+        let Some(text) = text else { return Ok(None) };
+        let time = parse_time(text, &now).ok_or_else(|| {
+            Failure::usage(format!("`{text}` is not a time")).with_hint(format!("use {FORMS}"))
+        })?;
+        Ok(Some(time.as_millisecond()))
+    };
+    Ok(UsageQuery {
+        by: args.by.iter().map(|group| group.0).collect(),
+        since_ms: time(&args.since)?,
+        until_ms: time(&args.until)?,
+        zone: if args.utc { TimeZone::UTC } else { now.time_zone().clone() },
+    })
+}
+
+fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &mut Output) -> Outcome {
     let UsageResult { usage, runs, files, sources } = answer;
     if files.is_enough {
         return Ok(Exit::Done);
     }
-    let rows = usage.finish();
-    if rows.is_empty() {
+    let counted = usage.count();
+    let mut table = UsageTable::of(&counted, &asked.query, &asked.settings.prices.prices);
+    if table.rows.is_empty() {
         files.check()?;
-        return Err(Failure::nothing(format!("no usage found in {sources}")));
+        let when = if counted.records.is_empty() { "" } else { ", at the time that was asked for," };
+        return Err(Failure::nothing(format!("no usage found{when} in {sources}")));
     }
-    let by = each_once(&args.by.iter().map(|group| group.column()).collect::<Vec<_>>());
-    let mut groups = grouped(&rows, &by);
     if files.unread + files.cut > 0 {
         // Unread usage may belong to any row.
-        for used in groups.values_mut() {
-            used.is_lower_bound = true;
-        }
+        table.mark_incomplete();
     }
     if args.json {
-        for (key, used) in &groups {
-            output.json_line(row(key, used).as_str());
+        for row in &table.rows {
+            output.json_line(row.json().as_str());
         }
     } else {
-        print_table(&groups, &by, marks, output);
+        let style = TableStyle { marks: &asked.marks, width: output.width(), home: home(asked.settings) };
+        print_table(&table, &style, output);
     }
     files.check()?;
     if runs.damaged > 0 {
@@ -63,4 +93,9 @@ fn print(args: &UsageArgs, answer: UsageResult, marks: &IdMarks, output: &mut Ou
         return Err(Failure::could_not(message).with_hint("`steno verify` shows what is wrong with them"));
     }
     Ok(Exit::Done)
+}
+
+/// Returns the user's home, which paths are shortened by.
+fn home(settings: &Settings) -> Option<&str> {
+    settings.variables.get("HOME").and_then(|home| home.to_str())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use steno_adapters::Sink;
 use steno_capture::discovery::{self, Home};
@@ -42,6 +43,14 @@ pub fn from_homes(why: &str) -> Result<UsageResult, Failure> {
     }
     notice(&format!("usage of the agents' files only, without deleted sessions: {why}"));
     read_files(UsageBuilder::new(), Files::find(&dirs))
+}
+
+/// Reads Claude's files that were changed at or after a time, without a word about others.
+pub fn from_changed_claude_files(since: SystemTime) -> Result<UsageBuilder, Failure> {
+    let homes = discovery::homes(&environment()).found;
+    let claude = homes.iter().filter(|home| home.provider == Provider::Claude);
+    let dirs: Vec<_> = claude.flat_map(session_dirs).collect();
+    Ok(read_files(UsageBuilder::new(), Files::find(&dirs).changed_since(since))?.usage)
 }
 
 /// Reads all runs of the store, and the files that are not archived completely.

@@ -1,95 +1,287 @@
 //! Rows of usage as a table for people.
 
-use std::collections::BTreeMap;
-
 use anstyle::Style;
-use steno_session::usage::{Column, TokenUsage, UsageGroup};
+use steno_library::{UsageColumn, UsageRow, UsageTable};
+use steno_views::cost::Prices;
 use steno_views::{Lines, columns_of, padding, visible};
 
+use super::layout::Layout;
 use crate::id_lines::IdMarks;
 use crate::output::Output;
 
-/// Prints rows and their total.
-pub fn print_table(
-    groups: &BTreeMap<UsageGroup, TokenUsage>,
-    by: &[Column],
-    marks: &IdMarks,
-    output: &mut Output,
-) {
-    let mut total = TokenUsage::default();
-    for used in groups.values() {
-        total.add(*used);
+/// How many columns of a name are shown at least.
+const NAME_COLUMNS_MIN: usize = 12;
+/// How many characters of a session's id are shown if there is little room.
+const ID_CHARS: usize = 8;
+/// What a bar is made of: the parts of a column, an eighth each.
+const PARTS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+
+/// How a table is drawn.
+pub struct TableStyle<'a> {
+    pub marks: &'a IdMarks,
+    /// The width of the terminal, if it is one.
+    pub width: Option<usize>,
+    /// The user's home.
+    pub home: Option<&'a str>,
+}
+
+/// Prints rows and their total. On a terminal it fits, and each row has a bar.
+pub fn print_table(table: &UsageTable, style: &TableStyle<'_>, output: &mut Output) {
+    for line in lines(table, style) {
+        output.line(&line);
     }
-    let mut table: Vec<Vec<String>> = groups
-        .iter()
-        .map(|(group, used)| {
-            cells(group.iter().map(|(_, value)| visible(value, Lines::Escape).into_owned()).collect(), used)
-        })
-        .collect();
-    let mut first = vec![String::new(); by.len()];
-    if let Some(cell) = first.first_mut() {
+}
+
+fn lines(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
+    let by: Vec<UsageColumn> =
+        table.rows.first().map_or_else(Vec::new, |row| row.group.iter().map(|(column, _)| *column).collect());
+    let mut names: Vec<Vec<String>> = table.rows.iter().map(|row| style.names(row)).collect();
+    let mut name_widths = name_widths(&by, &names);
+    let total_columns = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+    let (layout, bar) = Layout::choose(table, total_columns(&name_widths), style.width);
+    let numbers = layout.widths(table);
+    if let Some(width) = style.width {
+        let room = width.saturating_sub(numbers.iter().map(|width| width + 2).sum());
+        shorten(&mut names, &mut name_widths, &by, room);
+    }
+    let bold = Style::new().bold();
+    let line = |names: &[String], cells: &[String]| {
+        let names = names.iter().zip(&name_widths).zip(&by).map(|((name, width), column)| {
+            let padding = padding(name, *width);
+            let name = if *column == UsageColumn::Session { style.marks.mark(name) } else { name.clone() };
+            format!("{name}{padding}")
+        });
+        let cells =
+            cells.iter().zip(&numbers).map(|(cell, width)| format!("{}{cell}", padding(cell, *width)));
+        names.chain(cells).collect::<Vec<_>>().join("  ")
+    };
+    let header: Vec<String> = by.iter().map(|column| column.name().to_owned()).collect();
+    let columns: Vec<String> = layout.header(table).into_iter().map(str::to_owned).collect();
+    let mut lines = vec![format!("{bold}{}{bold:#}", line(&header, &columns).trim_end())];
+    let largest = table.rows.iter().map(weight).max().unwrap_or(0);
+    for (row, names) in table.rows.iter().zip(&names) {
+        let bar = bar_of(weight(row), largest, bar);
+        lines.push(format!("{}  {bar}", line(names, &layout.cells(row, table))).trim_end().to_owned());
+    }
+    let mut total = vec![String::new(); by.len()];
+    if let Some(cell) = total.first_mut() {
         "total".clone_into(cell);
     }
-    table.push(cells(first, &total));
-    let names = ["responses", "input", "output", "cache read", "cache write", "total"];
-    let header: Vec<String> =
-        by.iter().map(|column| column.name().to_owned()).chain(names.map(str::to_owned)).collect();
-    let widths: Vec<usize> = (0..header.len())
-        .map(|column| table.iter().chain([&header]).map(|row| columns_of(&row[column])).max().unwrap_or(0))
-        .collect();
-    let line = |row: &[String]| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            if column >= by.len() {
-                return format!("{}{cell}", padding(cell, *width));
+    lines.push(format!("{bold}{}{bold:#}", line(&total, &layout.cells(&table.total, table)).trim_end()));
+    lines.extend(notes(table));
+    lines
+}
+
+impl TableStyle<'_> {
+    /// Returns the names of a row for people.
+    fn names(&self, row: &UsageRow) -> Vec<String> {
+        let name = |(column, value): &(UsageColumn, String)| match (column, &**value) {
+            (_, "") => "-".to_owned(),
+            (UsageColumn::Project, path) => {
+                let below = self.home.and_then(|home| path.strip_prefix(home));
+                let below = below.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+                let path = below.map_or_else(|| path.to_owned(), |rest| format!("~{rest}"));
+                visible(&path, Lines::Escape).into_owned()
             }
-            let padding = padding(cell, *width);
-            let is_session = by[column] == Column::Session;
-            let cell = if is_session { marks.mark(cell) } else { cell.clone() };
-            format!("{cell}{padding}")
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+            (_, value) => visible(value, Lines::Escape).into_owned(),
+        };
+        row.group.iter().map(name).collect()
+    }
+}
+
+fn name_widths(by: &[UsageColumn], names: &[Vec<String>]) -> Vec<usize> {
+    let width = |(place, column): (usize, &UsageColumn)| {
+        let names = names.iter().map(|row| columns_of(&row[place]));
+        // The last row is called `total`.
+        names.max().unwrap_or(0).max(column.name().len()).max("total".len())
     };
-    let bold = Style::new().bold();
-    output.line(&format!("{bold}{}{bold:#}", line(&header)));
-    for row in &table {
-        output.line(&line(row));
-    }
-    if total.is_lower_bound {
-        output.line("≥ lower bound: the record does not have the final counts of every response");
-    }
+    by.iter().enumerate().map(width).collect()
 }
 
-fn cells(mut group: Vec<String>, used: &TokenUsage) -> Vec<String> {
-    let mark = if used.is_lower_bound { "≥ " } else { "" };
-    let tokens = used.tokens;
-    group.push(thousands(used.responses));
-    for number in [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.total()] {
-        group.push(format!("{mark}{}", thousands(number)));
+/// Shortens names until they fit: ids of sessions to their beginning, the longest others in the middle. Times stay whole.
+fn shorten(names: &mut [Vec<String>], widths: &mut Vec<usize>, by: &[UsageColumn], room: usize) {
+    let columns = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+    if columns(widths) <= room {
+        return;
     }
-    group
-}
-
-/// Writes a number with commas between its thousands.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
+    for (place, column) in by.iter().enumerate() {
+        if *column == UsageColumn::Session {
+            for row in names.iter_mut() {
+                row[place] = row[place].chars().take(ID_CHARS).collect();
+            }
         }
-        out.push(digit);
     }
-    out
+    *widths = name_widths(by, names);
+    while columns(widths) > room {
+        let places = widths.iter().enumerate().filter(|(place, _)| !by[*place].is_time());
+        let Some((place, width)) = places.max_by_key(|(_, width)| **width) else { return };
+        if *width <= NAME_COLUMNS_MIN {
+            return;
+        }
+        let width = width.saturating_sub(columns(widths) - room).max(NAME_COLUMNS_MIN);
+        for row in names.iter_mut() {
+            row[place] = without_middle(&row[place], width);
+        }
+        widths[place] = width;
+    }
+}
+
+/// Cuts out the middle of a name: models and paths differ at both ends.
+fn without_middle(name: &str, width: usize) -> String {
+    if columns_of(name) <= width {
+        return name.to_owned();
+    }
+    let half = |letters: &mut dyn Iterator<Item = char>, room: usize| {
+        let mut text = String::new();
+        for letter in letters {
+            let longer = format!("{text}{letter}");
+            if columns_of(&longer) > room {
+                break;
+            }
+            text = longer;
+        }
+        text
+    };
+    let end = half(&mut name.chars().rev(), width / 2);
+    let start = half(&mut name.chars(), width - 1 - columns_of(&end));
+    format!("{start}…{}", end.chars().rev().collect::<String>())
+}
+
+/// Returns what the bar of a row stands for: its cost.
+fn weight(row: &UsageRow) -> u128 {
+    row.cost.dollars.units()
+}
+
+/// Draws a bar.
+fn bar_of(weight: u128, largest: u128, columns: usize) -> String {
+    if largest == 0 || columns == 0 {
+        return String::new();
+    }
+    let eighths = weight.saturating_mul(columns as u128 * 8) / largest;
+    let eighths = usize::try_from(eighths).unwrap_or(0).max(usize::from(weight > 0));
+    let mut bar = PARTS[7].to_string().repeat(eighths / 8);
+    if let Some(part) = (eighths % 8).checked_sub(1) {
+        bar.push(PARTS[part]);
+    }
+    bar
+}
+
+/// Says what the marks of a table mean.
+fn notes(table: &UsageTable) -> Vec<String> {
+    let mut notes = Vec::new();
+    if table.total.used.is_lower_bound {
+        notes.push("≥ lower bound: the record does not have the final counts of every response".to_owned());
+    }
+    let unpriced: Vec<String> = table
+        .total
+        .cost
+        .unpriced
+        .iter()
+        .map(|model| match &**model {
+            "" => "responses without a model".to_owned(),
+            model => format!("`{}`", visible(model, Lines::Escape)),
+        })
+        .collect();
+    if !unpriced.is_empty() {
+        notes.push(format!("no price: {}; docs/cost.md says how to set one", unpriced.join(", ")));
+    }
+    if table.total.agent_cost.is_some() {
+        notes.push(
+            "agent's: the agent's own figure, which may include requests that it did not record".to_owned(),
+        );
+    }
+    notes.push(format!("cost at list prices of {}", Prices::date()));
+    notes
 }
 
 #[cfg(test)]
 mod tests {
+    use steno_library::AgentCost;
+    use steno_session::usage::{ModelUsage, TokenUsage, Tokens};
+    use steno_views::cost::Cost;
+
     use super::*;
 
     #[test]
-    fn thousands_are_separated() {
-        for (number, want) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(thousands(number), want);
-        }
+    fn bar_has_a_part_for_every_eighth() {
+        assert_eq!(bar_of(16, 16, 2), "██");
+        assert_eq!(bar_of(9, 16, 2), "█▏");
+        assert_eq!(bar_of(1, 1_000_000, 2), "▏");
+        assert_eq!((bar_of(0, 9, 2), bar_of(9, 0, 2), bar_of(9, 9, 0)), Default::default());
+    }
+
+    fn table(by: UsageColumn, names: [&str; 2], tokens: u64) -> UsageTable {
+        let used = |is_lower_bound| {
+            let tokens =
+                Tokens { input: tokens, output: tokens / 7, cache_read: tokens * 30, ..Tokens::default() };
+            TokenUsage { responses: 12_345, tokens, is_lower_bound }
+        };
+        let cost = |is_lower_bound| {
+            let model = "claude-opus-5-5".to_owned();
+            let tokens = used(false).tokens;
+            let used = ModelUsage { model, tokens, is_lower_bound, ..ModelUsage::default() };
+            Cost::of(&Prices::default(), [&used])
+        };
+        let row = |name: &str, is_lower_bound| UsageRow {
+            group: vec![(UsageColumn::Day, "2026-11-16".to_owned()), (by, name.to_owned())],
+            sessions: 1,
+            used: used(is_lower_bound),
+            cost: cost(is_lower_bound),
+            agent_cost: is_lower_bound.then(AgentCost::default),
+        };
+        let total = UsageRow { group: Vec::new(), ..row("", true) };
+        UsageTable { rows: vec![row(names[0], false), row(names[1], true)], total }
+    }
+
+    #[track_caller]
+    fn check(table: &UsageTable, width: usize, want: &[&str]) {
+        let marks = IdMarks::none();
+        let style = TableStyle { marks: &marks, width: Some(width), home: Some("/home/me") };
+        let plain = |line: String| anstream::adapter::strip_str(&line).to_string();
+        let lines: Vec<String> = lines(table, &style).into_iter().take(4).map(plain).collect();
+        assert_eq!(lines, want);
+        assert!(lines.iter().all(|line| columns_of(line) <= width));
+    }
+
+    #[test]
+    fn table_fits_into_eighty_columns() {
+        let models = ["gemini-3.1-pro-preview-customtools", "claude-opus-5-5"];
+        check(
+            &table(UsageColumn::Model, models, 1_234_567),
+            80,
+            &[
+                "day         model                                tokens      cost  agent's",
+                "2026-11-16  gemini-3.1-pro-preview-customtools    38.4M    $15.87        -",
+                "2026-11-16  claude-opus-5-5                     ≥ 38.4M  ≥ $15.87    $0.00",
+                "total                                           ≥ 38.4M  ≥ $15.87    $0.00",
+            ],
+        );
+        check(
+            &table(UsageColumn::Model, models, 1_234_567),
+            60,
+            &[
+                "day         model                  tokens      cost  agent's",
+                "2026-11-16  gemini-3.…ustomtools    38.4M    $15.87        -",
+                "2026-11-16  claude-opus-5-5       ≥ 38.4M  ≥ $15.87    $0.00",
+                "total                             ≥ 38.4M  ≥ $15.87    $0.00",
+            ],
+        );
+        check(
+            &table(UsageColumn::Project, ["/home/me/shop", "/srv"], 1_200),
+            80,
+            &[
+                "day         project   tokens     cost  agent's",
+                "2026-11-16  ~/shop     37.3k    $0.02        -  ████████████████████████████████",
+                "2026-11-16  /srv     ≥ 37.3k  ≥ $0.02    $0.00  ████████████████████████████████",
+                "total                ≥ 37.3k  ≥ $0.02    $0.00",
+            ],
+        );
+    }
+
+    #[test]
+    fn name_keeps_both_ends() {
+        assert_eq!(without_middle("claude-opus-4-5", 15), "claude-opus-4-5");
+        assert_eq!(without_middle("claude-opus-4-5-20251101", 12), "claud…251101");
+        assert_eq!(columns_of(&without_middle("漢字漢字漢字漢字", 12)), 11);
     }
 }

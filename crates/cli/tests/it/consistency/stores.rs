@@ -8,7 +8,7 @@ use serde_json::Value;
 use steno_disk::StorePath;
 use steno_exports::atif::{Family, NoMedia, NoRecords, Run};
 use steno_journal::{Journal, Options, Store};
-use steno_library::{Library, Target};
+use steno_library::{Library, Target, UsageColumn, UsageQuery, UsageTable};
 use steno_model::RunId;
 use steno_recorder::sources::{
     ImportOutcome, ImportProgress, SourceError, SourceFile, SourceLocations, SourceRecorder,
@@ -16,9 +16,10 @@ use steno_recorder::sources::{
 };
 use steno_server::receipts::{ReadOptions, ReceiptSession};
 use steno_session::Content;
-use steno_session::usage::{Column, UsageBuilder, grouped, row};
+use steno_session::usage::UsageBuilder;
 use steno_testkit::sim_disk::SimDisk;
 use steno_views::conversation::Conversation;
+use steno_views::cost::Prices;
 use steno_views::receipt::to_json;
 use steno_views::tree::{RunTree, export_all, join};
 
@@ -109,8 +110,14 @@ impl MemoryStore {
         }
         let mut usage = UsageBuilder::new();
         library.usage(&mut usage, &|| true).unwrap();
-        let rows = grouped(&usage.finish(), &[Column::Session, Column::Day, Column::Model]);
-        let rows = rows.iter().map(|(group, used)| json(row(group, used).as_str())).collect();
+        let query = UsageQuery {
+            by: vec![UsageColumn::Session, UsageColumn::Day, UsageColumn::Model],
+            since_ms: None,
+            until_ms: None,
+            zone: jiff::tz::TimeZone::UTC,
+        };
+        let table = UsageTable::of(&usage.count(), &query, &Prices::default());
+        let rows = table.rows.iter().map(|row| json(row.json().as_str())).collect();
         all.insert("usage".to_owned(), Value::Array(rows));
         all.values_mut().for_each(without_places);
         all

@@ -1,4 +1,10 @@
-//! The usage of all runs of a store.
+//! The usage of all runs of a store, and its rows.
+
+mod columns;
+mod table;
+#[cfg(test)]
+mod tests;
+mod windows;
 
 use serde::de::IgnoredAny;
 use steno_journal::{Error as JournalError, Reader, Store};
@@ -7,6 +13,10 @@ use steno_session::usage::UsageBuilder;
 use steno_vault::{Error as VaultError, Manifest, Role, Vault};
 
 use crate::{Error, Library};
+
+pub use columns::UsageColumn;
+pub use table::{AgentCost, UsageQuery, UsageRow, UsageTable};
+pub use windows::{WINDOW_MS, window_at};
 
 /// How much of the end of a file is read for its last line.
 const LAST_LINE_BYTES_MAX: u64 = 1024 * 1024;

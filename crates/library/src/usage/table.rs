@@ -1,0 +1,217 @@
+//! Usage as rows: grouped, with its cost, and the agent's own figure where there is one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::tz::TimeZone;
+use steno_model::RunId;
+use steno_model::json::{ObjectWriter, RawJson};
+use steno_session::usage::{CountedUsage, Dollars, TokenUsage, UsageRecord};
+use steno_views::cost::{Cost, Prices};
+
+use super::columns::{ColumnValues, UsageColumn};
+
+/// Which usage is asked for, and in which rows.
+#[derive(Clone, Debug)]
+pub struct UsageQuery {
+    /// The columns to group by.
+    pub by: Vec<UsageColumn>,
+    /// The first millisecond since 1970.
+    pub since_ms: Option<i64>,
+    /// The first millisecond that is too late.
+    pub until_ms: Option<i64>,
+    /// The time zone of days, weeks, months and windows.
+    pub zone: TimeZone,
+}
+
+/// A row.
+#[derive(Clone, Debug, Default)]
+pub struct UsageRow {
+    /// The values of the columns, empty where no record says it.
+    pub group: Vec<(UsageColumn, String)>,
+    /// How many sessions used it.
+    pub sessions: usize,
+    /// The tokens.
+    pub used: TokenUsage,
+    /// What they cost at list prices.
+    pub cost: Cost,
+    /// What they cost according to the agents; `None` if no agent says it.
+    pub agent_cost: Option<AgentCost>,
+}
+
+/// What usage costs according to agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentCost {
+    /// The sum of their figures.
+    pub dollars: Dollars,
+    /// Whether a part of the row has no figure, or one that is also of other rows.
+    pub is_partial: bool,
+}
+
+/// The rows, in order, and their total.
+#[derive(Clone, Debug, Default)]
+pub struct UsageTable {
+    /// The rows.
+    pub rows: Vec<UsageRow>,
+    /// All of them together.
+    pub total: UsageRow,
+}
+
+impl UsageTable {
+    /// Groups usage. A column that is named twice counts once. By windows, only Claude's usage counts.
+    #[must_use]
+    pub fn of(counted: &CountedUsage, query: &UsageQuery, prices: &Prices) -> Self {
+        let mut by = Vec::new();
+        for column in &query.by {
+            if !by.contains(column) {
+                by.push(*column);
+            }
+        }
+        let values = ColumnValues::new(counted, &query.zone);
+        let all = Units::of(counted, counted.records.iter());
+        let mut groups = BTreeMap::<Vec<(UsageColumn, String)>, Vec<&UsageRecord>>::new();
+        for record in counted.records.iter().filter(|record| query.is_asked(record, &by)) {
+            let group = by.iter().map(|column| (*column, values.of(*column, record))).collect();
+            groups.entry(group).or_default().push(record);
+        }
+        let total = groups.values().flatten().copied().collect::<Vec<_>>();
+        let row = |(group, records): (Vec<_>, Vec<&UsageRecord>)| UsageRow::of(group, &records, &all, prices);
+        let total = row((Vec::new(), total));
+        Self { rows: groups.into_iter().map(row).collect(), total }
+    }
+
+    /// Marks all rows as lower bounds.
+    pub fn mark_incomplete(&mut self) {
+        for row in self.rows.iter_mut().chain([&mut self.total]) {
+            row.used.is_lower_bound = true;
+            row.cost.is_lower_bound = true;
+        }
+    }
+}
+
+impl UsageQuery {
+    fn is_asked(&self, record: &UsageRecord, by: &[UsageColumn]) -> bool {
+        let is_limited = self.since_ms.is_some() || self.until_ms.is_some();
+        let is_in_time = match record.at_ms {
+            Some(at) => {
+                self.since_ms.is_none_or(|since| at >= since) && self.until_ms.is_none_or(|until| at < until)
+            }
+            None => !is_limited,
+        };
+        is_in_time && (record.provider == "claude" || !by.contains(&UsageColumn::Window))
+    }
+}
+
+impl UsageRow {
+    fn of(
+        group: Vec<(UsageColumn, String)>,
+        records: &[&UsageRecord],
+        all: &Units<'_>,
+        prices: &Prices,
+    ) -> Self {
+        let mut row = Self { group, ..Self::default() };
+        for record in records {
+            row.used.add(record.used);
+            row.cost.add_usage(prices, &record.model);
+        }
+        let units = Units::of(all.counted, records.iter().copied());
+        row.sessions = units.sessions.len();
+        row.agent_cost = units.agent_cost(all);
+        row
+    }
+
+    /// Returns it as JSON.
+    #[must_use]
+    pub fn json(&self) -> RawJson {
+        RawJson::object(|object: &mut ObjectWriter<'_>| {
+            for (column, value) in &self.group {
+                object.string(column.name(), &value.as_str().into());
+            }
+            object.number("sessions", self.sessions as u64);
+            self.used.write(object);
+            cost_fields(object, &self.cost);
+            let agent = self.agent_cost.map(|cost| decimal(cost.dollars));
+            object.json("agent_cost_usd", &agent.unwrap_or_else(RawJson::null));
+            if let Some(cost) = self.agent_cost {
+                object.json("agent_cost_whole", &RawJson::from(!cost.is_partial));
+            }
+        })
+    }
+}
+
+/// Writes a cost: the known part, whether that is all, and the models without a price.
+fn cost_fields(object: &mut ObjectWriter<'_>, cost: &Cost) {
+    object.json("cost_usd", &cost.known().map_or_else(RawJson::null, decimal));
+    object.json("cost_exact", &RawJson::from(!cost.is_lower_bound));
+    let unpriced = cost.unpriced.iter().map(|model| RawJson::string(model));
+    object.json("unpriced_models", &RawJson::array(unpriced));
+}
+
+fn decimal(dollars: Dollars) -> RawJson {
+    RawJson::parse(&dollars.decimal()).unwrap_or_else(|_| RawJson::null())
+}
+
+/// How many records each session has, and each of its models, in a row or in all usage.
+struct Units<'a> {
+    counted: &'a CountedUsage,
+    sessions: HashMap<RunId, usize>,
+    models: HashMap<RunId, HashMap<&'a str, usize>>,
+    /// The figures of single responses.
+    responses: HashMap<RunId, (Dollars, bool)>,
+}
+
+impl<'a> Units<'a> {
+    fn of(counted: &'a CountedUsage, records: impl Iterator<Item = &'a UsageRecord>) -> Self {
+        let (sessions, models, responses) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut units = Self { counted, sessions, models, responses };
+        for record in records {
+            *units.sessions.entry(record.session).or_default() += 1;
+            let models = units.models.entry(record.session).or_default();
+            *models.entry(&*record.model.model).or_default() += 1;
+            if let Some(cost) = record.agent_cost {
+                let (sum, _) = units.responses.entry(record.session).or_default();
+                *sum = sum.plus(cost);
+            } else if let Some((_, is_partial)) = units.responses.get_mut(&record.session) {
+                *is_partial = true;
+            }
+        }
+        units
+    }
+
+    /// Returns the figures of agents for a row. A session's total counts if the row has all of the session, or else that of a
+    /// model if the row has all that the session used of it.
+    fn agent_cost(&self, all: &Units<'_>) -> Option<AgentCost> {
+        let mut cost = AgentCost::default();
+        let mut is_any = false;
+        let mut add = |dollars: Dollars| {
+            is_any = true;
+            cost.dollars = cost.dollars.plus(dollars);
+        };
+        let mut is_partial = false;
+        for (session, records) in &self.sessions {
+            let costs = self.counted.sessions.get(session).map(|session| &session.agent_costs);
+            match costs.filter(|costs| !costs.is_empty()) {
+                Some(costs) if all.sessions.get(session) == Some(records) => {
+                    add(costs.values().copied().fold(Dollars::default(), Dollars::plus));
+                }
+                Some(costs) => {
+                    for (model, records) in self.models.get(session).into_iter().flatten() {
+                        let of_all = all.models.get(session).and_then(|models| models.get(model));
+                        let is_whole = of_all == Some(records);
+                        match costs.get(*model).filter(|_| is_whole) {
+                            Some(cost) => add(*cost),
+                            None => is_partial = true,
+                        }
+                    }
+                }
+                None => match self.responses.get(session) {
+                    Some((sum, is_part)) => {
+                        add(*sum);
+                        is_partial |= *is_part;
+                    }
+                    None => is_partial = true,
+                },
+            }
+        }
+        is_any.then_some(AgentCost { is_partial, ..cost })
+    }
+}
