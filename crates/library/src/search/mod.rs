@@ -12,6 +12,7 @@ use steno_views::digest::TextKind;
 
 pub use self::matcher::PatternError;
 use self::matcher::TextMatcher;
+pub(crate) use self::scan::read_event;
 use self::scan::{Scan, read_text};
 pub use self::snippet::Snippet;
 use crate::{Error, Library};

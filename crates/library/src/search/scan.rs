@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use steno_disk::{DiskFile, read_full};
-use steno_index::TextPlace;
+use steno_index::{EventPlace, TextPlace};
 use steno_journal::{RunFile, Store};
 use steno_model::{ExchangeEvent, RunId};
 use steno_views::digest::unit_text;
@@ -94,6 +94,17 @@ pub(super) fn read_text(store: &Store, place: &TextPlace) -> Option<String> {
     let mut line = Vec::new();
     let is_read = read_line(&*open(store, place.run)?, place, &mut line);
     if is_read { text_of(&line, place) } else { None }
+}
+
+/// Reads one event; `None` if its line is not what the index knows.
+pub(crate) fn read_event(store: &Store, place: &EventPlace) -> Option<ExchangeEvent> {
+    let length = usize::try_from(place.length).ok()?;
+    let mut line = vec![0; length];
+    let read = read_full(&*open(store, place.run)?, &mut line, place.offset).ok()?;
+    if read != length || crc32fast::hash(&line) != place.crc {
+        return None;
+    }
+    ExchangeEvent::parse(&line).ok()
 }
 
 fn open(store: &Store, run: RunId) -> Option<std::sync::Arc<dyn DiskFile>> {

@@ -18,6 +18,7 @@ mod record;
 mod recorders;
 mod routes;
 mod runs;
+mod sessions;
 mod streams;
 mod threads;
 mod unauthenticated;

@@ -13,6 +13,7 @@ use self::text::SearchText;
 use super::session_filter::read_filter;
 use crate::args::SearchArgs;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::id_lines::event_handle;
 use crate::output::{Output, notice};
 use crate::runs;
 use crate::settings::Settings;
@@ -162,7 +163,7 @@ fn print_json(
     let ids = library.index()?;
     'all: for session in limited(report, args) {
         for hit in shown(session, args) {
-            let handle = text::handle(ids, hit.run, hit.seq);
+            let handle = event_handle(ids, hit.run, hit.seq);
             let json = hit_json(session, hit, &handle);
             if !budget.take(json.as_str()) || output.is_broken() {
                 break 'all;

@@ -2,12 +2,11 @@
 
 use anstyle::{AnsiColor, Style};
 use jiff::Zoned;
-use steno_library::{SearchHit, SessionHits, ShortestPart};
-use steno_model::{RunId, Seq};
+use steno_library::{SearchHit, SessionHits};
 use steno_views::{Lines, columns_of, cut, visible};
 
 use super::Ids;
-use crate::id_lines::project_name;
+use crate::id_lines::{event_handle, project_name, shortest_part};
 use crate::time_words::age;
 
 /// The width of a line where the terminal's is not known.
@@ -37,7 +36,7 @@ impl SearchText<'_> {
         ];
         let about: Vec<String> = about.into_iter().filter(|word| !word.is_empty()).collect();
         let about = about.join("  ");
-        let id = shortest(self.ids, digest.id);
+        let id = shortest_part(self.ids, digest.id);
         let room = self.width().saturating_sub(columns_of(&about) + id.len() + 4).max(SNIPPET_COLUMNS_MIN);
         let title = cut(digest.title.as_deref().unwrap_or("(no title)"), room.saturating_sub(1));
         format!("{bold}{id}{bold:#}  {}  {dim}{about}{dim:#}", visible(&title, Lines::Escape))
@@ -46,7 +45,7 @@ impl SearchText<'_> {
     /// Returns the line of a match: the event that has it, and the text around it.
     pub(super) fn hit(&self, hit: &SearchHit) -> String {
         let dim = Style::new().dimmed();
-        let handle = handle(self.ids, hit.run, hit.seq);
+        let handle = event_handle(self.ids, hit.run, hit.seq);
         let before = format!("    {handle}  {:<KIND_CHARS$}  ", hit.kind.name());
         let room = self.width().saturating_sub(before.len()).max(SNIPPET_COLUMNS_MIN);
         format!("    {handle}  {dim}{:<KIND_CHARS$}{dim:#}  {}", hit.kind.name(), centred(hit, room))
@@ -55,20 +54,6 @@ impl SearchText<'_> {
     fn width(&self) -> usize {
         self.width.unwrap_or(WIDTH_DEFAULT)
     }
-}
-
-/// Returns the name of an event for `steno show`.
-pub(super) fn handle(ids: &Ids, run: RunId, seq: Seq) -> String {
-    format!("{}:{seq}", shortest(ids, run))
-}
-
-/// Returns the shortest part of an id that names it.
-fn shortest(ids: &Ids, run: RunId) -> String {
-    let id = run.to_string();
-    let exact = ids.exact(&id);
-    let Some((_, meaning)) = exact.first() else { return id };
-    let part: ShortestPart = ids.shortest(&id, meaning);
-    part.split(&id).1.to_owned()
 }
 
 /// Returns the text around the first match, at most so many columns wide, with matches marked.
