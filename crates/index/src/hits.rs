@@ -33,68 +33,130 @@ pub struct TextPlace {
     pub rank: f64,
 }
 
+/// A run whose texts a search has to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunToRead {
+    /// The run.
+    pub run: RunId,
+    /// Its session.
+    pub session: RunId,
+    /// The top-level session of that.
+    pub root: RunId,
+    /// How many bytes of whole lines the index knows.
+    pub bytes: u64,
+    /// The numbers of run and session in the database.
+    pub(crate) numbers: (i64, i64),
+}
+
 impl Index {
     /// Returns the texts with all words of a query, the best first. Outputs are not among them: they must be read.
     ///
     /// # Errors
     /// What SQLite says.
     pub fn texts_with_words(&self, query: &Query) -> Result<Vec<TextPlace>, Error> {
-        let Some(expression) = query.expression() else { return self.texts_to_read(query, false) };
+        let Some(expression) = query.expression() else { return Ok(Vec::new()) };
         let (conditions, mut values) = conditions(query, false);
         values.push(Value::from(expression));
         let statement = format!(
             "SELECT sessions.session, runs.run, texts.seq, texts.block, texts.kind, texts.offset, texts.length, \
              texts.crc, bm25(words, 2.0, 1.0) AS rank, sessions.root \
              FROM words JOIN texts ON texts.id = words.rowid JOIN sessions ON sessions.id = texts.session \
-             JOIN runs ON runs.id = texts.run LEFT JOIN calls ON calls.session = texts.session \
-             AND calls.number = texts.call WHERE {conditions} AND words MATCH ?{} ORDER BY rank",
+             JOIN runs ON runs.id = texts.run {} WHERE {conditions} AND words MATCH ?{} ORDER BY rank",
+            calls(query),
             values.len()
         );
-        self.places(&statement, values)
-    }
-
-    /// Returns the texts that a query has to read, in the order of their runs: outputs, or all.
-    ///
-    /// # Errors
-    /// What SQLite says.
-    pub fn texts_to_read(&self, query: &Query, is_outputs: bool) -> Result<Vec<TextPlace>, Error> {
-        let (conditions, values) = conditions(query, is_outputs);
-        let statement = format!(
-            "SELECT sessions.session, runs.run, texts.seq, texts.block, texts.kind, texts.offset, texts.length, \
-             texts.crc, 0.0 AS rank, sessions.root \
-             FROM texts JOIN sessions ON sessions.id = texts.session JOIN runs ON runs.id = texts.run \
-             LEFT JOIN calls ON calls.session = texts.session AND calls.number = texts.call \
-             WHERE {conditions} ORDER BY texts.run, texts.offset"
-        );
-        self.places(&statement, values)
-    }
-
-    fn places(&self, statement: &str, values: Vec<Value>) -> Result<Vec<TextPlace>, Error> {
         let failed = self.failed("search");
-        let mut query = self.connection.prepare_cached(statement).map_err(&failed)?;
+        let mut query = self.connection.prepare_cached(&statement).map_err(&failed)?;
         let rows = query.query_map(rusqlite::params_from_iter(values), place).map_err(&failed)?;
         rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
     }
 
-    /// Returns how many texts of a kind each top-level session has, with the sessions below it.
+    /// Returns all runs with texts, in the order in which the index got to know them.
     ///
     /// # Errors
     /// What SQLite says.
-    pub fn text_counts(&self, kind: TextKind) -> Result<Vec<(RunId, u64)>, Error> {
+    pub fn runs_to_read(&self) -> Result<Vec<RunToRead>, Error> {
+        let failed = self.failed("list runs");
+        let mut query = self
+            .connection
+            .prepare_cached(
+                "SELECT runs.run, sessions.session, sessions.root, runs.bytes, runs.id, sessions.id \
+                 FROM runs JOIN sessions ON sessions.id = runs.session ORDER BY runs.id",
+            )
+            .map_err(&failed)?;
+        let rows = query.query_map([], |row| {
+            Ok(RunToRead {
+                run: id(row, 0)?,
+                session: id(row, 1)?,
+                root: id(row, 2)?,
+                bytes: row.get::<_, i64>(3)?.cast_unsigned(),
+                numbers: (row.get(4)?, row.get(5)?),
+            })
+        });
+        rows.map_err(&failed)?.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
+    }
+
+    /// Returns the texts of a run that a query has to read, in the order of their lines: outputs, or all.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn texts_of_run(
+        &self,
+        query: &Query,
+        run: &RunToRead,
+        is_outputs: bool,
+    ) -> Result<Vec<TextPlace>, Error> {
+        let (conditions, mut values) = conditions(query, is_outputs);
+        values.extend([Value::from(run.numbers.1), Value::from(run.numbers.0)]);
+        let statement = format!(
+            "SELECT texts.seq, texts.block, texts.kind, texts.offset, texts.length, texts.crc FROM texts {} \
+             WHERE {conditions} AND texts.session = ?{} AND texts.run = ?{} ORDER BY texts.offset, texts.block",
+            calls(query),
+            values.len() - 1,
+            values.len()
+        );
+        let failed = self.failed("search");
+        let mut query = self.connection.prepare_cached(&statement).map_err(&failed)?;
+        let rows = query.query_map(rusqlite::params_from_iter(values), |row| {
+            let line = LineColumns::read(row, 0)?;
+            Ok(line.place((run.session, run.root), run.run, 0.0))
+        });
+        rows.map_err(&failed)?.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
+    }
+
+    /// Returns how many texts of each kind each top-level session has, with the sessions below it.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn text_counts(&self) -> Result<Vec<(RunId, TextKind, u64)>, Error> {
         let failed = self.failed("count texts");
         let mut query = self
             .connection
             .prepare_cached(
-                "SELECT sessions.root, count(*) FROM texts JOIN sessions ON sessions.id = texts.session \
-                 WHERE texts.kind = ?1 GROUP BY sessions.root",
+                "SELECT sessions.root, text_counts.kind, sum(text_counts.texts) FROM text_counts \
+                 JOIN sessions ON sessions.id = text_counts.session GROUP BY sessions.root, text_counts.kind",
             )
             .map_err(&failed)?;
         let rows = query
-            .query_map([kind_number(kind)], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))
-            .map_err(&failed)?;
-        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
-        let count = |(root, count): (String, i64)| Some((RunId::parse(&root).ok()?, count.cast_unsigned()));
-        Ok(rows.into_iter().filter_map(count).collect())
+            .query_map([], |row| Ok((id(row, 0)?, kind(row, 1)?, row.get::<_, i64>(2)?.cast_unsigned())));
+        rows.map_err(&failed)?.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
+    }
+
+    /// Begins to read: until the returned guard is dropped, all answers are those of one moment.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn snapshot(&self) -> Result<impl Drop + use<'_>, Error> {
+        self.connection.unchecked_transaction().map_err(self.failed("begin to read"))
+    }
+}
+
+/// Returns the join with calls, if a query has conditions on them.
+fn calls(query: &Query) -> &'static str {
+    if query.tool.is_some() || query.path.is_some() || query.exit.is_some() {
+        "JOIN calls ON calls.session = texts.session AND calls.number = texts.call"
+    } else {
+        ""
     }
 }
 
@@ -130,21 +192,46 @@ fn conditions(query: &Query, is_outputs: bool) -> (String, Vec<Value>) {
     (parts.join(" AND "), values)
 }
 
+/// The columns of a text that say where it is.
+struct LineColumns {
+    seq: Seq,
+    block: u32,
+    kind: TextKind,
+    offset: u64,
+    length: u64,
+    crc: u32,
+}
+
+impl LineColumns {
+    /// Reads the columns from this one on.
+    fn read(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Self> {
+        let seq = row.get::<_, i64>(first)?.cast_unsigned();
+        Ok(Self {
+            seq: Seq::new(seq).ok_or(rusqlite::Error::InvalidQuery)?,
+            block: row.get(first + 1)?,
+            kind: kind(row, first + 2)?,
+            offset: row.get::<_, i64>(first + 3)?.cast_unsigned(),
+            length: row.get::<_, i64>(first + 4)?.cast_unsigned(),
+            crc: row.get(first + 5)?,
+        })
+    }
+
+    fn place(self, (session, root): (RunId, RunId), run: RunId, rank: f64) -> TextPlace {
+        let Self { seq, block, kind, offset, length, crc } = self;
+        TextPlace { session, root, run, seq, block, kind, offset, length, crc, rank }
+    }
+}
+
 fn place(row: &rusqlite::Row<'_>) -> rusqlite::Result<TextPlace> {
-    let id = |number: usize| -> rusqlite::Result<RunId> {
-        RunId::parse(&row.get::<_, String>(number)?).map_err(|_| rusqlite::Error::InvalidQuery)
-    };
-    let kind: usize = row.get::<_, u32>(4)?.try_into().unwrap_or(usize::MAX);
-    Ok(TextPlace {
-        session: id(0)?,
-        run: id(1)?,
-        seq: Seq::new(row.get::<_, i64>(2)?.cast_unsigned()).ok_or(rusqlite::Error::InvalidQuery)?,
-        block: row.get(3)?,
-        kind: *TextKind::ALL.get(kind).ok_or(rusqlite::Error::InvalidQuery)?,
-        offset: row.get::<_, i64>(5)?.cast_unsigned(),
-        length: row.get::<_, i64>(6)?.cast_unsigned(),
-        crc: row.get(7)?,
-        rank: row.get(8)?,
-        root: id(9)?,
-    })
+    let line = LineColumns::read(row, 2)?;
+    Ok(line.place((id(row, 0)?, id(row, 9)?), id(row, 1)?, row.get(8)?))
+}
+
+fn id(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<RunId> {
+    RunId::parse(row.get_ref(column)?.as_str()?).map_err(|_| rusqlite::Error::InvalidQuery)
+}
+
+fn kind(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<TextKind> {
+    let number: usize = row.get::<_, u32>(column)?.try_into().unwrap_or(usize::MAX);
+    TextKind::ALL.get(number).copied().ok_or(rusqlite::Error::InvalidQuery)
 }

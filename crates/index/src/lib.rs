@@ -17,10 +17,9 @@
 //!
 //! # Promises
 //! - An update is seen whole or not at all, also by other processes and after a kill.
-//! - A database that cannot be read is replaced; it is never an error for the caller.
+//! - A database that cannot be read, or in which a byte was changed, is replaced; it is never an error for the caller.
 //! - What was removed is in no byte of the database after [`Index::purge`].
 
-mod calls;
 mod error;
 mod filter;
 mod hits;
@@ -30,14 +29,14 @@ mod rows;
 mod schema;
 mod sessions;
 mod sources;
+mod stamp;
 mod terms;
 mod update;
 mod used_by_model;
 
-pub use calls::{CallFilter, EventPlace, IndexedCall};
 pub use error::Error;
 pub use filter::SessionFilter;
-pub use hits::TextPlace;
+pub use hits::{RunToRead, TextPlace};
 pub use index::Index;
 pub use query::{ExitQuery, Query, QueryError, WordQuery};
 pub use rows::{Below, CallRow, IndexedSession, RunMark, RunRow, SessionRow, TextRow};

@@ -108,8 +108,42 @@ CREATE TABLE texts (
     length INTEGER NOT NULL,
     crc INTEGER NOT NULL
 );
-CREATE INDEX texts_by_session ON texts (session);
+CREATE INDEX texts_by_line ON texts (session, run, offset);
+CREATE TABLE text_counts (
+    session INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    texts INTEGER NOT NULL,
+    PRIMARY KEY (session, kind)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (
     terms, parts, content = '', contentless_delete = 1, tokenize = 'ascii'
 );
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_lists_every_column() {
+        let page = include_str!("../../../docs/format/index.md");
+        assert!(page.contains(&format!("This page describes version {VERSION}.")));
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection.execute_batch(TABLES).unwrap();
+        let list = |statement: &str| -> Vec<String> {
+            let mut query = connection.prepare(statement).unwrap();
+            query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        let tables = list("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'words_%'");
+        assert!(tables.len() > 5, "{tables:?}");
+        for table in tables {
+            let section = page.split(&format!("### `{table}`\n")).nth(1);
+            let section = section.unwrap_or_else(|| panic!("no section for {table}"));
+            let section = section.split("\n#").next().unwrap();
+            let cells: Vec<&str> = section.lines().filter_map(|line| line.split('|').nth(1)).collect();
+            for column in list(&format!("SELECT name FROM pragma_table_info('{table}')")) {
+                assert!(cells.iter().any(|cell| cell.contains(&format!("`{column}`"))), "{table}.{column}");
+            }
+        }
+    }
+}

@@ -16,6 +16,10 @@ const COLUMNS: &str = "session, root, parent, forked_from, provider, name, kind,
      responses, calls, failures, denials, input_tokens, output_tokens, cache_read_tokens, \
      cache_write_tokens, cache_write_1h_tokens, reasoning_tokens, exact, used_by_model, agent_cost, runs, events, bytes";
 
+/// The columns of a run.
+const RUN_COLUMNS: &str = "run, parent, shows, source, provider, channel, adapter, directory, started_at, inode, \
+     size, changed, bytes, seq_last, crc, state, damage";
+
 /// A transaction that brings the index up to date. Dropped without [`Update::commit`], it changes nothing.
 pub struct Update<'a> {
     transaction: Transaction<'a>,
@@ -50,7 +54,8 @@ impl Index {
     /// What SQLite says.
     pub fn known_runs(&self) -> Result<Vec<RunRow>, Error> {
         let failed = self.failed("list runs");
-        let mut query = self.connection.prepare_cached("SELECT * FROM runs ORDER BY run").map_err(&failed)?;
+        let statement = format!("SELECT {RUN_COLUMNS} FROM runs ORDER BY run");
+        let mut query = self.connection.prepare_cached(&statement).map_err(&failed)?;
         let rows = query.query_map([], read_run).map_err(&failed)?;
         rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
     }
@@ -107,9 +112,10 @@ impl Update<'_> {
     pub fn remove_session(&self, session: RunId) -> Result<(), Error> {
         let Some(number) = self.number_of(session)? else { return Ok(()) };
         self.run("DELETE FROM words WHERE rowid IN (SELECT id FROM texts WHERE session = ?1)", [number])?;
-        for table in ["texts", "calls", "changes"] {
+        for table in ["texts", "text_counts", "calls", "changes"] {
             self.run(&format!("DELETE FROM {table} WHERE session = ?1"), [number])?;
         }
+        self.run("UPDATE runs SET session = NULL WHERE session = ?1", [number])?;
         self.run("DELETE FROM sessions WHERE id = ?1", [number])
     }
 
@@ -117,9 +123,12 @@ impl Update<'_> {
     ///
     /// # Errors
     /// What SQLite says.
-    pub fn put_session(&self, session: &IndexedSession) -> Result<(), Error> {
+    pub fn put_session(&self, session: &IndexedSession, own_runs: &[RunRow]) -> Result<(), Error> {
         self.put_digest(session)?;
         let Some(number) = self.number_of(session.digest.id)? else { return Ok(()) };
+        for run in own_runs {
+            self.run("UPDATE runs SET session = ?2 WHERE run = ?1", params![run.run.to_string(), number])?;
+        }
         let mut runs = HashMap::new();
         for run in
             session.texts.iter().map(|text| text.at.0).chain(session.calls.iter().map(|call| call.at.0))
@@ -245,6 +254,16 @@ impl Update<'_> {
             self.run("DELETE FROM words WHERE rowid = ?1", [id])?;
             self.run("DELETE FROM texts WHERE id = ?1", [id])?;
         }
+        self.run("DELETE FROM text_counts WHERE session = ?1", [session])?;
+        for kind in TextKind::ALL {
+            let count = texts.iter().filter(|text| text.kind == kind).count();
+            if let Some(count) = i64::try_from(count).ok().filter(|count| *count > 0) {
+                self.run(
+                    "INSERT INTO text_counts (session, kind, texts) VALUES (?1, ?2, ?3)",
+                    params![session, kind_number(kind), count],
+                )?;
+            }
+        }
         Ok(())
     }
 
@@ -341,36 +360,38 @@ impl Update<'_> {
     /// # Errors
     /// What SQLite says.
     pub fn commit(self) -> Result<(), Error> {
-        let failed = self.index.failed("commit");
-        self.transaction.commit().map_err(failed)
+        let (index, failed) = (self.index, self.index.failed("commit"));
+        self.transaction.commit().map_err(failed)?;
+        index.checkpoint_if_long()
     }
 }
 
+/// Reads a run from the columns of [`RUN_COLUMNS`].
 fn read_run(row: &rusqlite::Row<'_>) -> rusqlite::Result<RunRow> {
-    let id = |name: &str| -> rusqlite::Result<Option<RunId>> {
-        Ok(row.get::<_, Option<String>>(name)?.and_then(|text| RunId::parse(&text).ok()))
+    let id = |place: usize| -> rusqlite::Result<Option<RunId>> {
+        Ok(row.get_ref(place)?.as_str_or_null()?.and_then(|text| RunId::parse(text).ok()))
     };
-    let started: Option<String> = row.get("started_at")?;
+    let started = row.get_ref(8)?.as_str_or_null()?;
     Ok(RunRow {
-        run: id("run")?.ok_or(rusqlite::Error::InvalidQuery)?,
-        parent: id("parent")?,
-        shows: id("shows")?,
-        source: row.get("source")?,
-        provider: row.get("provider")?,
-        channel: row.get("channel")?,
-        adapter: row.get("adapter")?,
-        directory: row.get("directory")?,
-        started: started.and_then(|text| Timestamp::parse(&text).ok()),
+        run: id(0)?.ok_or(rusqlite::Error::InvalidQuery)?,
+        parent: id(1)?,
+        shows: id(2)?,
+        source: row.get(3)?,
+        provider: row.get(4)?,
+        channel: row.get(5)?,
+        adapter: row.get(6)?,
+        directory: row.get(7)?,
+        started: started.and_then(|text| Timestamp::parse(text).ok()),
         mark: crate::RunMark {
-            inode: unsigned(row.get("inode")?),
-            size: unsigned(row.get("size")?),
-            changed: row.get("changed")?,
+            inode: unsigned(row.get(9)?),
+            size: unsigned(row.get(10)?),
+            changed: row.get(11)?,
         },
-        bytes: unsigned(row.get("bytes")?),
-        seq_last: unsigned(row.get("seq_last")?),
-        crc: row.get("crc")?,
-        state: row.get("state")?,
-        damage: row.get("damage")?,
+        bytes: unsigned(row.get(12)?),
+        seq_last: unsigned(row.get(13)?),
+        crc: row.get(14)?,
+        state: row.get(15)?,
+        damage: row.get(16)?,
     })
 }
 

@@ -62,13 +62,14 @@ pub use files::{
 };
 pub use head::{RunHead, source_of};
 pub use ids::{IdIndex, PART_LEN_MIN, ShortestPart, is_part_of_uuid, parse_id};
+pub use indexed::IndexStatus;
 pub use library::Library;
-pub use listing::{CallList, ListFilter, ListState, ListedSession, Loss, LossKind};
+pub use listing::{ListFilter, ListState, ListedSession, Loss, LossKind};
 pub use open::{Families, Family};
 pub use resolve::{Candidate, Target, TargetKind, split_event};
 pub use rollouts::{BaseThread, Rollout, ThreadRollouts};
 pub use run_overview::{RunOverview, fitting_seals, warn_about_broken_seals};
-pub use search::{PatternError, SearchHit, SearchReport, SessionHits, Snippet};
+pub use search::{PatternError, SearchHit, SearchReport, SessionHits, Snippet, plural, shortest_id};
 pub use session_overview::{RunsSize, SessionOverview};
 pub use sessions::{Relations, SessionRuns};
 pub use sources::{SessionSource, SourceTarget, connection_of, is_thread_file};

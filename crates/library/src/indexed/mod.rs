@@ -7,6 +7,7 @@ mod fold;
 mod project;
 mod sources;
 mod stale;
+mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -24,6 +25,7 @@ pub(crate) use self::project::Projects;
 use self::sources::StaleSources;
 use self::stale::Stale;
 pub(crate) use self::stale::head_of;
+pub use self::status::IndexStatus;
 use crate::{Error, Library, Relations};
 
 /// How many folded sessions may wait for the writer.
@@ -70,12 +72,6 @@ impl Library {
         Ok(dir.map(|dir| dir.join("index.db")))
     }
 
-    /// Tells whether the store has an index. Asking for one makes it.
-    #[must_use]
-    pub fn has_index(&self) -> bool {
-        self.index_path().is_ok_and(|path| path.is_some_and(|path| path.exists()))
-    }
-
     /// Deletes the files of the index, if there are any. The next search makes it again.
     ///
     /// # Errors
@@ -95,44 +91,68 @@ impl Library {
         let Some(path) = self.index_path()?.filter(|path| path.exists()) else { return Ok(()) };
         let purge = || -> Result<(), Error> {
             let index = Index::open(&path)?;
-            self.bring_up_to_date(&index)?;
+            self.bring_up_to_date(&index, &|| false)?;
             Ok(index.purge()?)
         };
         // It is derived: the next search makes it again.
         purge().or_else(|_| Ok(Index::remove(&path)?))
     }
 
+    /// Brings the file of the index up to date, until `is_stopped`. What was not finished then is left out.
+    ///
+    /// # Errors
+    /// [`Error::NoStore`] without a store, and what SQLite or the system says.
+    pub fn update_index(&self, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
+        match self.needed_path()? {
+            Some(path) => self.open_up_to_date(&path, is_stopped).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns where the index should be. A store without runs needs no file, and nothing is left in the store of another
+    /// user.
+    fn needed_path(&self) -> Result<Option<PathBuf>, Error> {
+        let path = self.index_path()?.filter(|path| is_ours(path));
+        match path {
+            Some(path) if path.exists() || !self.runs()?.is_empty() => Ok(Some(path)),
+            Some(_) | None => Ok(None),
+        }
+    }
+
     fn open_index(&self) -> Result<Index, Error> {
-        // A store without runs needs no file, and nothing is left in the store of another user.
-        let is_needed = |path: &PathBuf| Ok::<bool, Error>(path.exists() || !self.runs()?.is_empty());
-        if let Some(path) = self.index_path()?
-            && is_ours(&path)
-            && is_needed(&path)?
-        {
-            // A second time with a new database, if the first one turns out to be damaged.
-            for is_last in [false, true] {
-                let updated = Index::open(&path).map_err(Error::from).and_then(|index| {
-                    self.bring_up_to_date(&index)?;
-                    Ok(index)
-                });
-                match updated {
-                    Ok(index) => return Ok(index),
-                    Err(Error::Index(error)) if error.is_damage() && !is_last => Index::remove(&path)?,
-                    Err(Error::Index(error)) => {
-                        let why = with_causes(&error);
-                        tracing::warn!("{}; it is made in memory", visible(&why, Lines::Escape));
-                        break;
-                    }
-                    Err(error) => return Err(error),
+        if let Some(path) = self.needed_path()? {
+            match self.open_up_to_date(&path, &|| false) {
+                Ok(index) => return Ok(index),
+                Err(Error::Index(error)) => {
+                    let why = with_causes(&error);
+                    tracing::warn!("{}; it is made in memory", visible(&why, Lines::Escape));
                 }
+                Err(error) => return Err(error),
             }
         }
         let index = Index::in_memory()?;
-        self.bring_up_to_date(&index)?;
+        self.bring_up_to_date(&index, &|| false)?;
         Ok(index)
     }
 
-    fn bring_up_to_date(&self, index: &Index) -> Result<(), Error> {
+    /// Opens the file of the index, and brings it up to date.
+    fn open_up_to_date(&self, path: &Path, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<Index, Error> {
+        // A second time with a new database, if the first one turns out to be damaged.
+        for is_last in [false, true] {
+            let updated = Index::open(path).map_err(Error::from).and_then(|index| {
+                self.bring_up_to_date(&index, is_stopped)?;
+                Ok(index)
+            });
+            match updated {
+                Ok(index) => return Ok(index),
+                Err(Error::Index(error)) if error.is_damage() && !is_last => Index::remove(path)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::NoStore)
+    }
+
+    fn bring_up_to_date(&self, index: &Index, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
         let (store, vault) = (self.store()?, self.vault()?);
         let stale_sources = || StaleSources::find(store, vault, index.known_sources()?);
         if Stale::find(store, &index.known_runs()?)?.is_empty() && stale_sources()?.is_empty() {
@@ -151,7 +171,10 @@ impl Library {
         for source in sources.rows(vault) {
             update.put_source(&source)?;
         }
-        apply(store, &known, &stale, &update, &self.progress)?;
+        let reporter = Reporter { progress: &self.progress, is_stopped };
+        if !apply(store, (&known, &stale), &update, &reporter)? {
+            return Ok(());
+        }
         update.commit()?;
         if !stale.gone.is_empty() || !sources.gone.is_empty() {
             // Deleted rows leave terms behind, and a run that is gone may have been forgotten.
@@ -167,14 +190,22 @@ fn is_ours(path: &Path) -> bool {
     owner == Some(rustix::process::geteuid().as_raw())
 }
 
-/// Puts the changed runs and the sessions that they belong to into the index.
+/// A session to fold, with its runs.
+type FoldJob = (RunId, Vec<RunRow>);
+
+/// Whom an update asks whether to go on, and tells how far it is.
+struct Reporter<'a> {
+    progress: &'a IndexProgress,
+    is_stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Puts the changed runs and the sessions that they belong to into the index. False if it was stopped.
 fn apply(
     store: &Store,
-    known: &[RunRow],
-    stale: &Stale,
+    (known, stale): (&[RunRow], &Stale),
     update: &Update<'_>,
-    progress: &IndexProgress,
-) -> Result<(), Error> {
+    reporter: &Reporter<'_>,
+) -> Result<bool, Error> {
     let mut rows: BTreeMap<RunId, RunRow> = known.iter().map(|row| (row.run, row.clone())).collect();
     let relations_of =
         |rows: &BTreeMap<RunId, RunRow>| Relations::of(&rows.values().map(head_of).collect::<Vec<_>>());
@@ -189,7 +220,7 @@ fn apply(
     let after = relations_of(&rows);
     let runs = stale.gone.iter().chain(stale.changed.keys());
     let sessions: BTreeSet<RunId> = runs.flat_map(|run| [before.owner(*run), after.owner(*run)]).collect();
-    let jobs: Vec<(RunId, Vec<RunRow>)> = sessions
+    let jobs: Vec<FoldJob> = sessions
         .into_iter()
         .map(|session| {
             // A run that shows another session is not a session any more.
@@ -197,14 +228,15 @@ fn apply(
             (session, runs.into_iter().filter_map(|run| rows.get(&run).cloned()).collect())
         })
         .collect();
+    let Reporter { progress, is_stopped } = *reporter;
     let (total, mut done) = (jobs.len(), 0);
-    fold_all(store, &after, jobs, |folded| {
+    fold_all(store, &after, (jobs, is_stopped), |folded| {
         done += 1;
         progress.tell(done, total);
         put(update, folded)
     })?;
     update.set_roots(|session| after.root(session))?;
-    Ok(())
+    Ok(!is_stopped())
 }
 
 /// Puts a folded session into the index. One without runs is taken out.
@@ -214,7 +246,7 @@ fn put(update: &Update<'_>, (id, folded): (RunId, Option<FoldedSession>)) -> Res
         update.put_run(run)?;
     }
     match session {
-        Some(session) => update.put_session(&session),
+        Some(session) => update.put_session(&session, &runs),
         None => update.remove_session(id),
     }
 }
@@ -223,7 +255,7 @@ fn put(update: &Update<'_>, (id, folded): (RunId, Option<FoldedSession>)) -> Res
 fn fold_all(
     store: &Store,
     relations: &Relations,
-    jobs: Vec<(RunId, Vec<RunRow>)>,
+    (jobs, is_stopped): (Vec<FoldJob>, &(dyn Fn() -> bool + Sync)),
     mut put: impl FnMut((RunId, Option<FoldedSession>)) -> Result<(), IndexError>,
 ) -> Result<(), Error> {
     let threads =
@@ -237,7 +269,7 @@ fn fold_all(
             scope.spawn(move || {
                 loop {
                     let next = jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
-                    let Some((id, runs)) = next else { return };
+                    let Some((id, runs)) = next.filter(|_| !is_stopped()) else { return };
                     let folded = fold::session(store, (id, relations), runs, projects);
                     // The receiver is gone after an error.
                     if sender.send(folded.map(|folded| (id, folded))).is_err() {

@@ -82,8 +82,7 @@ fn loss_of(manifest: &Manifest, vault: &Vault) -> Option<ContentLoss> {
         })
         .last()
         .map(|(number, generation)| ContentLoss {
-            // A shorter file may have replaced it.
-            kind: if len(number) < len(number - 1) { "shortened" } else { &generation.why }.to_owned(),
+            kind: generation.why.clone(),
             at: generation.since.time.clone().or_else(|| generation.since.modified.clone()),
             generation: number - 1,
         })

@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::{memchr, memchr_iter, memrchr};
 use regex::Regex;
-use regex::bytes::{Regex as BytesRegex, RegexBuilder as BytesRegexBuilder};
+use regex::bytes::Regex as BytesRegex;
 use steno_index::{Query, composed};
+
+use super::clues;
 
 /// The memory that a compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -24,10 +27,9 @@ pub struct PatternError {
 pub(super) struct TextMatcher<'a> {
     query: &'a Query,
     patterns: Vec<Regex>,
-    /// What the line of a matching text must contain; none if a line does not show it.
     clues: Vec<BytesRegex>,
-    /// Escapes that may hide letters and digits from the clues.
-    escapes: BytesRegex,
+    /// What may stand in a line instead of a clue.
+    hidden: BytesRegex,
 }
 
 /// The matches in a text.
@@ -44,23 +46,52 @@ pub(super) struct OwnedMatch<'a>(Cow<'a, str>, Vec<Range<usize>>);
 impl<'a> TextMatcher<'a> {
     pub(super) fn of(query: &'a Query) -> Result<Self, PatternError> {
         let patterns = query.patterns.iter().map(|pattern| compile(pattern)).collect::<Result<_, _>>()?;
-        let clues = query
+        let mut clues: Vec<String> = query
             .words
             .iter()
             .filter_map(|word| word.terms.iter().filter(|term| term.is_ascii()).max_by_key(|term| term.len()))
             .cloned()
-            .chain(query.exact.iter().filter_map(|text| longest_word(text)));
+            .chain(query.exact.iter().filter_map(|text| clues::longest_word(text)))
+            .chain(query.patterns.iter().filter_map(|pattern| clues::of_pattern(pattern)))
+            .collect();
+        clues.sort_by_key(|clue| std::cmp::Reverse(clue.len()));
         Ok(Self {
             query,
             patterns,
-            clues: clues.filter_map(|clue| clue_for(&clue)).collect(),
-            escapes: BytesRegex::new(r"(?-u)\\u00[3-7]").expect("the expression is correct"),
+            hidden: clues::hidden(&clues),
+            clues: clues.iter().filter_map(|clue| clues::expression(clue)).collect(),
         })
     }
 
+    /// Tells whether lines can be left out without reading their texts.
+    pub(super) fn has_clue(&self) -> bool {
+        !self.clues.is_empty()
+    }
+
     /// Tells whether the line of a text may have a match. False is certain.
+    #[cfg(test)]
     pub(super) fn may_match(&self, line: &[u8]) -> bool {
-        self.clues.iter().all(|clue| clue.is_match(line)) || self.escapes.is_match(line)
+        self.clues.iter().all(|clue| clue.is_match(line)) || self.hidden.is_match(line)
+    }
+
+    /// Passes the beginning and end of each line that may have a match. The lines end with `\n`.
+    pub(super) fn each_line<'t>(&self, lines: &'t [u8], mut found: impl FnMut(usize, &'t [u8])) {
+        let mut places = match self.clues.first() {
+            Some(clue) => line_starts(lines, clue),
+            None => starts(lines),
+        };
+        let hidden = line_starts(lines, &self.hidden);
+        let others = self.clues.get(1..).unwrap_or_default();
+        places.retain(|start| {
+            let line = line_at(lines, *start);
+            others.iter().all(|clue| clue.is_match(line))
+        });
+        places.extend(hidden);
+        places.sort_unstable();
+        places.dedup();
+        for start in places {
+            found(start, line_at(lines, start));
+        }
     }
 
     /// Returns the matches in a text; `None` if it does not match.
@@ -101,15 +132,27 @@ fn compile(pattern: &str) -> Result<Regex, PatternError> {
     )
 }
 
-/// Returns an expression for letters and digits in any case.
-fn clue_for(word: &str) -> Option<BytesRegex> {
-    BytesRegexBuilder::new(&regex::escape(word)).case_insensitive(true).unicode(false).build().ok()
+/// Returns where the lines begin in which an expression matches.
+fn line_starts(lines: &[u8], expression: &BytesRegex) -> Vec<usize> {
+    let (mut found, mut from) = (Vec::new(), 0);
+    while let Some(place) = expression.find_at(lines, from) {
+        let start = memrchr(b'\n', &lines[..place.start()]).map_or(0, |end| end + 1);
+        found.push(start);
+        let Some(end) = memchr(b'\n', &lines[place.end()..]) else { break };
+        from = place.end() + end + 1;
+    }
+    found
 }
 
-/// Returns the longest run of ASCII letters and digits.
-fn longest_word(text: &str) -> Option<String> {
-    let words = text.split(|character: char| !character.is_ascii_alphanumeric());
-    words.max_by_key(|word| word.len()).filter(|word| !word.is_empty()).map(str::to_owned)
+/// Returns where all lines begin.
+fn starts(lines: &[u8]) -> Vec<usize> {
+    let ends = memchr_iter(b'\n', lines).map(|end| end + 1);
+    std::iter::once(0).chain(ends).filter(|start| *start < lines.len()).collect()
+}
+
+fn line_at(lines: &[u8], start: usize) -> &[u8] {
+    let rest = &lines[start..];
+    &rest[..memchr(b'\n', rest).unwrap_or(rest.len())]
 }
 
 fn places_of(wanted: &str, text: &str) -> Vec<Range<usize>> {
@@ -156,7 +199,31 @@ mod tests {
         let query = Query::parse("needle").unwrap();
         let matcher = TextMatcher::of(&query).unwrap();
         assert!(matcher.may_match(br#"{"text":"n\u0065edle"}"#));
-        assert!(!matcher.may_match(br#"{"text":"\u001b[1mhay"}"#));
+        assert!(matcher.may_match(br#"{"text":"nee\u001b[1mdle"}"#), "the sequence is not part of the text");
+        assert!(!matcher.may_match(br#"{"text":"\u0007 hay"}"#));
+        let query = Query::parse("kelvin").unwrap();
+        let matcher = TextMatcher::of(&query).unwrap();
+        assert!(matcher.may_match("\u{212a}elvin".as_bytes()), "its normal form is a letter of ASCII");
+        let query = Query::parse("bytes").unwrap();
+        let matcher = TextMatcher::of(&query).unwrap();
+        assert!(matcher.may_match(br#"{"type":"image","data":"AAAA"}"#), "an image is shown with its size");
+    }
+
+    #[test]
+    fn lines_with_a_clue_are_found() {
+        let query = Query::parse("needle hay").unwrap();
+        let matcher = TextMatcher::of(&query).unwrap();
+        let lines = b"a needle\nNEEDLE in hay, needle\n\nhay\n\\u006eeedle\nhay needle\n";
+        let mut found = Vec::new();
+        matcher
+            .each_line(lines, |start, line| found.push((start, String::from_utf8_lossy(line).into_owned())));
+        let want = [(9, "NEEDLE in hay, needle"), (36, "\\u006eeedle"), (48, "hay needle")];
+        assert_eq!(found, want.map(|(start, line)| (start, line.to_owned())));
+        let query = Query::parse("exit:1").unwrap();
+        let all = TextMatcher::of(&query).unwrap();
+        let mut found = Vec::new();
+        all.each_line(b"a\n\nb\n", |start, line| found.push((start, line.len())));
+        assert_eq!(found, [(0, 1), (2, 0), (3, 1)]);
     }
 
     #[test]

@@ -1,19 +1,21 @@
 //! Searches the texts of a store: words of the conversation by the index, everything else by reading.
 
+mod clues;
+mod json;
 mod matcher;
 mod scan;
 mod snippet;
 
 use std::collections::{BTreeMap, HashMap};
 
-use steno_index::{Query, SessionFilter, SessionRow, TextPlace};
+use steno_index::{Index, Query, RunToRead, SessionFilter, SessionRow, TextPlace};
 use steno_model::{RunId, Seq};
 use steno_views::digest::TextKind;
 
+pub use self::json::{plural, shortest_id};
 pub use self::matcher::PatternError;
 use self::matcher::TextMatcher;
-pub(crate) use self::scan::read_event;
-use self::scan::{Scan, read_text};
+use self::scan::{Family, FamilyHits, Scan};
 pub use self::snippet::Snippet;
 use crate::{Error, Library};
 
@@ -52,6 +54,10 @@ pub struct SearchReport {
     pub sessions_searched: u64,
     /// How many texts were searched, by kind.
     pub texts_searched: BTreeMap<TextKind, u64>,
+    /// How many sessions have a match.
+    pub sessions_found: u64,
+    /// How many texts match.
+    pub hits: u64,
     /// How many texts could not be read. `steno verify` says why.
     pub unread: u64,
 }
@@ -62,64 +68,108 @@ impl Library {
     /// # Errors
     /// If a regular expression cannot be read, and what the index or the system says.
     pub fn search(&self, query: &Query, filter: &SessionFilter) -> Result<SearchReport, Error> {
-        let index = self.indexed()?;
-        let matcher = TextMatcher::of(query)?;
-        let rows = index.sessions(filter)?;
-        let mut report = SearchReport { sessions_searched: rows.len() as u64, ..SearchReport::default() };
-        let rows: HashMap<RunId, SessionRow> = rows.into_iter().map(|row| (row.digest.id, row)).collect();
-        for kind in TextKind::ALL.into_iter().filter(|kind| query.wants(*kind)) {
-            let counts = index.text_counts(kind)?.into_iter();
-            let searched = counts.filter(|(root, _)| rows.contains_key(root)).map(|(_, count)| count).sum();
-            report.texts_searched.insert(kind, searched);
-        }
-        let is_wanted = |place: &TextPlace| rows.contains_key(&place.root);
-        let mut found = Vec::new();
-        let is_read_whole = query.needs_text() || query.words.is_empty();
-        if !is_read_whole {
-            for place in index.texts_with_words(query)?.into_iter().filter(is_wanted) {
-                match read_text(self.store()?, &place) {
-                    Some(text) => {
-                        found.extend(matcher.find(&text).map(|matched| hit(&place, &matched.as_match())));
-                    }
-                    None => report.unread += 1,
-                }
-            }
-        }
-        if is_read_whole || query.wants(TextKind::Output) {
-            let places = index.texts_to_read(query, !is_read_whole)?;
-            let scan = Scan { store: self.store()?, matcher: &matcher };
-            let (hits, unread) = scan.run(places.into_iter().filter(is_wanted).collect());
-            found.extend(hits);
-            report.unread += unread;
-        }
-        report.sessions = grouped(found, rows);
+        let mut sessions = Vec::new();
+        let mut report = self.search_each(query, filter, |session| {
+            sessions.push(session);
+            true
+        })?;
+        report.sessions = sessions;
         Ok(report)
     }
-}
 
-/// Groups matches by session, in the order of the first match of each.
-fn grouped(found: Vec<(RunId, SearchHit)>, mut rows: HashMap<RunId, SessionRow>) -> Vec<SessionHits> {
-    let (mut sessions, mut places) = (Vec::<SessionHits>::new(), HashMap::new());
-    for (root, hit) in found {
-        let place = *places.entry(root).or_insert(sessions.len());
-        if place == sessions.len() {
-            let Some(row) = rows.remove(&root) else { continue };
-            sessions.push(SessionHits { row, hits: Vec::new() });
+    /// Searches all sessions that pass a filter, and passes each session with a match to `found` as soon as it is known. The
+    /// search ends early when that returns false. The report has no sessions.
+    ///
+    /// # Errors
+    /// If a regular expression cannot be read, and what the index or the system says.
+    pub fn search_each(
+        &self,
+        query: &Query,
+        filter: &SessionFilter,
+        mut found: impl FnMut(SessionHits) -> bool,
+    ) -> Result<SearchReport, Error> {
+        let index = self.indexed()?;
+        let matcher = TextMatcher::of(query)?;
+        let _snapshot = index.snapshot()?;
+        let rows = index.sessions(filter)?;
+        let mut report = SearchReport { sessions_searched: rows.len() as u64, ..SearchReport::default() };
+        let mut rows: HashMap<RunId, SessionRow> = rows.into_iter().map(|row| (row.digest.id, row)).collect();
+        report.texts_searched =
+            TextKind::ALL.into_iter().filter(|kind| query.wants(*kind)).map(|kind| (kind, 0)).collect();
+        for (root, kind, count) in index.text_counts()? {
+            if let Some(sum) = report.texts_searched.get_mut(&kind).filter(|_| rows.contains_key(&root)) {
+                *sum += count;
+            }
         }
-        sessions[place].hits.push(hit);
+        let is_read_whole = query.needs_text() || query.words.is_empty();
+        let families = families(index, query, is_read_whole, &rows)?;
+        let is_outputs = !is_read_whole;
+        let texts_of = |run: &RunToRead| index.texts_of_run(query, run, is_outputs).map_err(Stop::Error);
+        let scan = Scan { store: self.store()?, matcher: &matcher };
+        let scanned = scan.run(families, texts_of, |root, FamilyHits { hits, unread }| {
+            report.unread += unread;
+            let Some(row) = rows.remove(&root).filter(|_| !hits.is_empty()) else { return Ok(()) };
+            report.sessions_found += 1;
+            report.hits += hits.len() as u64;
+            if found(SessionHits { row, hits }) { Ok(()) } else { Err(Stop::Enough) }
+        });
+        match scanned {
+            Ok(()) | Err(Stop::Enough) => Ok(report),
+            Err(Stop::Error(error)) => Err(error.into()),
+        }
     }
-    sessions
 }
 
-/// Makes the hit of a text, with its top-level session.
-fn hit(place: &TextPlace, found: &matcher::TextMatch<'_>) -> (RunId, SearchHit) {
-    let hit = SearchHit {
+/// Why a search ends before its end.
+enum Stop {
+    /// The caller has enough.
+    Enough,
+    /// The index cannot be read.
+    Error(steno_index::Error),
+}
+
+/// Returns what to read of each session: first those with words of the query, the best before others; then the others in
+/// the order of their runs.
+fn families(
+    index: &Index,
+    query: &Query,
+    is_read_whole: bool,
+    wanted: &HashMap<RunId, SessionRow>,
+) -> Result<Vec<Family>, Error> {
+    let (mut families, mut numbers) = (Vec::<Family>::new(), HashMap::new());
+    let mut family_of = |families: &mut Vec<Family>, root: RunId| {
+        *numbers.entry(root).or_insert_with(|| {
+            families.push(Family { root, places: Vec::new(), runs: Vec::new() });
+            families.len() - 1
+        })
+    };
+    if !is_read_whole {
+        for place in index.texts_with_words(query)? {
+            if wanted.contains_key(&place.root) {
+                let number = family_of(&mut families, place.root);
+                families[number].places.push(place);
+            }
+        }
+    }
+    if is_read_whole || query.wants(TextKind::Output) {
+        for run in index.runs_to_read()? {
+            if wanted.contains_key(&run.root) {
+                let number = family_of(&mut families, run.root);
+                families[number].runs.push(run);
+            }
+        }
+    }
+    Ok(families)
+}
+
+/// Makes the hit of a text.
+fn hit(place: &TextPlace, found: &matcher::TextMatch<'_>) -> SearchHit {
+    SearchHit {
         session: place.session,
         run: place.run,
         seq: place.seq,
         kind: place.kind,
         snippet: Snippet::around(found.text, &found.ranges),
         matches: found.ranges.len() as u64,
-    };
-    (place.root, hit)
+    }
 }

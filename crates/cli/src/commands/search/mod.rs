@@ -3,17 +3,14 @@
 mod text;
 
 use steno_index::{Query, QueryError};
-use steno_library::{Library, SearchHit, SearchReport, SessionHits};
+use steno_library::{IdIndex, SearchHit, SearchReport, SessionHits, plural};
 use steno_model::RunId;
-use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_views::count;
-use steno_views::digest::TextKind;
 
 use self::text::SearchText;
 use super::session_filter::read_filter;
 use crate::args::SearchArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::id_lines::event_handle;
 use crate::output::{Output, notice};
 use crate::runs;
 use crate::settings::Settings;
@@ -26,18 +23,18 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     let query = read_query(args)?;
     let filter = read_filter(&args.filter, &[])?;
     let library = super::index_progress::shown(runs::need_library(settings)?);
+    // The index knows the runs, so this first.
+    library.indexed()?;
     let filter = library.resolve_filter(&filter, now().timestamp())?;
-    let report = library.search(&query, &filter)?;
-    if args.json {
-        print_json(&library, &report, args, output)?;
-    } else {
-        print_text(&library, &report, args, output)?;
-    }
-    output.flush();
+    let ids = library.index()?;
+    let lines = SearchText { ids, now: now(), width: output.width() };
+    let mut printer = Printer::of(args, ids, &lines, output);
+    let report = library.search_each(&query, &filter, |session| printer.session(&session))?;
+    printer.finish(&report);
     if report.unread > 0 {
         notice(&format!("{} could not be read; `steno verify` says why", count(report.unread, "text")));
     }
-    if report.sessions.is_empty() {
+    if report.sessions_found == 0 {
         return Err(Failure::nothing(format!("no text matches; searched {}", covered(&report)))
             .with_hint("`word*` finds words that begin so, `--exact` finds any text"));
     }
@@ -58,12 +55,6 @@ fn read_query(args: &SearchArgs) -> Result<Query, Failure> {
     })
 }
 
-/// Returns the matches of a session that are shown.
-fn shown<'a>(session: &'a SessionHits, args: &SearchArgs) -> &'a [SearchHit] {
-    let hits = &session.hits;
-    if args.hits == 0 { hits } else { &hits[..hits.len().min(args.hits)] }
-}
-
 /// What is left of the output's budget.
 struct Budget(Option<usize>);
 
@@ -82,51 +73,103 @@ impl Budget {
     }
 }
 
-fn print_text(
-    library: &Library,
-    report: &SearchReport,
-    args: &SearchArgs,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    let lines = SearchText { ids: library.index()?, now: now(), width: output.width() };
-    let mut budget = Budget::of(args);
-    let sessions = limited(report, args);
-    let mut hits_shown = 0;
-    'all: for session in sessions {
-        let mut block = vec![lines.session(session)];
-        block.extend(shown(session, args).iter().map(|hit| lines.hit(hit)));
-        for (number, line) in block.iter().enumerate() {
-            if !budget.take(line) || output.is_broken() {
-                break 'all;
-            }
-            output.line(line);
-            hits_shown += u64::from(number > 0);
-        }
-        let more = session.hits.len().saturating_sub(shown(session, args).len()) as u64;
-        if more > 0 {
-            output.line(&format!("    {} more", count(more, "hit")));
-        }
-    }
-    if !report.sessions.is_empty() {
-        output.line(&footer(report, hits_shown));
-    }
-    Ok(())
+/// Prints sessions with matches as they are found.
+struct Printer<'a> {
+    args: &'a SearchArgs,
+    ids: &'a IdIndex<RunId>,
+    lines: &'a SearchText<'a>,
+    output: &'a mut Output,
+    budget: Budget,
+    /// Whether the limits allow no more.
+    is_full: bool,
+    sessions_shown: usize,
+    hits_shown: u64,
 }
 
-fn limited<'a>(report: &'a SearchReport, args: &SearchArgs) -> &'a [SessionHits] {
-    let sessions = &report.sessions;
-    if args.limit == 0 { sessions } else { &sessions[..sessions.len().min(args.limit)] }
+impl<'a> Printer<'a> {
+    fn of(
+        args: &'a SearchArgs,
+        ids: &'a IdIndex<RunId>,
+        lines: &'a SearchText<'a>,
+        output: &'a mut Output,
+    ) -> Self {
+        let budget = Budget::of(args);
+        Self { args, ids, lines, output, budget, is_full: false, sessions_shown: 0, hits_shown: 0 }
+    }
+
+    /// Prints a session, unless a limit is reached. False if nobody reads the output.
+    fn session(&mut self, session: &SessionHits) -> bool {
+        self.is_full |= self.args.limit > 0 && self.sessions_shown >= self.args.limit;
+        if !self.is_full {
+            self.sessions_shown += 1;
+            let hits = &session.hits;
+            let shown = if self.args.hits == 0 { hits.len() } else { hits.len().min(self.args.hits) };
+            if self.args.json {
+                self.json(session, &hits[..shown]);
+            } else {
+                self.text(session, &hits[..shown]);
+            }
+            // The first sessions are shown while others are still searched.
+            self.output.flush();
+        }
+        !self.output.is_broken()
+    }
+
+    fn text(&mut self, session: &SessionHits, hits: &[SearchHit]) {
+        if !self.line(&self.lines.session(session)) {
+            return;
+        }
+        for hit in hits {
+            if !self.line(&self.lines.hit(hit)) {
+                return;
+            }
+            self.hits_shown += 1;
+        }
+        let more = (session.hits.len() - hits.len()) as u64;
+        if more > 0 {
+            self.output.line(&format!("    {} more", count(more, "hit")));
+        }
+    }
+
+    /// Prints a line if there is place for it.
+    fn line(&mut self, line: &str) -> bool {
+        self.is_full |= !self.budget.take(line);
+        if !self.is_full {
+            self.output.line(line);
+        }
+        !self.is_full
+    }
+
+    fn json(&mut self, session: &SessionHits, hits: &[SearchHit]) {
+        for hit in hits {
+            let json = hit.to_json(session, self.ids);
+            self.is_full |= !self.budget.take(json.as_str());
+            if self.is_full {
+                return;
+            }
+            self.output.json_line(json.as_str());
+        }
+    }
+
+    fn finish(self, report: &SearchReport) {
+        if self.args.json {
+            self.output.json_line(report.to_json().as_str());
+        } else if report.sessions_found > 0 {
+            self.output.line(&footer(report, self.hits_shown));
+        }
+        self.output.flush();
+    }
 }
 
 /// Returns the last line: what was found, and what was searched.
 fn footer(report: &SearchReport, hits_shown: u64) -> String {
-    let hits: u64 = report.sessions.iter().map(|session| session.hits.len() as u64).sum();
+    let hits = report.hits;
     let shown = if hits_shown < hits { format!(", {hits_shown} shown") } else { String::new() };
     let more = if hits_shown < hits { "; `--limit 0 --hits 0` shows all" } else { "" };
     format!(
         "{} in {}{shown}; searched {}{more}",
         count(hits, "hit"),
-        count(report.sessions.len() as u64, "session"),
+        count(report.sessions_found, "session"),
         covered(report)
     )
 }
@@ -142,82 +185,3 @@ fn covered(report: &SearchReport) -> String {
         kinds.join(", ")
     )
 }
-
-fn plural(kind: TextKind) -> &'static str {
-    match kind {
-        TextKind::Prompt => "prompts",
-        TextKind::Answer => "answers",
-        TextKind::Thought => "thoughts",
-        TextKind::Command => "commands",
-        TextKind::Output => "outputs",
-    }
-}
-
-fn print_json(
-    library: &Library,
-    report: &SearchReport,
-    args: &SearchArgs,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    let mut budget = Budget::of(args);
-    let ids = library.index()?;
-    'all: for session in limited(report, args) {
-        for hit in shown(session, args) {
-            let handle = event_handle(ids, hit.run, hit.seq);
-            let json = hit_json(session, hit, &handle);
-            if !budget.take(json.as_str()) || output.is_broken() {
-                break 'all;
-            }
-            output.json_line(json.as_str());
-        }
-    }
-    output.json_line(covered_json(report).as_str());
-    Ok(())
-}
-
-fn hit_json(session: &SessionHits, hit: &SearchHit, handle: &str) -> RawJson {
-    let digest = &session.row.digest;
-    RawJson::object(|object| {
-        string(object, "type", Some("hit"));
-        string(object, "session_run_id", Some(&digest.id.to_string()));
-        string(object, "run_id", Some(&hit.run.to_string()));
-        object.number("seq", hit.seq.get());
-        string(object, "handle", Some(handle));
-        string(object, "kind", Some(hit.kind.name()));
-        string(object, "title", digest.title.as_deref());
-        string(object, "project", session.row.project.as_deref());
-        string(object, "branch", digest.branch.as_deref());
-        string(object, "provider", digest.provider.as_deref());
-        string(object, "last_at", digest.last_at.as_ref().map(ToString::to_string).as_deref());
-        object.number("matches", hit.matches);
-        string(object, "text", Some(&hit.snippet.text));
-        let places: Vec<String> =
-            hit.snippet.matches.iter().map(|place| format!("[{},{}]", place.start, place.end)).collect();
-        object.json(
-            "places",
-            &RawJson::parse(&format!("[{}]", places.join(","))).unwrap_or_else(|_| RawJson::null()),
-        );
-    })
-}
-
-fn covered_json(report: &SearchReport) -> RawJson {
-    let hits: u64 = report.sessions.iter().map(|session| session.hits.len() as u64).sum();
-    RawJson::object(|object| {
-        string(object, "type", Some("searched"));
-        object.number("sessions", report.sessions_searched);
-        object.number("sessions_found", report.sessions.len() as u64);
-        object.number("hits", hits);
-        for (kind, texts) in &report.texts_searched {
-            object.number(plural(*kind), *texts);
-        }
-        object.number("unread", report.unread);
-    })
-}
-
-fn string(object: &mut ObjectWriter<'_>, name: &'static str, text: Option<&str>) {
-    let json = text.map_or_else(RawJson::null, |text| JsonString::from(text).to_json());
-    object.json(name, &json);
-}
-
-/// The ids of runs and their sessions.
-type Ids = steno_library::IdIndex<RunId>;

@@ -2,11 +2,11 @@
 
 use anstyle::{AnsiColor, Style};
 use jiff::Zoned;
-use steno_library::{SearchHit, SessionHits};
+use steno_library::{IdIndex, SearchHit, SessionHits, shortest_id};
+use steno_model::RunId;
 use steno_views::{Lines, columns_of, cut, visible};
 
-use super::Ids;
-use crate::id_lines::{event_handle, project_name, shortest_part};
+use crate::id_lines::project_name;
 use crate::time_words::age;
 
 /// The width of a line where the terminal's is not known.
@@ -17,7 +17,7 @@ const KIND_CHARS: usize = "command".len();
 const SNIPPET_COLUMNS_MIN: usize = 24;
 
 pub(super) struct SearchText<'a> {
-    pub(super) ids: &'a Ids,
+    pub(super) ids: &'a IdIndex<RunId>,
     pub(super) now: Zoned,
     pub(super) width: Option<usize>,
 }
@@ -36,7 +36,7 @@ impl SearchText<'_> {
         ];
         let about: Vec<String> = about.into_iter().filter(|word| !word.is_empty()).collect();
         let about = about.join("  ");
-        let id = shortest_part(self.ids, digest.id);
+        let id = shortest_id(self.ids, digest.id);
         let room = self.width().saturating_sub(columns_of(&about) + id.len() + 4).max(SNIPPET_COLUMNS_MIN);
         let title = cut(digest.title.as_deref().unwrap_or("(no title)"), room.saturating_sub(1));
         format!("{bold}{id}{bold:#}  {}  {dim}{about}{dim:#}", visible(&title, Lines::Escape))
@@ -45,7 +45,7 @@ impl SearchText<'_> {
     /// Returns the line of a match: the event that has it, and the text around it.
     pub(super) fn hit(&self, hit: &SearchHit) -> String {
         let dim = Style::new().dimmed();
-        let handle = event_handle(self.ids, hit.run, hit.seq);
+        let handle = hit.handle(self.ids);
         let before = format!("    {handle}  {:<KIND_CHARS$}  ", hit.kind.name());
         let room = self.width().saturating_sub(before.len()).max(SNIPPET_COLUMNS_MIN);
         format!("    {handle}  {dim}{:<KIND_CHARS$}{dim:#}  {}", hit.kind.name(), centred(hit, room))

@@ -1,0 +1,64 @@
+//! How the index is, and a new one on request.
+
+use std::path::{Path, PathBuf};
+
+use steno_index::Index;
+
+use super::stale::Stale;
+use crate::{Error, Library};
+
+/// How the index of a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexStatus {
+    /// Its file; `None` where it is in memory only.
+    pub path: Option<PathBuf>,
+    /// How long its files are.
+    pub bytes: u64,
+    /// Whether there is one that can be used.
+    pub is_usable: bool,
+    /// How many top-level sessions it has.
+    pub sessions: u64,
+    /// How many texts it has.
+    pub texts: u64,
+    /// How many runs are new, changed or gone since it was brought up to date.
+    pub runs_behind: u64,
+}
+
+impl Library {
+    /// Returns how the index is, without changing it.
+    ///
+    /// # Errors
+    /// [`Error::NoStore`] without a store, and what SQLite or the system says.
+    pub fn index_status(&self) -> Result<IndexStatus, Error> {
+        let path = self.index_path()?;
+        let index = path.as_deref().map(Index::open_existing).transpose()?.flatten();
+        let (sessions, texts) = index.as_ref().map_or(Ok((0, 0)), Index::sizes)?;
+        let known = index.as_ref().map_or(Ok(Vec::new()), Index::known_runs)?;
+        let stale = Stale::find(self.store()?, &known)?;
+        Ok(IndexStatus {
+            bytes: path.as_deref().map_or(0, size_of),
+            path,
+            is_usable: index.is_some(),
+            sessions,
+            texts,
+            runs_behind: (stale.changed.len() + stale.gone.len()) as u64,
+        })
+    }
+
+    /// Deletes the index and makes it again from the transcripts.
+    ///
+    /// # Errors
+    /// [`Error::NoStore`] without a store, and what SQLite or the system says.
+    pub fn rebuild_index(&self) -> Result<(), Error> {
+        self.drop_index()?;
+        self.update_index(&|| false)
+    }
+}
+
+/// Returns the length of the database and its log.
+fn size_of(path: &Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    size(path) + size(Path::new(&log))
+}
