@@ -18,7 +18,7 @@ mod record;
 mod recorders;
 mod routes;
 mod runs;
-mod sessions;
+mod search;
 mod streams;
 mod threads;
 mod unauthenticated;

@@ -12,7 +12,7 @@ use utoipa::{Modify, OpenApi};
 use super::app::json_response;
 use super::drafts::{DRAFT, DRAFTS, draft_schema, drafts_schema};
 use super::problem::MEDIA_TYPE;
-use super::{app, events, record, runs, sessions, threads, usage};
+use super::{app, events, record, runs, search, threads, usage};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,7 +24,7 @@ use super::{app, events, record, runs, sessions, threads, usage};
         runs::one,
         events::events,
         record::record,
-        sessions::list,
+        search::search,
         threads::thread,
         threads::turn,
         threads::receipt,

@@ -48,6 +48,26 @@ fn events_are_read_back_in_pages() {
 }
 
 #[test]
+fn search_finds_what_was_recorded() {
+    let served = TestServer::start();
+    let prompt = json!({"type": "message.user", "payload": {"role": "user",
+        "blocks": [{"type": "text", "fidelity": "agent_emitted", "text": "Where is the zebra?"}]}});
+    let events = json!([{"type": "run.started", "payload": {"name": "claude", "kind": "session"}}, prompt]);
+    assert_eq!(served.post(&format!("/v1/runs/{RUN}/events"), &events.to_string()).status, 200);
+    let found = served.get("/v1/search?q=zebra").json();
+    assert_eq!(found["hits"].as_array().map(Vec::len), Some(1), "{found}");
+    let hit = &found["hits"][0];
+    assert_eq!((&hit["run_id"], &hit["seq"], &hit["kind"]), (&json!(RUN), &json!(2), &json!("prompt")));
+    assert_eq!((&hit["text"], &hit["places"]), (&json!("Where is the zebra?"), &json!([[13, 18]])));
+    assert_eq!((&found["searched"]["hits"], &found["searched"]["prompts"]), (&json!(1), &json!(1)));
+    let none = served.get("/v1/search?q=Zebra&exact=true&agent=codex").json();
+    assert_eq!((&none["hits"], &none["searched"]["sessions"]), (&json!([]), &json!(0)));
+    for wrong in ["q=!!", "q=/a(/", "q=x&limit=0", "q=x&hits=1001", "q=x&since=soon", ""] {
+        assert_eq!(served.get(&format!("/v1/search?{wrong}")).status, 400, "{wrong}");
+    }
+}
+
+#[test]
 fn thread_is_found_by_session_id_and_by_run_id() {
     let served = filled();
     let session = "0199aaaa-0000-7000-8000-00000000beef";

@@ -1,0 +1,137 @@
+//! Searches the texts of all sessions.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use steno_index::{Query, SessionFilter};
+use steno_library::SessionHits;
+use steno_model::Timestamp;
+use utoipa::IntoParams;
+
+use super::extract::InQuery;
+use super::work::Job;
+use super::{Api, Problem};
+
+/// The default and the largest number of sessions of an answer, and of hits of each.
+const SESSIONS_LEN: usize = 20;
+const SESSIONS_LEN_MAX: usize = 1000;
+const HITS_LEN: usize = 3;
+const HITS_LEN_MAX: usize = 1000;
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SearchQuery {
+    /// What to look for, as for `steno search`
+    #[param(min_length = 1)]
+    q: String,
+    /// Look for the text as it is, with its case and punctuation
+    #[param(nullable = false)]
+    exact: Option<bool>,
+    /// Sessions per answer
+    #[param(nullable = false, minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Hits of each session
+    #[param(nullable = false, minimum = 1, maximum = 1000)]
+    hits: Option<usize>,
+    /// Only sessions with an event at or after this time
+    #[param(nullable = false, format = DateTime)]
+    since: Option<String>,
+    /// Only sessions that began before this time
+    #[param(nullable = false, format = DateTime)]
+    until: Option<String>,
+    /// Only sessions of projects whose path contains this
+    #[param(nullable = false)]
+    project: Option<String>,
+    /// Only sessions of this agent
+    #[param(nullable = false)]
+    agent: Option<String>,
+    /// Only sessions with a model whose name contains this
+    #[param(nullable = false)]
+    model: Option<String>,
+    /// Only sessions on this branch
+    #[param(nullable = false)]
+    branch: Option<String>,
+    /// Only sessions that failed or have a failed call
+    #[param(nullable = false)]
+    failed: Option<bool>,
+    /// Only sessions that changed this file or directory
+    #[param(nullable = false)]
+    touched: Option<String>,
+}
+
+/// Search all sessions
+#[utoipa::path(get, path = "/v1/search", params(SearchQuery), responses(
+    (status = 200, description = "`hits`, and what was `searched`", content_type = "application/json"),
+    (status = 400, body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn search(
+    State(api): State<Arc<Api>>,
+    InQuery(wanted): InQuery<SearchQuery>,
+) -> Result<Response, Problem> {
+    let limits = Limits {
+        sessions: limit("limit", wanted.limit.unwrap_or(SESSIONS_LEN), SESSIONS_LEN_MAX)?,
+        hits: limit("hits", wanted.hits.unwrap_or(HITS_LEN), HITS_LEN_MAX)?,
+    };
+    let is_exact = wanted.exact.unwrap_or(false);
+    let query = if is_exact { Query::exactly(&wanted.q) } else { Query::parse(&wanted.q) };
+    let query = query.map_err(|error| Problem::bad_request(format!("`q` cannot be read: {error}")))?;
+    let filter = filter(wanted)?;
+    api.answer(move |api| found(api, &query, &filter, limits)).await
+}
+
+/// How much an answer has.
+#[derive(Clone, Copy)]
+struct Limits {
+    sessions: usize,
+    hits: usize,
+}
+
+fn limit(name: &str, number: usize, max: usize) -> Result<usize, Problem> {
+    if (1..=max).contains(&number) {
+        return Ok(number);
+    }
+    Err(Problem::bad_request(format!("`{name}` must be a number from 1 to {max}")))
+}
+
+fn filter(wanted: SearchQuery) -> Result<SessionFilter, Problem> {
+    let time = |name: &str, text: Option<String>| -> Result<Option<i64>, Problem> {
+        let Some(text) = text else { return Ok(None) };
+        let time = Timestamp::parse(&text).ok().and_then(|time| time.instant());
+        let time =
+            time.ok_or_else(|| Problem::bad_request(format!("`{name}` must be a time as in RFC 3339")))?;
+        Ok(Some(time.as_millisecond()))
+    };
+    Ok(SessionFilter {
+        since_ms: time("since", wanted.since)?,
+        until_ms: time("until", wanted.until)?,
+        project: wanted.project,
+        agent: wanted.agent,
+        model: wanted.model,
+        branch: wanted.branch,
+        is_failed: wanted.failed.unwrap_or(false),
+        touched: wanted.touched,
+        words: Vec::new(),
+        sessions: None,
+    })
+}
+
+fn found(api: &Job, query: &Query, filter: &SessionFilter, limits: Limits) -> Result<String, Problem> {
+    let library = api.library();
+    let mut sessions: Vec<SessionHits> = Vec::new();
+    let report = library.search_each(query, filter, |session| {
+        if sessions.len() < limits.sessions {
+            sessions.push(session);
+        }
+        api.check().is_ok()
+    })?;
+    api.check()?;
+    let ids = library.index()?;
+    let hits: Vec<String> = sessions
+        .iter()
+        .flat_map(|session| session.hits.iter().take(limits.hits).map(move |hit| (session, hit)))
+        .map(|(session, hit)| hit.to_json(session, ids).as_str().to_owned())
+        .collect();
+    Ok(format!("{{\"hits\":[{}],\"searched\":{}}}", hits.join(","), report.to_json().as_str()))
+}
