@@ -7,10 +7,13 @@ use super::GLOBAL_HEADING;
 
 /// The commands of each heading. A test compares them with the commands that there are.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Daily", &["up", "ls", "search", "changes", "failures", "show", "tree", "follow", "usage", "doctor"]),
+    ("Daily", &["up", "ls", "search", "show", "tree", "follow", "usage", "doctor"]),
     (
         "Archive",
-        &["import", "watch", "restore", "forget", "du", "pause", "resume", "rederive", "service", "config"],
+        &[
+            "import", "watch", "restore", "forget", "du", "pause", "resume", "rederive", "index", "service",
+            "config",
+        ],
     ),
     ("Evidence", &["events", "verify", "seal", "receipt"]),
     ("Exports", &["export", "entries", "spine"]),

@@ -22,12 +22,12 @@ pub use capture::{
 pub use export::{AtifArgs, CheckArgs, ExportArgs, ExportCommand};
 pub use groups::grouped;
 pub use proxy::{AppServerArgs, McpArgs};
-pub use reading::{ChangesArgs, FailuresArgs, FollowArgs, LsArgs, ShowArgs, ViewArgs};
+pub use reading::{FollowArgs, LsArgs, ShowArgs, ViewArgs};
 pub use receipt::{
     ReceiptArgs, ReceiptCommand, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
 };
-pub use search::{FilterArgs, SearchArgs};
+pub use search::{FilterArgs, IndexArgs, IndexCommand, SearchArgs};
 pub use spine::{
     SnapshotForm, SpineArgs, SpineBundleArgs, SpineCommand, SpineDistillArgs, SpineLsArgs, SpineRecordArgs,
     SpineValidateArgs,
@@ -128,8 +128,7 @@ pub enum Command {
     ///
     /// Restores the session's own file, the files of its subagents, and the files stored next to them. The files get
     /// the current time, so that the agent's cleanup does not delete them at once and the agent can resume the
-    /// session. Existing files are not changed. If one of them differs from the stored file, nothing is written, unless
-    /// `--replace` keeps it aside. The command that resumes the session is printed to stderr.
+    /// session. Existing files are not changed. If one of them differs from the stored file, nothing is written.
     Restore(RestoreArgs),
     /// Delete sessions from the store permanently
     ///
@@ -218,17 +217,11 @@ pub enum Command {
     ///
     /// `steno show 7c9e:12` opens the hit that is listed as `7c9e:12`. The last line says what was searched.
     Search(SearchArgs),
-    /// Show which session changed which file, as patches
+    /// Show the state of the search index, or make it again
     ///
-    /// The latest change comes first, over all agents. Changes are those of the agents' editing tools that succeeded;
-    /// what shell commands changed is not known. PATH is the end of a path, or a directory. `steno show 7c9e:12` opens
-    /// the change that is listed as `7c9e:12`.
-    Changes(ChangesArgs),
-    /// List the commands and calls that failed
-    ///
-    /// The latest comes first, with its exit code, its command and the line of its output that says what went wrong.
-    /// `steno show 7c9e:12` opens the call that is listed as `7c9e:12`. Denied and interrupted calls are not failures.
-    Failures(FailuresArgs),
+    /// Everything in the index comes from the transcripts. `search` and `up` bring it up to date, and a damaged one is made
+    /// again by itself.
+    Index(IndexArgs),
     /// Check transcripts, seals, trace spines and evidence
     ///
     /// Without RUN, the whole store is checked: transcripts, trace spines, and every pack, manifest and tail of the

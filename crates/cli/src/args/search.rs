@@ -1,6 +1,6 @@
 //! Arguments of `steno search`, and the filters of sessions.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 #[derive(Args, Debug)]
 pub struct SearchArgs {
@@ -24,6 +24,21 @@ pub struct SearchArgs {
     /// Print one JSON object per hit, and a last one that says what was searched
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct IndexArgs {
+    #[command(subcommand)]
+    pub command: Option<IndexCommand>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum IndexCommand {
+    /// Delete the index and make it again from the transcripts
+    Rebuild,
 }
 
 /// Which sessions a command is about.

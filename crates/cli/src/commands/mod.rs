@@ -1,8 +1,6 @@
 //! The commands, one file or folder each.
 
 pub mod app_server;
-mod call_lines;
-pub mod changes;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -11,10 +9,10 @@ pub mod entries;
 pub mod event_lines;
 pub mod events;
 pub mod export;
-pub mod failures;
 pub mod follow;
 pub mod forget;
 pub mod import;
+pub mod index;
 mod index_progress;
 pub mod ls;
 pub mod mcp;

@@ -14,6 +14,7 @@ use steno_recorder::sources::{
 };
 use steno_views::count;
 
+use super::indexing::{IndexSignal, Indexing};
 use super::stop_signal::{SIGNALS, StopSignal};
 use super::{ImportPass, Report, error_text, failure, rederive, warn};
 use crate::failure::{Exit, Outcome};
@@ -29,6 +30,7 @@ struct StderrWatcher<'a> {
     has_other_follower: bool,
     /// Whether all existing files are recorded.
     is_ready: bool,
+    index: IndexSignal,
 }
 
 impl FollowObserver for StderrWatcher<'_> {
@@ -69,6 +71,7 @@ impl FollowObserver for StderrWatcher<'_> {
 
     fn recorded(&mut self, path: &Path, events: u64) {
         tracing::debug!("{events} events of `{}`", path.display());
+        self.index.recorded();
     }
 
     fn failed(&mut self, _path: &Path, error: &SourceError) {
@@ -123,6 +126,7 @@ impl Follow<'_> {
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
+        let indexing = Indexing::start(store.clone());
         let deriving = may_need_rederive.then(|| rederive::spawn(journal, stop.flag()));
         let health = following
             .run(&mut StderrWatcher {
@@ -131,8 +135,10 @@ impl Follow<'_> {
                 store: store.clone(),
                 has_other_follower: false,
                 is_ready: false,
+                index: indexing.signal(),
             })
             .map_err(failure);
+        drop(indexing);
         handle.close();
         listener.join().ok();
         if let Some(deriving) = deriving {

@@ -3,6 +3,7 @@
 mod entries;
 pub mod follow;
 mod import_pass;
+mod indexing;
 mod progress;
 pub mod rederive;
 mod report;

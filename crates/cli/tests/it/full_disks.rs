@@ -36,6 +36,12 @@ impl MountedDisk {
         assert!(mount.args(["-o", "remount,size=64m"]).arg(&self.0).status().unwrap().success());
     }
 
+    /// Refuses every further change.
+    pub fn protect(&self) {
+        let mut mount = Command::new("mount");
+        assert!(mount.args(["-o", "remount,ro"]).arg(&self.0).status().unwrap().success());
+    }
+
     pub fn empty(&self) {
         fs::remove_file(self.0.join("demo")).unwrap();
     }

@@ -32,18 +32,17 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     warn_about_damage(&sessions);
     let limit = args.limit.unwrap_or(if output.width().is_some() { TERMINAL_LIMIT } else { 0 });
     let shown = if limit == 0 { &sessions[..] } else { &sessions[..sessions.len().min(limit)] };
-    let prices = &settings.prices.prices;
     if args.json {
         for session in shown {
-            output.json_line(session.to_json(prices).as_str());
+            output.json_line(session.to_json().as_str());
             if output.is_broken() {
                 break;
             }
         }
     } else if filter.is_gone {
-        print_gone(shown, &writer(&library, args, settings, output)?, output);
+        print_gone(shown, &library, args, output)?;
     } else {
-        print_table(shown, sessions.len(), &writer(&library, args, settings, output)?, output);
+        print_table(shown, sessions.len(), &library, args, output)?;
     }
     output.flush();
     if filter.sessions.is_empty() && !filter.is_live && !filter.is_gone {
@@ -75,37 +74,44 @@ fn warn_about_damage(sessions: &[ListedSession]) {
     }
 }
 
-fn writer<'a>(
-    library: &'a Library,
+fn print_table(
+    shown: &[ListedSession],
+    total: usize,
+    library: &Library,
     args: &LsArgs,
-    settings: &'a Settings,
-    output: &Output,
-) -> Result<RowWriter<'a>, Failure> {
-    let (time, prices) = (args.time.form(), &settings.prices.prices);
-    Ok(RowWriter { ids: library.index()?, prices, now: now(), time, width: output.width() })
-}
-
-fn print_table(shown: &[ListedSession], total: usize, writer: &RowWriter<'_>, output: &mut Output) {
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let writer =
+        RowWriter { ids: library.index()?, now: now(), time: args.time.form(), width: output.width() };
     let rows: Vec<_> = shown.iter().map(|session| writer.row(session)).collect();
     let layout = Layout::of(&rows, output.width());
     for (number, row) in rows.iter().enumerate() {
         output.line(&layout.line(row, number == 0));
         if output.is_broken() {
-            return;
+            return Ok(());
         }
     }
     if output.width().is_some() && !rows.is_empty() {
         output.line(&row::footer(shown, total));
     }
+    Ok(())
 }
 
 /// Prints what the agents' disks lack: a line per session, and the command that brings it back.
-fn print_gone(shown: &[ListedSession], writer: &RowWriter<'_>, output: &mut Output) {
+fn print_gone(
+    shown: &[ListedSession],
+    library: &Library,
+    args: &LsArgs,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let writer =
+        RowWriter { ids: library.index()?, now: now(), time: args.time.form(), width: output.width() };
     for session in shown {
         for line in writer.gone(session) {
             output.line(&line);
         }
     }
+    Ok(())
 }
 
 /// Prints how many sessions have stored files but no events. Errors are warnings.
