@@ -160,6 +160,7 @@ impl Disk {
                     let mut line: Line<'_> = parse(waiter.record.text()).unwrap_or_default();
                     line.version = line.version.or(version.version);
                     line.cwd = line.cwd.or(version.cwd);
+                    line.git_branch = line.git_branch.or(version.git_branch);
                     let read = self.line(&line, emit);
                     emit.read_late(read);
                 }
@@ -364,6 +365,7 @@ pub(super) fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
     }
     let mut extra = Extra::default();
     push(&mut extra, "cwd", line.cwd.json());
+    push(&mut extra, "git", facts::git_of(line));
     push(&mut extra, "forked_from", line.forked_from.and_then(|from| from.session_id.json()));
     let version = line.version.string();
     let is_told = version.as_ref().is_some_and(|version| tells_approvals(&version.to_text()));

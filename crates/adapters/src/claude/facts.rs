@@ -61,6 +61,12 @@ pub(super) fn title(run: &Run, title: Raw<'_>, emit: &mut Emit<'_>) {
     emit.entry(run, EntryType::SystemEvent, Some("title"));
 }
 
+/// Returns the branch in the form of Codex's `git`. `HEAD` is what Claude Code writes without a branch.
+pub(super) fn git_of(line: &Line<'_>) -> Option<RawJson> {
+    let branch = line.git_branch.string().filter(|branch| !branch.is_empty() && !branch.is("HEAD"))?;
+    Some(RawJson::object(|object| object.string("branch", &branch)))
+}
+
 /// Writes Claude Code's own totals of the session; they include requests that leave no other trace.
 pub(super) fn cost(run: &Run, line: &Line<'_>, emit: &mut Emit<'_>) {
     let mut extra = Extra::default();

@@ -63,6 +63,7 @@ impl Progress {
             return RecordOutcome::Bookkeeping;
         }
         (record.version, record.cwd) = (record.version.or(line.version), record.cwd.or(line.cwd));
+        record.git_branch = record.git_branch.or(line.git_branch);
         let place = self.place(agents, caller, &id);
         let inside = NestedRecord {
             text: inner.get(),

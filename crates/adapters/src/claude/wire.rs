@@ -39,6 +39,7 @@ wire! {
         custom_title: "customTitle",
         model_usage: "modelUsage",
         cwd: "cwd" as Text,
+        git_branch: "gitBranch" as Text,
         forked_from: "forkedFrom" => ForkedFrom,
         data: "data" => Progress,
         parent_tool_use_id: "parentToolUseID" as Text,

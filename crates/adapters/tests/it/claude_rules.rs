@@ -389,3 +389,17 @@ fn repeated_line_with_an_id_is_skipped() {
     let nameless = PROMPT.replace(r#""uuid":"p","#, "");
     assert_eq!(disk("x.jsonl", &[&nameless, &nameless]).of_type("message.user").count(), 2);
 }
+
+#[test]
+fn run_has_the_branch_of_its_first_line() {
+    let branch = |line: &str| disk("s.jsonl", &[line, PROMPT]).events[0]["payload"]["git"].clone();
+    let line = |branch: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"b","cwd":"/w","gitBranch":{branch},"message":{{"content":"Hi."}}}}"#
+        )
+    };
+    assert_eq!(branch(&line("\"fix/cart\"")), serde_json::json!({"branch": "fix/cart"}));
+    for none in ["\"\"", "\"HEAD\"", "null"] {
+        assert_eq!(branch(&line(none)), Value::Null, "{none}");
+    }
+}
