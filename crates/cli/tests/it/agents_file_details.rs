@@ -129,9 +129,9 @@ fn output_fits_the_terminal_and_pipes_have_no_width() {
 #[test]
 fn unknown_flag_is_not_offered_as_a_value() {
     let steno = Steno::new();
-    let said = steno.run(&["usage", "--since", "3"]);
+    let said = steno.run(&["usage", "--from", "3"]);
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("--since") && !said.err.contains("as a value"), "{}", said.err);
+    assert!(said.err.contains("--from") && !said.err.contains("as a value"), "{}", said.err);
     let said = steno.run(&["usage", "--jso"]);
     assert!(said.err.contains("a similar argument exists: '--json'"), "{}", said.err);
 }
