@@ -8,13 +8,15 @@ use rustix::event::{PollFd, PollFlags};
 use steno_views::{Lines, visible};
 
 use crate::args::ColorChoice;
+use crate::pager::Pager;
 
 /// The stdout of a command. Write errors are kept until [`Output::finish`], so that a command works the same whether
 /// or not its output is read.
 pub struct Output {
-    stream: BufWriter<AutoStream<io::Stdout>>,
+    stream: BufWriter<AutoStream<Box<dyn Write>>>,
     error: Option<io::Error>,
     width: Option<usize>,
+    pager: Option<Pager>,
 }
 
 impl Output {
@@ -25,8 +27,22 @@ impl Output {
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
         choice.write_global();
-        let stream = BufWriter::new(AutoStream::new(io::stdout(), choice));
-        Self { stream, error: None, width: terminal_width() }
+        // The choice is about stdout, also if a pager is between.
+        let choice = AutoStream::choice(&io::stdout());
+        let stream = BufWriter::new(AutoStream::new(Box::new(io::stdout()) as Box<dyn Write>, choice));
+        Self { stream, error: None, width: terminal_width(), pager: None }
+    }
+
+    /// Sends the following lines through a pager, if stdout is a terminal and a pager can be started.
+    pub fn start_pager(&mut self) {
+        if self.width.is_none() || self.pager.is_some() {
+            return;
+        }
+        let Some((pager, pipe)) = Pager::start(&|name| std::env::var_os(name)) else { return };
+        self.flush();
+        let choice = AutoStream::choice(&io::stdout());
+        self.stream = BufWriter::new(AutoStream::new(Box::new(pipe) as Box<dyn Write>, choice));
+        self.pager = Some(pager);
     }
 
     /// Returns the width of the terminal; `None` if stdout is not a terminal or the width is not known.
@@ -81,6 +97,11 @@ impl Output {
 
     pub fn finish(mut self) -> io::Result<()> {
         self.flush();
+        // The pager waits for the end of its input.
+        drop(self.stream);
+        if let Some(pager) = self.pager {
+            pager.wait();
+        }
         self.error.take().map_or(Ok(()), Err)
     }
 

@@ -5,8 +5,8 @@
 //! - [`tree`]: [`tree::RunTree`] is the step tree of one session, [`tree::join()`] joins several into one
 //!   tree and [`tree::join_all()`] into as many as it takes, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
 //! - [`summary`]: [`summary::summary_of_ends()`], one run in a list of runs.
-//! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result;
-//!   [`conversation::text()`] shows it as lines.
+//! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result.
+//! - [`screen`]: [`screen::Screen`] draws conversations as lines of a terminal.
 //! - [`cost`]: [`cost::Cost`] is what usage costs by [`cost::Prices`].
 //! - [`digest`]: [`digest::SessionDigest`] is what lists and the index say of a session, [`digest::each_text()`] names the texts
 //!   that a search looks at.
@@ -51,6 +51,7 @@ mod event_ref;
 pub mod nodes;
 pub mod receipt;
 pub mod records;
+pub mod screen;
 pub mod short_text;
 pub mod summary;
 #[cfg(test)]

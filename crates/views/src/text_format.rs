@@ -1,6 +1,7 @@
 //! Pieces of the lines that views show: texts cut to fit, numbers with their nouns,
 //! steps put together.
 
+use steno_model::Timestamp;
 use steno_model::json::JsonString;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -50,6 +51,42 @@ pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// Returns the time from one moment to another; `None` if it is not known.
+pub(crate) fn milliseconds_between(began: Option<&Timestamp>, ended: Option<&Timestamp>) -> Option<i64> {
+    Some(ended?.instant()?.as_millisecond() - began?.instant()?.as_millisecond())
+}
+
+/// Returns how long something took, in words; `None` if that was no time.
+pub(crate) fn duration(milliseconds: i64) -> Option<String> {
+    let tenths = u64::try_from(milliseconds).ok()?.saturating_add(50) / 100;
+    let seconds = tenths / 10;
+    Some(match seconds {
+        _ if tenths == 0 => return None,
+        0..10 => format!("{seconds}.{}s", tenths % 10),
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d {:02}h", seconds / 86_400, seconds / 3600 % 24),
+    })
+}
+
+/// Returns a number with three or four digits and a letter: `12.3k`.
+pub(crate) fn short_number(number: u64) -> String {
+    const LETTERS: [&str; 4] = ["k", "M", "G", "T"];
+    let (mut number, mut tenths, mut letter) = (number, 0, "");
+    for next in LETTERS {
+        if number < 1_000 {
+            break;
+        }
+        (tenths, number, letter) = (number % 1_000 / 100, number / 1_000, next);
+    }
+    match (letter, number) {
+        ("", _) => number.to_string(),
+        (_, 0..100) => format!("{number}.{tenths}{letter}"),
+        _ => format!("{number}{letter}"),
+    }
+}
+
 /// Returns one line for several steps: how many, and the names of the first.
 pub(crate) fn summarize_steps(names: impl ExactSizeIterator<Item = String>, chars_max: usize) -> String {
     let number = names.len() as u64;
@@ -86,6 +123,23 @@ mod tests {
     #[test]
     fn count_adds_an_s() {
         assert_eq!([0, 1, 2].map(|number| count(number, "event")), ["0 events", "1 event", "2 events"]);
+    }
+
+    #[test]
+    fn durations_and_numbers_are_short() {
+        for (milliseconds, want) in [
+            (-5, None),
+            (49, None),
+            (340, Some("0.3s")),
+            (9_960, Some("10s")),
+            (61_000, Some("1m 01s")),
+            (7_500_000, Some("2h 05m")),
+            (90_000_000, Some("1d 01h")),
+        ] {
+            assert_eq!(duration(milliseconds).as_deref(), want);
+        }
+        let numbers = [0, 999, 1_000, 12_345, 123_456, 1_200_000].map(short_number);
+        assert_eq!(numbers, ["0", "999", "1.0k", "12.3k", "123k", "1.2M"]);
     }
 
     #[test]

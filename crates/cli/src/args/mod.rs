@@ -182,16 +182,23 @@ pub enum Command {
     Tree(ViewArgs),
     /// Show a session as a conversation
     ///
-    /// Messages of people and models are shown in full, and tool results are shortened. `--json` prints everything,
-    /// one object per run. Child runs and subagents come after the run that started them. Several files of one
-    /// session are merged. With a session's file, the subagents in the directory next to it are read too.
+    /// The header says what the session is, what it used, and what its record lacks. Messages are shown in full, changes as
+    /// diffs, commands with exit code and duration; `-t` sets how much is shown. On a terminal, long outputs are folded and
+    /// a pager is started (`STENO_PAGER`, else `PAGER`, else `less -R`). In a pipe nothing is folded or wrapped. `--json`
+    /// prints everything, one object per run.
+    ///
+    /// Subagents are shown below the call that started them, with less detail. Several files of one session are merged. With
+    /// a session's file, the subagents in the directory next to it are read too.
     ///
     /// Copies of a session that continued differently are branches. They are not shown here; `--branches` lists them.
     ///
     /// `open` means that the record has no end. An agent's session can be resumed at any time, so its files never say
     /// that it has ended.
     Show(ShowArgs),
-    /// Show the events of a run as they are recorded
+    /// Show a session as it is recorded
+    ///
+    /// It reads as with `steno show`; a call without a result is running. Without RUN it shows the session that is being
+    /// recorded, or says which was the latest. `--events`, `--json` and `--raw` print events instead.
     ///
     /// Stops when the run is completed and no process records it any more.
     Follow(FollowArgs),

@@ -23,6 +23,13 @@ pub struct ViewArgs {
 pub struct ShowArgs {
     #[command(flatten)]
     pub view: ViewArgs,
+    /// How much to show: 0 prompts and final answers, 1 calls as lines, 2 diffs and outputs of commands, 3 outputs of all
+    /// calls, 4 everything
+    #[arg(short = 't', long, value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=4))]
+    pub detail: u8,
+    /// Do not start a pager on a terminal
+    #[arg(long)]
+    pub no_pager: bool,
     /// List the branches of the session: copies that continued differently, each with its first event as RUN:SEQ
     #[arg(long, conflicts_with = "all")]
     pub branches: bool,
@@ -33,8 +40,15 @@ pub struct ShowArgs {
 
 #[derive(Args, Debug)]
 pub struct FollowArgs {
-    /// A run: its UUID, four or more characters of its beginning or end, or `last`
-    pub run: String,
+    /// A run: its UUID, four or more characters of its beginning or end, or `last`; without it, the session that is
+    /// being recorded
+    pub run: Option<String>,
+    /// How much to show, as with `steno show`
+    #[arg(short = 't', long, value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=4))]
+    pub detail: u8,
+    /// Show one line per event instead of a conversation
+    #[arg(long)]
+    pub events: bool,
     /// Start with this event
     #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub from: u64,

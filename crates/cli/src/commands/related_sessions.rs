@@ -22,6 +22,8 @@ pub struct RelatedSessions {
     /// Whether they are from agents' files. Then a run that is not among them was not read.
     pub is_of_agents: bool,
     tally: Tally,
+    /// The runs that a process is writing.
+    recording: BTreeSet<RunId>,
 }
 
 impl RelatedSessions {
@@ -57,13 +59,26 @@ impl RelatedSessions {
             _ => join_all(trees),
         };
         let ids = ids(&sessions, &library, is_of_agents)?;
-        Ok(Self { joined, sessions, ids, is_of_agents, tally })
+        let recording = if is_of_agents { BTreeSet::new() } else { recording(&sessions, &library) };
+        Ok(Self { joined, sessions, ids, is_of_agents, tally, recording })
+    }
+
+    /// Tells whether a process is writing a run.
+    pub fn is_recording(&self, run: RunId) -> bool {
+        self.recording.contains(&run)
     }
 
     /// Fails if something could not be read; the rest was shown.
     pub fn check(&self) -> Result<(), Failure> {
         Ok(self.tally.check()?)
     }
+}
+
+/// Returns the runs of sessions that a process is writing.
+fn recording(sessions: &BTreeMap<RunId, Session>, library: &Library) -> BTreeSet<RunId> {
+    let Ok(store) = library.store() else { return BTreeSet::new() };
+    let runs = sessions.values().flat_map(|session| session.runs.iter().map(steno_session::SessionRun::id));
+    runs.filter(|run| store.is_locked(*run).unwrap_or(false)).collect()
 }
 
 /// Returns an index of the ids that are shown, and of the store that they are from.

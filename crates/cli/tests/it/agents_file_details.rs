@@ -19,7 +19,7 @@ fn show_marks_images_of_the_user() {
     let prompt = line(1, json!({"type": "user", "message": {"role": "user", "content": content}}));
     let file = put(&steno, "s.jsonl", text(&[prompt]));
     let shown = steno.run(&["show", &file]).out;
-    assert!(shown.contains("user\n  See this.\n  [image, "), "{shown}");
+    assert!(shown.contains(" you │ See this.\n     │ [image, "), "{shown}");
     let events = steno.run(&["events", &file]).out;
     assert!(events.contains("See this. · [image, "), "{events}");
 }
@@ -52,8 +52,7 @@ fn subagent_state_comes_from_its_parent_and_unread_is_not_missing() {
     let main = format!("p/{RUN}.jsonl");
     let whole = std::fs::read_to_string(steno.dir.path().join(&main)).unwrap();
     put(&steno, &main, whole.replace("\"Bash\"", "\"Task\""));
-    let word = "completed (reported by parent)";
-    for command in ["tree", "show"] {
+    for (command, word) in [("tree", "completed (reported by parent)"), ("show", "subagent  completed")] {
         let shown = steno.run(&[command, "p"]).out;
         assert_eq!(shown.matches(word).count(), 1, "{command}: {shown}");
     }
@@ -65,8 +64,9 @@ fn subagent_state_comes_from_its_parent_and_unread_is_not_missing() {
     let child = format!("p/{RUN}/subagents/agent-a1.jsonl");
     for command in ["tree", "show"] {
         let shown = steno.run(&[command, &child]).out;
-        let head = shown.lines().next().unwrap();
-        assert!(head.starts_with("child run ") && head.contains(&format!("of {RUN}")), "{head}");
+        let head = shown.lines().find(|line| line.starts_with("child run ")).unwrap();
+        let parent = if command == "tree" { format!("of {RUN}") } else { format!("of run {RUN}") };
+        assert!(head.contains(&parent), "{head}");
     }
 }
 
@@ -75,7 +75,7 @@ fn tree_counts_the_messages_of_show() {
     let steno = Steno::new();
     let file = put(&steno, "s.jsonl", text(&session()));
     let shown = steno.run(&["show", &file]).out;
-    let speaks = |line: &&str| ["user", "assistant"].contains(&line.split(' ').next().unwrap_or_default());
+    let speaks = |line: &&str| line.starts_with(" you │") || line.starts_with("  ai │");
     assert_eq!(shown.lines().filter(speaks).count(), 2, "{shown}");
     assert!(steno.run(&["tree", &file]).out.contains("2 messages, 1 call"));
 }
@@ -99,7 +99,8 @@ fn system_steps_share_a_line_without_all() {
     );
     let file = put(&steno, "s.jsonl", text(&lines));
     for command in ["tree", "show"] {
-        let short = steno.run(&[command, &file]).out;
+        let detail: &[&str] = if command == "show" { &["-t", "3"] } else { &[] };
+        let short = steno.run(&[&[command, &file], detail].concat()).out;
         assert!(short.contains("3 system steps: model, date, environment"), "{command}: {short}");
         let all = steno.run(&[command, &file, "--all"]).out;
         assert!(!all.contains("system steps") && all.contains("environment"), "{command}: {all}");
@@ -116,13 +117,14 @@ fn output_fits_the_terminal_and_pipes_have_no_width() {
     lines[3]["message"]["content"][0]["content"] = json!("x".repeat(300));
     let file = put(&steno, "s.jsonl", text(&lines));
     let widest = |text: &str| text.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
-    for (args, piped) in [("show", 163), ("events", 175)] {
+    for (args, piped) in [("show --no-pager", 307), ("events", 175)] {
         let run = format!("COLUMNS=130 \"$0\" --color never {args} {file}");
         let script = format!("script -qec '{}' /dev/null", run.replace("$0", env!("CARGO_BIN_EXE_steno")));
         let shown = steno.shell(&script, &[]).output().unwrap();
         let shown = String::from_utf8(shown.stdout).unwrap();
         assert!(shown.contains("xxx") && widest(&shown) == 130, "{args}: {shown}");
-        assert_eq!(widest(&steno.run(&[args, &file]).out), piped, "{args}");
+        let args: Vec<&str> = args.split(' ').chain([&*file]).collect();
+        assert_eq!(widest(&steno.run(&args).out), piped, "{args:?}");
     }
 }
 

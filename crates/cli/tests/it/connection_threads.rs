@@ -115,7 +115,7 @@ fn thread_of_a_connection_is_found_by_id() {
     // A thread that was on two connections is one session of two runs; both tell of the same turn.
     connect(&steno, &[FIRST]);
     let shown = steno.run(&["show", FIRST]);
-    let prompt = format!("The secret of {FIRST}.");
+    let prompt = format!("│ The secret of {FIRST}.");
     assert_eq!((shown.code, shown.out.matches(&prompt).count()), (0, 1), "{shown:?}");
     check(&steno.run(&["events", FIRST]), 2, &["names 2 runs"]);
     let said = steno.run(&["export", "atif", FIRST, "-o", "-"]);

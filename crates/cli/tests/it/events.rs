@@ -285,7 +285,7 @@ fn every_view_marks_denied_and_interrupted_calls() {
     let said = |args: &[&str]| steno.run(args).out;
     let (events, show, tree) = (said(&["events", RUN]), said(&["show", RUN]), said(&["tree", RUN]));
     assert!(events.contains("Bash denied: no") && !events.contains("Bash failed"), "{events}");
-    assert!(show.contains("denied: no"), "{show}");
+    assert!(show.contains("  denied\n       no\n"), "{show}");
     assert!(tree.contains("1 call (1 denied)"), "{tree}");
     for turn in [&show, &tree] {
         assert!(turn.contains("interrupted") && !turn.contains("failed: interrupted"), "{turn}");

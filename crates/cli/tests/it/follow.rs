@@ -65,7 +65,7 @@ fn followers_starting_at_any_time_see_the_same_lines() {
         assert!((said.code, said.out) == (0, steno.text(RUN)), "after, {form}");
     }
     assert_eq!(
-        steno.run(&["follow", RUN]).out,
+        steno.run(&["follow", RUN, "--events"]).out,
         steno.run(&["events", RUN]).out,
         "the human form is that of `events`"
     );
@@ -218,4 +218,28 @@ fn follow_ends_when_its_reader_leaves() {
     let command = steno.shell("\"$0\" follow \"$1\" | head -n 1", &[RUN]);
     let said = run(command, b"");
     assert_eq!((said.code, said.out.lines().count()), (0, 1), "{said:?}");
+}
+
+#[test]
+fn live_session_reads_as_a_conversation() {
+    let steno = Steno::new();
+    let mut recorder = recorder(&steno);
+    send(&mut recorder, &[message("first")]);
+    let mut follower = steno.start(&["follow"]);
+    while !follower.line().contains(" you │ first") {}
+    send(&mut recorder, &[message("second")]);
+    assert!(follower.line().contains("     │ second"));
+    finish(&steno, recorder, Vec::new());
+    assert_eq!(follower.ended().code, 0);
+    let late = steno.run(&["follow", RUN, "--from", "2"]).out;
+    assert!(late.contains("second") && !late.contains("│ first"), "{late}");
+}
+
+#[test]
+fn latest_session_is_named_if_none_is_live() {
+    let steno = Steno::new();
+    steno.recorded(RUN, &[serde_json::from_str(&message("first")).unwrap()]);
+    let said = steno.run(&["follow"]);
+    assert!(said.code == 1 && said.err.contains(&format!("the latest is {RUN}")), "{said:?}");
+    assert!(said.err.contains("`steno show last`"), "{said:?}");
 }

@@ -86,7 +86,7 @@ impl Steno {
     }
 
     fn furnish(&self, command: &mut Command) {
-        command.env_clear().env("HOME", self.dir.path()).env("STENO_HOME", self.store());
+        command.env_clear().env("HOME", self.dir.path()).env("STENO_HOME", self.store()).env("TZ", "UTC");
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.current_dir(self.dir.path());
     }

@@ -47,6 +47,7 @@ mod serve;
 mod service;
 mod settings;
 mod show;
+mod show_agents;
 mod snapshots;
 mod spine;
 mod spine_bundle;

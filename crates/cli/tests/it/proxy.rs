@@ -164,8 +164,8 @@ fn calls_become_one_session_with_the_clients_id() {
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     let listed = steno.run(&["ls", "--json"]).json();
     assert_eq!((listed.len(), &listed[0]["run_id"]), (1, &json!(SESSION)), "{listed:?}");
-    let shown = steno.run(&["show", SESSION]);
-    for text in ["Be brief.", "List them.", "Bash", "a.txt", "One file."] {
+    let shown = steno.run(&["show", SESSION, "-t", "4"]);
+    for text in ["Be brief.", "│ List them.", "▸ $ ls", "a.txt", "One file."] {
         assert_eq!(shown.out.matches(text).count(), 1, "{text} in {}", shown.out);
     }
     let used = steno.run(&["usage", "--json"]).json();
@@ -186,7 +186,7 @@ fn calls_are_listed_while_the_proxy_runs() {
     proxy.post("/v1/messages", &[], &request(SESSION, "First.", true));
     proxy.stop();
     let shown = steno.run(&["show", SESSION]).out;
-    assert_eq!((shown.matches("First.").count(), shown.matches("One file.").count()), (1, 1), "{shown}");
+    assert_eq!((shown.matches("│ First.").count(), shown.matches("One file.").count()), (1, 1), "{shown}");
     assert_eq!(steno.run(&["verify"]).code, 0);
 }
 

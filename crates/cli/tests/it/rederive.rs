@@ -308,7 +308,7 @@ fn recorded_run_is_skipped_and_follow_ends_on_rederive() {
     assert!(said.code == 4 && said.out.contains("in use by another `steno`"), "{said:?}");
     assert!(steno.text(&id(1)).starts_with(&old[&id(1)]));
     done(&writer.finish());
-    let mut follower = steno.start(&["follow", &id(1)]);
+    let mut follower = steno.start(&["follow", &id(1), "--events"]);
     follower.lines(old[&id(1)].lines().count() + 1);
     let said = steno.run(&["rederive"]);
     assert!(said.out.contains("1 event of other writers carried over"), "{said:?}");

@@ -41,20 +41,20 @@ fn store() -> Steno {
 }
 
 #[test]
-fn run_is_shown_with_its_child_after_it() {
+fn run_is_shown_with_its_child_below_its_step() {
     let steno = store();
     let child = id(7);
     let want = format!(
-        "run {RUN}  fix  open\n\n── t1  {TIME}\n\nuser\n  Fix it.\n\nassistant\n┊ How?\n  So.\n\n\
-         · child run {child}  look  open\n\nchild run {child}  of {RUN}  look  open\n"
+        "Fix it.\nfix\n2026-06-08 08:14 · done · 1 prompt · 0 calls\nrun {RUN}\nnot recorded: tokens\n\n\
+         ── t1  2026-06-08 08:14\n you │ Fix it.\n\n     ┊ How?\n\n  ai │ So.\n       ↳ child run {child}  look  open\n"
     );
     let said = steno.run(&["show", &RUN[..8]]);
     assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (0, want.as_str(), ""));
     let file = steno.transcript(RUN);
     assert_eq!(steno.run(&["show", file.to_str().unwrap()]).out, want, "a transcript file");
     let coloured = steno.run(&["show", RUN, "--color", "always"]).out;
-    assert!(coloured.contains("\u{1b}[1m\u{1b}[32muser\u{1b}[0m\n  Fix it."), "{coloured:?}");
-    assert!(coloured.contains("\u{1b}[2m┊\u{1b}[0m \u{1b}[2m\u{1b}[3mHow?\u{1b}[0m"), "{coloured:?}");
+    assert!(coloured.contains("\u{1b}[1m\u{1b}[32m you │ \u{1b}[0mFix it."), "{coloured:?}");
+    assert!(coloured.contains("\u{1b}[2m┊ \u{1b}[0m\u{1b}[2m\u{1b}[3mHow?\u{1b}[0m"), "{coloured:?}");
     let objects = steno.run(&["show", RUN, "--json"]).json();
     let ids: Vec<_> = objects.iter().map(|object| object["run_id"].clone()).collect();
     assert_eq!(ids, [json!(RUN), json!(child)]);
@@ -67,17 +67,20 @@ fn agents_files_are_shown_as_conversations() {
     let file = put(&steno, "s.jsonl", text(&session()));
     let said = steno.run(&["show", &file]);
     let want = format!(
-        "run {RUN}  claude  open\n\n── turn-0001  2026-06-08T08:14:01.000Z  open\n\nuser\n  Build it.\n\n\
-         assistant  claude-x\n  On it.\n▸ Bash {{\"command\":\"make\"}}\n│ done\n"
+        "Build it.\nclaude 2.1.100 · claude-x\n2026-06-08 08:14 · 3.0s · open · 1 prompt · 1 call\n\
+         3 in · 100 cached · 20 out · cost unknown\nrun {RUN}\n\
+         not recorded: approvals, exit codes as numbers\n\n\
+         ── turn-0001  2026-06-08 08:14  open\n you │ Build it.\n\n  ai │ On it.\n     ▸ $ make  1.0s\n       done\n\n\
+         ── resume: claude --resume {RUN}\n"
     );
     assert_eq!((said.code, said.out, said.err.as_str()), (0, want, ""));
     assert!(!steno.store().exists());
     session_with_subagent(&steno);
     let shown = steno.run(&["show", "p"]).out;
-    let heads: Vec<_> =
-        shown.lines().filter(|line| line.contains("run ") && !line.starts_with(' ')).collect();
-    let [outer, inner] = heads[..] else { panic!("{shown}") };
-    assert!(outer.starts_with(&format!("run {RUN}")) && inner.contains(&format!("of {RUN}")), "{shown}");
+    assert!(
+        shown.contains(&format!("\nrun {RUN}\n")) && shown.contains(&format!("  of run {RUN}\n")),
+        "{shown}"
+    );
     assert_eq!(steno.run(&["show", "p", "--json"]).json().len(), 2);
 }
 

@@ -49,7 +49,7 @@ const COMMANDS: [(&str, Result<&[&str], &str>); 50] = [
     ("forget", Ok(&["forget CODEX --dry-run --demo", "forget CODEX --yes --demo"])),
     ("import", Ok(&["import restored"])),
     ("record", Ok(&["record --run RUN --level written"])),
-    ("follow", Ok(&["follow RUN"])),
+    ("follow", Ok(&["follow RUN", "follow RUN --events"])),
     ("watch", Err("it runs until it is stopped")),
     ("serve", Err("it runs until it is stopped")),
     ("run", Err("it runs another program")),

@@ -250,6 +250,7 @@ impl ConversationBuilder<'_> {
             exit_code: result.exit_code.clone(),
             run: result.at.map(|at| self.run(at)),
             seq_result: result.at.map(|at| at.seq),
+            duration_ms: crate::text_format::milliseconds_between(Some(&call.time), result.time.as_ref()),
             is_amended: !call.amendments.is_empty(),
         })
     }

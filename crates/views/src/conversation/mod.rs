@@ -5,10 +5,8 @@
 
 mod build;
 mod content;
-mod step_lines;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +15,6 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
 
 pub(crate) use content::{BlockText, block_text, tool_output};
-pub use text::{ConversationStyle, ConversationTone, count_of_branches, styled_text, text};
 
 use crate::State;
 
@@ -242,6 +239,8 @@ pub struct ToolResult {
     pub run: Option<RunId>,
     /// The number of its `tool.result` there.
     pub seq_result: Option<Seq>,
+    /// The time from the call to its result, in milliseconds.
+    pub duration_ms: Option<i64>,
     /// Whether a later event amended it.
     pub is_amended: bool,
 }
@@ -305,4 +304,10 @@ pub struct Fact {
     pub error: Option<JsonString>,
     /// Its result; the summary of a compaction.
     pub result: Option<RawJson>,
+}
+
+/// Returns a number of branches in words.
+#[must_use]
+pub fn count_of_branches(branches: u64) -> String {
+    if branches == 1 { "1 branch".to_owned() } else { format!("{branches} branches") }
 }

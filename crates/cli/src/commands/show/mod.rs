@@ -3,23 +3,28 @@
 mod branches;
 mod channels;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use anstyle::{AnsiColor, Style};
 use steno_library::split_event;
 use steno_model::{RunId, Seq};
 use steno_session::{EventPosition, RunNumber, Session};
-use steno_views::conversation::{
-    Conversation, ConversationStyle, ConversationTone, count_of_branches, styled_text,
-};
+use steno_views::conversation::{Conversation, count_of_branches};
+use steno_views::digest::SessionDigest;
+use steno_views::screen::{Detail, HeaderFacts, Screen, ScreenStyle, ScreenTone};
+use steno_views::{EventRef, State};
 
 use crate::args::ShowArgs;
 use crate::commands::related_sessions::RelatedSessions;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::marked_name;
-use crate::output::Output;
+use crate::output::{Output, colors_are_on};
+use crate::resume::resume_command;
 use crate::runs;
+use crate::screen_style::{local_minute, paint};
 use crate::settings::Settings;
+
+/// How old the last event of a live session is at most, as in `ls`.
+const LIVE_SECONDS_MAX: i64 = 60;
 
 /// Keeps only the turn of an event; for an event outside of turns, only what is outside of turns.
 fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: EventPosition) {
@@ -48,78 +53,151 @@ fn find_event(session: &Session, run: RunId, seq: Seq) -> Result<Option<EventPos
 }
 
 pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let ShowArgs { view: args, branches, channels } = args;
-    if *branches {
-        return branches::run(&args.run, args.json, settings, output);
+    if args.branches {
+        return branches::run(&args.view.run, args.view.json, settings, output);
     }
-    if *channels {
-        return channels::run(&args.run, args.json, settings, output);
+    if args.channels {
+        return channels::run(&args.view.run, args.view.json, settings, output);
     }
-    let (name, seq) = split_event(&args.run);
+    let (name, seq) = split_event(&args.view.run);
     // An event belongs to a run; without one, the whole session is shown.
     let event = match seq {
-        Some(seq) => Some((runs::find_run(name, settings)?, seq)),
+        Some(seq) => Some(EventRef { run: runs::find_run(name, settings)?, seq }),
         None => None,
     };
-    let mut related = RelatedSessions::read(name, settings)?;
-    let ids = related.ids.clone();
+    let related = RelatedSessions::read(name, settings)?;
+    let sessions = shown_sessions(&related, event)?;
+    if args.view.json {
+        for session in &sessions {
+            let json = serde_json::to_string(&session.conversation);
+            output.json_line(&json.map_err(|error| Failure::could_not(error.to_string()))?);
+        }
+    } else {
+        if !args.no_pager {
+            output.start_pager();
+        }
+        draw(sessions, &related, (args, event), settings, output);
+    }
+    related.check()?;
+    Ok(Exit::Done)
+}
+
+/// A session that is shown.
+struct ShownSession {
+    conversation: Conversation,
+    digest: SessionDigest,
+    is_live: bool,
+}
+
+/// Returns the sessions, the outer ones first; with an event, only the turn of the event.
+fn shown_sessions(related: &RelatedSessions, event: Option<EventRef>) -> Result<Vec<ShownSession>, Failure> {
+    let mut sessions = Vec::new();
+    for tree in related.joined.nested() {
+        let Some(session) = related.sessions.get(&tree.run_id) else { continue };
+        let mut conversation = Conversation::of(session);
+        let digest = SessionDigest::of(session);
+        if let Some(EventRef { run, seq }) = event {
+            let Some(at) = find_event(session, run, seq)? else { continue };
+            keep_turn_of(&mut conversation, session, at);
+        }
+        let is_locked = session.runs.iter().any(|run| related.is_recording(run.id()));
+        let is_live = is_locked || is_growing(&digest, &conversation);
+        sessions.push(ShownSession { conversation, digest, is_live });
+        if event.is_some() {
+            break;
+        }
+    }
+    Ok(sessions)
+}
+
+/// Tells whether a session grew within a minute, and has no end.
+fn is_growing(digest: &SessionDigest, conversation: &Conversation) -> bool {
+    let last = digest.last_at.as_ref().and_then(steno_model::Timestamp::instant);
+    let age = last.map(|last| jiff::Timestamp::now().as_second() - last.as_second());
+    conversation.state == State::Open && age.is_some_and(|age| (0..LIVE_SECONDS_MAX).contains(&age))
+}
+
+/// Returns what a session costs, with the agent's own figure if it has one.
+fn cost_words(digest: &SessionDigest, settings: &Settings) -> Option<String> {
+    let cost = digest.cost(&settings.prices.prices)?;
+    let own = digest.agent_cost.map(|own| format!(" (the agent says {own})")).unwrap_or_default();
+    let words = if cost.known().is_some() { cost.text() } else { "cost unknown".to_owned() };
+    Some(format!("{words}{own}"))
+}
+
+fn draw(
+    sessions: Vec<ShownSession>,
+    related: &RelatedSessions,
+    (args, event): (&ShowArgs, Option<EventRef>),
+    settings: &Settings,
+    output: &mut Output,
+) {
     let shown: BTreeSet<RunId> = related.sessions.keys().copied().collect();
     let paint_ids = |tone, words: &str| {
-        let marked = if tone == ConversationTone::Frame {
-            marked_name(words, &ids, |run| shown.contains(&run))
+        let marked = if tone == ScreenTone::Frame {
+            marked_name(words, &related.ids, |run| shown.contains(&run))
         } else {
             None
         };
         marked.unwrap_or_else(|| paint(tone, words))
     };
     let mut reported = related.joined.reported();
-    let mut is_first = true;
-    for run in related.joined.nested() {
-        let Some(session) = related.sessions.remove(&run.run_id) else { continue };
-        let mut conversation = Conversation::of(&session);
-        if let Some((run, seq)) = event {
-            let Some(at) = find_event(&session, run, seq)? else { continue };
-            keep_turn_of(&mut conversation, &session, at);
+    // A whole session is read with its subagents at their places.
+    let mut children = BTreeMap::new();
+    let mut heads = Vec::new();
+    for session in sessions {
+        heads.push((session.conversation.run_id, session.digest, session.is_live));
+        children.insert(session.conversation.run_id, session.conversation);
+    }
+    let width = output.width();
+    let mut drawn = BTreeSet::new();
+    for (run, digest, is_live) in heads {
+        let conversation = &children[&run];
+        if drawn.contains(&run) {
+            continue;
         }
-        if args.json {
-            let json = serde_json::to_string(&conversation);
-            output.json_line(&json.map_err(|error| Failure::could_not(error.to_string()))?);
-        } else {
-            if !std::mem::take(&mut is_first) {
-                output.line("");
-            }
-            let reported = reported.remove(&run.run_id);
-            let look = ConversationStyle {
-                width: output.width(),
-                has_every_step: args.all,
-                reported,
-                ..ConversationStyle::plain(&paint_ids)
-            };
-            output.line(styled_text(&conversation, &look).trim_end());
-            if conversation.branches > 0 {
-                output.flush();
-                let hint = format!("`steno show {} --branches` lists them", conversation.run_id);
-                tracing::warn!("{} not shown: {hint}", count_of_branches(conversation.branches));
-            }
+        let style = ScreenStyle {
+            paint: &paint_ids,
+            time: &local_minute,
+            width,
+            detail: Detail::ALL[usize::from(args.detail).min(Detail::ALL.len() - 1)],
+            is_folded: width.is_some(),
+            has_marks: !colors_are_on(),
+            has_every_step: args.view.all,
+            is_live: false,
+            focus: event,
+            children: &children,
+            directory: digest.directory.as_deref(),
+        };
+        let mut sink = |line: &str| {
+            output.line(line);
+            !output.is_broken()
+        };
+        if !drawn.is_empty() {
+            sink("");
         }
-        if output.is_broken() || event.is_some() {
+        let mut screen = Screen::new(style, &mut sink);
+        let facts = HeaderFacts {
+            cost: cost_words(&digest, settings),
+            is_part: event.is_some(),
+            is_live,
+            reported: reported.remove(&run),
+        };
+        screen.header(&digest, conversation, &facts);
+        screen.conversation(conversation);
+        if let Some(resume) = resume_command(&digest).filter(|_| event.is_none()) {
+            screen.footer(&resume);
+        }
+        let is_closed = screen.is_closed();
+        drawn.insert(run);
+        drawn.extend(children.keys().copied().filter(|child| screen.has_drawn(*child)));
+        if is_closed {
             break;
         }
+        if conversation.branches > 0 {
+            output.flush();
+            let hint = format!("`steno show {run} --branches` lists them");
+            tracing::warn!("{} not shown: {hint}", count_of_branches(conversation.branches));
+        }
     }
-    related.check()?;
-    Ok(Exit::Done)
-}
-
-/// Colours a part of a line; `Output` removes colours where they are not wanted.
-fn paint(tone: ConversationTone, words: &str) -> String {
-    let style = match tone {
-        ConversationTone::Frame => Style::new().dimmed(),
-        ConversationTone::Thought => Style::new().dimmed().italic(),
-        ConversationTone::User => AnsiColor::Green.on_default().bold(),
-        ConversationTone::Model => AnsiColor::Blue.on_default().bold(),
-        ConversationTone::Call | ConversationTone::Open => AnsiColor::Cyan.on_default(),
-        ConversationTone::Failed => AnsiColor::Red.on_default(),
-        ConversationTone::Odd => AnsiColor::Yellow.on_default(),
-    };
-    format!("{style}{words}{style:#}")
 }

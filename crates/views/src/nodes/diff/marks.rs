@@ -55,9 +55,11 @@ fn mark_pair(old: &mut DiffLine, new: &mut DiffLine) -> bool {
     if same * 2 <= letters(&old_words).max(letters(&new_words)) {
         return false;
     }
-    let part = |words: &[&str], op: &DiffOp| LinePart {
-        text: words.concat(),
-        is_changed: !matches!(op, DiffOp::Equal { .. }),
+    let part = |words: &[&str], op: &DiffOp| {
+        let text = words.concat();
+        // White space alone is not worth a mark: most of it is indentation.
+        let is_changed = !matches!(op, DiffOp::Equal { .. }) && !text.trim().is_empty();
+        LinePart { text, is_changed }
     };
     let parts = |parts: Vec<LinePart>| parts.into_iter().filter(|part| !part.text.is_empty()).collect();
     old.parts = parts(ops.iter().map(|op| part(&old_words[op.old_range()], op)).collect());

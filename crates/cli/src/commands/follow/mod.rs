@@ -1,8 +1,11 @@
-//! `steno follow`: shows the events of a run, and each new one as it is recorded.
+//! `steno follow`: shows a session as it is recorded, as a conversation or as events.
+
+mod live_session;
+mod talk;
 
 use std::time::Duration;
 
-use steno_journal::{Error as JournalError, Follower, Store};
+use steno_journal::{Error as JournalError, Follower, RecordedEvent, Store};
 use steno_library::warn_about_broken_seals;
 use steno_model::{RunId, Seq};
 
@@ -12,28 +15,46 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::runs;
 use crate::settings::Settings;
+use talk::LiveTalk;
 
 /// How long to wait before checking again, if the system does not notify of changes.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 const WAIT_FOR_RUN: Duration = Duration::from_millis(50);
 
 pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outcome {
-    let run = runs::find_run(&args.run, settings).map_err(|failure| {
-        if args.wait && failure.exit == Exit::CheckFailed {
-            failure.with_hint("to wait for a run that does not exist yet, use its whole UUID")
-        } else {
-            failure
-        }
-    })?;
+    let run = match &args.run {
+        Some(name) => runs::find_run(name, settings).map_err(|failure| {
+            if args.wait && failure.exit == Exit::CheckFailed {
+                failure.with_hint("to wait for a run that does not exist yet, use its whole UUID")
+            } else {
+                failure
+            }
+        })?,
+        None => live_session::find(&runs::need_library(settings)?)?,
+    };
     let from = Seq::new(args.from).ok_or_else(|| Failure::usage("events are numbered from 1"))?;
-    let (store, mut follower) = open(run, from, args, settings)?;
+    let has_events = args.events || args.form.raw || args.form.json;
+    // A conversation needs all events; those before `--from` are not shown.
+    let first = if has_events { from } else { Seq::FIRST };
+    let (store, mut follower) = open(run, first, args, settings)?;
     warn_about_broken_seals(&store, run);
+    let mut talk = LiveTalk::new(run, from, args.detail);
+    let take = |recorded: RecordedEvent, talk: &mut LiveTalk, output: &mut Output| {
+        if has_events {
+            event_lines::print(&recorded, args.form, output);
+        } else {
+            talk.push(recorded.event, output);
+        }
+    };
     loop {
         while let Some(recorded) = follower.read_next()? {
-            event_lines::print(&recorded, args.form, output);
+            take(recorded, &mut talk, output);
             if output.is_broken() {
                 return Ok(Exit::Done);
             }
+        }
+        if !has_events {
+            talk.draw(output);
         }
         if !output.flush() || Output::is_abandoned() {
             return Ok(Exit::Done);

@@ -1,0 +1,45 @@
+//! Finds the session that is being recorded.
+
+use steno_library::{Library, SessionOverview};
+use steno_model::RunId;
+
+use crate::failure::Failure;
+use crate::time_words::{age, now};
+
+/// How old the last event of a live session is at most.
+const LIVE_SECONDS_MAX: i64 = 60;
+
+/// Returns the run to follow: of the sessions that are being recorded, the one with the latest event.
+pub fn find(library: &Library) -> Result<RunId, Failure> {
+    let now = now().timestamp();
+    let sessions = library.sessions()?;
+    let is_recent = |session: &SessionOverview| {
+        session.last_instant().is_some_and(|last| now.as_second() - last.as_second() <= LIVE_SECONDS_MAX)
+    };
+    let live = sessions.iter().filter(|session| session.state == "recording" || is_recent(session));
+    let Some(session) = live.max_by_key(|session| session.last_instant()) else {
+        return Err(nothing_live(library, &sessions, now));
+    };
+    let store = library.store()?;
+    let runs = || session.session.runs.iter().chain(&session.session.below).copied();
+    let written = runs().find(|run| store.is_locked(*run).unwrap_or(false));
+    written.or_else(|| session.first_run()).ok_or_else(|| nothing_live(library, &sessions, now))
+}
+
+/// Returns the failure that names the latest session.
+fn nothing_live(library: &Library, sessions: &[SessionOverview], now: jiff::Timestamp) -> Failure {
+    let latest = sessions.iter().max_by_key(|session| session.last_instant());
+    let words = latest.map(|session| {
+        let title =
+            session.first_run().and_then(|run| library.title(run)).map(|title| format!(", \"{title}\""));
+        let ago = session.last_instant().map(|last| format!(", {} ago", age(last, now)));
+        format!(
+            "; the latest is {}{}{}",
+            session.session.id,
+            title.unwrap_or_default(),
+            ago.unwrap_or_default()
+        )
+    });
+    Failure::nothing(format!("no session is being recorded{}", words.unwrap_or_default()))
+        .with_hint("`steno show last` shows the latest, `steno up` records sessions as they run")
+}

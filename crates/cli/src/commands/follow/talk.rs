@@ -1,0 +1,120 @@
+//! A session that is being recorded, drawn as it grows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steno_model::{EventType, ExchangeEvent, RunId, Seq};
+use steno_session::{Content, PayloadFields, SessionBuilder};
+use steno_views::State;
+use steno_views::conversation::Conversation;
+use steno_views::digest::SessionDigest;
+use steno_views::screen::{Detail, HeaderFacts, Screen, ScreenState, ScreenStyle, UnitKey};
+
+use crate::output::{Output, colors_are_on};
+use crate::screen_style::{local_minute, paint};
+
+/// A session that grows. It is folded again after each batch of events, from the beginning of its last turn.
+pub struct LiveTalk {
+    run: RunId,
+    from: Seq,
+    detail: Detail,
+    /// The first event, and those of the current turn.
+    events: Vec<ExchangeEvent>,
+    has_news: bool,
+    has_header: bool,
+    /// What was drawn as it is.
+    drawn: BTreeSet<UnitKey>,
+    /// The calls that were drawn while they ran.
+    running: BTreeSet<UnitKey>,
+    state: ScreenState,
+}
+
+impl LiveTalk {
+    pub fn new(run: RunId, from: Seq, detail: u8) -> Self {
+        Self {
+            run,
+            from,
+            detail: Detail::ALL[usize::from(detail).min(Detail::ALL.len() - 1)],
+            events: Vec::new(),
+            has_news: false,
+            has_header: false,
+            drawn: BTreeSet::new(),
+            running: BTreeSet::new(),
+            state: ScreenState::default(),
+        }
+    }
+
+    /// Takes an event. What came before a new turn is drawn, and not needed any more.
+    pub fn push(&mut self, event: ExchangeEvent, output: &mut Output) {
+        if is_turn(&event) && self.events.len() > 1 {
+            self.draw(output);
+            self.events.truncate(1);
+        }
+        self.has_news = true;
+        self.events.push(event);
+        // What is before the first wanted event is not drawn.
+        if self.events.last().is_some_and(|last| last.seq.next() == self.from) {
+            self.parts(&mut |_| {});
+        }
+    }
+
+    /// Draws what is new.
+    pub fn draw(&mut self, output: &mut Output) {
+        if !std::mem::take(&mut self.has_news) || self.events.last().is_none_or(|last| last.seq < self.from) {
+            return;
+        }
+        let width = output.width();
+        self.parts_with(width, &mut |line| output.line(line));
+    }
+
+    /// Marks everything so far as drawn.
+    fn parts(&mut self, sink: &mut dyn FnMut(&str)) {
+        let has_header = self.has_header;
+        self.parts_with(None, sink);
+        (self.has_header, self.state) = (has_header, ScreenState::default());
+    }
+
+    fn parts_with(&mut self, width: Option<usize>, print: &mut dyn FnMut(&str)) {
+        let mut builder = SessionBuilder::new(self.run, Content::Whole);
+        self.events.iter().for_each(|event| builder.push(event));
+        let session = builder.finish();
+        let (conversation, digest) = (Conversation::of(&session), SessionDigest::of(&session));
+        let children = BTreeMap::new();
+        let style = ScreenStyle {
+            paint: &paint,
+            time: &local_minute,
+            width,
+            detail: self.detail,
+            is_folded: width.is_some(),
+            has_marks: !colors_are_on(),
+            has_every_step: false,
+            is_live: true,
+            focus: None,
+            children: &children,
+            directory: digest.directory.as_deref(),
+        };
+        let mut sink = |line: &str| {
+            print(line);
+            true
+        };
+        let mut screen = Screen::new(style, &mut sink).after(self.state);
+        if !std::mem::replace(&mut self.has_header, true) {
+            let is_live = conversation.state == State::Open;
+            screen.header(&digest, &conversation, &HeaderFacts { is_live, ..HeaderFacts::default() });
+        }
+        let (drawn, running) = (&mut self.drawn, &mut self.running);
+        screen.parts(&conversation, &mut |key, is_complete| {
+            if is_complete {
+                drawn.insert(key.clone())
+            } else {
+                !drawn.contains(key) && running.insert(key.clone())
+            }
+        });
+        self.state = screen.state();
+    }
+}
+
+/// Tells whether an event begins a turn.
+fn is_turn(event: &ExchangeEvent) -> bool {
+    event.event_type.known() == Some(EventType::StepStarted)
+        && PayloadFields::of(event).text("kind").is_some_and(|kind| kind == "turn")
+}

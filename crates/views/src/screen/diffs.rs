@@ -1,0 +1,88 @@
+//! Draws diffs: numbers of lines where they are known, signs, and marks inside changed lines.
+
+use super::segments::{Line, Segment};
+use super::{ScreenTone, one};
+use crate::nodes::{DiffLine, DiffLineKind, FileChangeKind, FileDiff, Hunk};
+
+/// Returns how many lines a diff adds and removes, as `+9 −4`.
+pub(super) fn counts(diffs: &[FileDiff]) -> Line {
+    let sum = |part: fn(&FileDiff) -> u64| diffs.iter().map(part).sum::<u64>();
+    let (added, removed) = (sum(|diff| diff.added), sum(|diff| diff.removed));
+    let mut line = Line::new();
+    if added > 0 {
+        line.push(Segment::new(ScreenTone::Added, &format!("+{added}")));
+    }
+    if removed > 0 {
+        let gap = if added > 0 { " " } else { "" };
+        line.push(Segment::new(ScreenTone::Removed, &format!("{gap}−{removed}")));
+    }
+    line
+}
+
+/// Returns the lines of the diffs of a call. Several files have headings.
+pub(super) fn diff_lines(diffs: &[FileDiff]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for diff in diffs {
+        if diffs.len() > 1 {
+            lines.push(heading(diff));
+        }
+        for (number, hunk) in diff.hunks.iter().enumerate() {
+            if number > 0 || hunk.place.is_some() {
+                let place = hunk.place.as_deref().map(|place| format!(" {place}")).unwrap_or_default();
+                lines.push(one(ScreenTone::Frame, &format!("⋯{place}")));
+            }
+            lines.extend(hunk_lines(hunk));
+        }
+    }
+    lines
+}
+
+fn heading(diff: &FileDiff) -> Line {
+    let word = match diff.kind {
+        FileChangeKind::Edit | FileChangeKind::Write => "",
+        FileChangeKind::Add => "new ",
+        FileChangeKind::Delete => "deleted ",
+    };
+    let path = diff.path.as_deref().unwrap_or("a file");
+    let mut line = one(ScreenTone::Call, &format!("{word}{path}"));
+    line.extend(diff.moved_to.as_ref().map(|path| Segment::new(ScreenTone::Call, &format!(" → {path}"))));
+    line.push(Segment::new(ScreenTone::Plain, "  "));
+    line.extend(counts(std::slice::from_ref(diff)));
+    line
+}
+
+fn hunk_lines(hunk: &Hunk) -> Vec<Line> {
+    let (mut old, mut new) = (hunk.old_start, hunk.new_start);
+    let last = old.max(new).map(|first| first.saturating_add(hunk.lines.len() as u64));
+    let columns = last.map_or(0, |last| last.to_string().len());
+    let mut lines = Vec::with_capacity(hunk.lines.len());
+    for line in &hunk.lines {
+        let number = match line.kind {
+            DiffLineKind::Removed => old,
+            DiffLineKind::Context | DiffLineKind::Added => new.or(old),
+        };
+        let step = |number: &mut Option<u64>| *number = number.map(|number| number.saturating_add(1));
+        if line.kind != DiffLineKind::Added {
+            step(&mut old);
+        }
+        if line.kind != DiffLineKind::Removed {
+            step(&mut new);
+        }
+        let number = number.map(|number| Segment::new(ScreenTone::Frame, &format!("{number:>columns$} ")));
+        lines.push(number.into_iter().chain(one_line(line)).collect());
+    }
+    lines
+}
+
+fn one_line(line: &DiffLine) -> Line {
+    let (sign, tone, part_tone) = match line.kind {
+        DiffLineKind::Context => ("  ", ScreenTone::Frame, ScreenTone::Frame),
+        DiffLineKind::Added => ("+ ", ScreenTone::Added, ScreenTone::AddedPart),
+        DiffLineKind::Removed => ("- ", ScreenTone::Removed, ScreenTone::RemovedPart),
+    };
+    let parts = line.parts.iter().map(|part| {
+        let tone = if part.is_changed { part_tone } else { tone };
+        Segment::new(tone, &part.text)
+    });
+    std::iter::once(Segment::new(tone, sign)).chain(parts).collect()
+}
