@@ -1,6 +1,6 @@
 //! The usage of a session by model, as text in a column: a line for each model and length of request.
 //!
-//! The columns are not read for questions of SQL; the sums are in columns of their own.
+//! `docs/format/index.md` describes the lines. The sums are in columns of their own.
 
 use steno_session::usage::{ModelUsage, RequestLength, Tokens};
 
