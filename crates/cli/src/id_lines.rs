@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use steno_library::{Candidate, IdIndex, Library, ShortestPart};
-use steno_model::{RunId, Timestamp};
+use steno_model::{RunId, Seq, Timestamp};
 use steno_views::{Lines, columns_of, cut, padding, visible};
 
 use crate::failure::Failure;
@@ -20,6 +20,19 @@ pub fn marked(id: &str, part: ShortestPart) -> String {
         text => format!("{dim}{text}{dim:#}"),
     };
     format!("{}{bold}{}{bold:#}{}", faint(before), visible(part, Lines::Escape), faint(behind))
+}
+
+/// Returns the name of an event for `steno show`, with the shortest part of the id of its run.
+pub fn event_handle(ids: &IdIndex<RunId>, run: RunId, seq: Seq) -> String {
+    format!("{}:{seq}", shortest_part(ids, run))
+}
+
+/// Returns the shortest part of an id that names it; the whole id if it is not known.
+pub fn shortest_part(ids: &IdIndex<RunId>, run: RunId) -> String {
+    let id = run.to_string();
+    let exact = ids.exact(&id);
+    let Some((_, meaning)) = exact.first() else { return id };
+    ids.shortest(&id, meaning).split(&id).1.to_owned()
 }
 
 /// Marks ids in output. Without colours, nothing is looked up.

@@ -112,6 +112,8 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
         Command::Show(args) => commands::show::run(args, settings, output),
         Command::Follow(args) => commands::follow::run(args, settings, output),
         Command::Ls(args) => commands::ls::run(args, settings, output),
+        Command::Changes(args) => commands::changes::run(args, settings, output),
+        Command::Failures(args) => commands::failures::run(args, settings, output),
         Command::Search(args) => commands::search::run(args, settings, output),
         Command::Index(args) => commands::index::run(args, settings, output),
         Command::Verify(args) => commands::verify::run(args, settings, output),

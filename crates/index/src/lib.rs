@@ -20,6 +20,7 @@
 //! - A database that cannot be read, or in which a byte was changed, is replaced; it is never an error for the caller.
 //! - What was removed is in no byte of the database after [`Index::purge`].
 
+mod calls;
 mod error;
 mod filter;
 mod hits;
@@ -34,6 +35,7 @@ mod terms;
 mod update;
 mod used_by_model;
 
+pub use calls::{CallFilter, EventPlace, IndexedCall};
 pub use error::Error;
 pub use filter::SessionFilter;
 pub use hits::{RunToRead, TextPlace};

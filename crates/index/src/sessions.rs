@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use steno_model::{RunId, Timestamp};
 
+use crate::calls::{PATH_MATCHES, plain_path};
 use crate::rows::{SessionRow, session_row};
 use crate::{Error, Index, SessionFilter};
 
@@ -60,15 +61,12 @@ impl Index {
     /// Returns the top-level sessions that changed a file. A path is equal, or ends with `/` and the given one.
     fn touched_by(&self, path: &str) -> Result<HashSet<RunId>, Error> {
         let failed = self.failed("find changed files");
-        let path = path.trim_start_matches("./").trim_end_matches('/');
-        let mut query = self
-            .connection
-            .prepare_cached(
-                "SELECT DISTINCT sessions.root FROM changes JOIN sessions ON sessions.id = changes.session \
-                 WHERE changes.path = ?1 OR substr(changes.path, -length(?1) - 1) = '/' || ?1 \
-                 OR instr('/' || changes.path || '/', '/' || ?1 || '/') > 0",
-            )
-            .map_err(&failed)?;
+        let path = plain_path(path);
+        let statement = format!(
+            "SELECT DISTINCT sessions.root FROM changes JOIN sessions ON sessions.id = changes.session \
+             WHERE {PATH_MATCHES}"
+        );
+        let mut query = self.connection.prepare_cached(&statement).map_err(&failed)?;
         let rows = query.query_map([path], |row| row.get::<_, String>(0)).map_err(&failed)?;
         let roots = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
         Ok(roots.iter().filter_map(|root| RunId::parse(root).ok()).collect())

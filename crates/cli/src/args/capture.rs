@@ -199,6 +199,9 @@ pub struct RestoreArgs {
     /// Restore this generation of the session's own file instead of the last one
     #[arg(long, value_name = "NUMBER")]
     pub generation: Option<u32>,
+    /// Replace files that differ from the stored ones; what stands there is kept aside under another name
+    #[arg(long)]
+    pub replace: bool,
     /// List the files and whether each is on disk, and write nothing
     #[arg(long)]
     pub list: bool,

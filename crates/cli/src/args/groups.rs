@@ -7,7 +7,7 @@ use super::GLOBAL_HEADING;
 
 /// The commands of each heading. A test compares them with the commands that there are.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Daily", &["up", "ls", "search", "show", "tree", "follow", "usage", "doctor"]),
+    ("Daily", &["up", "ls", "search", "changes", "failures", "show", "tree", "follow", "usage", "doctor"]),
     (
         "Archive",
         &[

@@ -22,7 +22,7 @@ pub use capture::{
 pub use export::{AtifArgs, CheckArgs, ExportArgs, ExportCommand};
 pub use groups::grouped;
 pub use proxy::{AppServerArgs, McpArgs};
-pub use reading::{FollowArgs, LsArgs, ShowArgs, ViewArgs};
+pub use reading::{ChangesArgs, FailuresArgs, FollowArgs, LsArgs, ShowArgs, ViewArgs};
 pub use receipt::{
     ReceiptArgs, ReceiptCommand, ReceiptExportArgs, ReceiptFormat, ReceiptLsArgs, ReceiptTurnArgs,
     ReceiptVerifyArgs,
@@ -128,7 +128,8 @@ pub enum Command {
     ///
     /// Restores the session's own file, the files of its subagents, and the files stored next to them. The files get
     /// the current time, so that the agent's cleanup does not delete them at once and the agent can resume the
-    /// session. Existing files are not changed. If one of them differs from the stored file, nothing is written.
+    /// session. Existing files are not changed. If one of them differs from the stored file, nothing is written, unless
+    /// `--replace` keeps it aside. The command that resumes the session is printed to stderr.
     Restore(RestoreArgs),
     /// Delete sessions from the store permanently
     ///
@@ -229,6 +230,17 @@ pub enum Command {
     /// Everything in the index comes from the transcripts. `search` and `up` bring it up to date, and a damaged one is made
     /// again by itself.
     Index(IndexArgs),
+    /// Show which session changed which file, as patches
+    ///
+    /// The latest change comes first, over all agents. Changes are those of the agents' editing tools that succeeded;
+    /// what shell commands changed is not known. PATH is the end of a path, or a directory. `steno show 7c9e:12` opens
+    /// the change that is listed as `7c9e:12`.
+    Changes(ChangesArgs),
+    /// List the commands and calls that failed
+    ///
+    /// The latest comes first, with its exit code, its command and the line of its output that says what went wrong.
+    /// `steno show 7c9e:12` opens the call that is listed as `7c9e:12`. Denied and interrupted calls are not failures.
+    Failures(FailuresArgs),
     /// Check transcripts, seals, trace spines and evidence
     ///
     /// Without RUN, the whole store is checked: transcripts, trace spines, and every pack, manifest and tail of the

@@ -79,6 +79,36 @@ pub struct LsArgs {
     pub json: bool,
 }
 
+#[derive(Args, Debug)]
+pub struct ChangesArgs {
+    /// Only changes of this file, or of files in this directory
+    pub path: Option<String>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// List at most this many changes; 0 lists all [default: 20 on a terminal, else all]
+    #[arg(long, short = 'n', value_name = "N")]
+    pub limit: Option<usize>,
+    #[command(flatten)]
+    pub time: TimeArgs,
+    /// Print one JSON object per changed file
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct FailuresArgs {
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// List at most this many failures; 0 lists all [default: 20 on a terminal, else all]
+    #[arg(long, short = 'n', value_name = "N")]
+    pub limit: Option<usize>,
+    #[command(flatten)]
+    pub time: TimeArgs,
+    /// Print one JSON object per call
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// How a list shows times.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct TimeArgs {

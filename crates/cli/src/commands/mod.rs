@@ -1,6 +1,8 @@
 //! The commands, one file or folder each.
 
 pub mod app_server;
+mod call_lines;
+pub mod changes;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -9,6 +11,7 @@ pub mod entries;
 pub mod event_lines;
 pub mod events;
 pub mod export;
+pub mod failures;
 pub mod follow;
 pub mod forget;
 pub mod import;

@@ -44,6 +44,9 @@ pub fn run(settings: &Settings, output: &mut Output) -> Exit {
     if let Some(last) = summary.as_ref().and_then(|summary| summary.last.as_deref()) {
         line("last", last);
     }
+    if let Some(gone) = examination.gone_words() {
+        line("kept", &gone);
+    }
     line("problems", &problems(&examination));
     output.line("");
     let is_empty = summary.is_none_or(|summary| summary.sessions == 0);

@@ -6,14 +6,20 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steno_library::{Library, SourceTarget, Target, TargetKind, connection_of};
 use steno_model::with_causes;
+use steno_session::Content;
 use steno_vault::{Manifest, RestoreError, RestoreTarget, Sighting, Vault};
+use steno_views::digest::SessionDigest;
 use steno_views::{Lines, count, visible};
 
 use crate::args::RestoreArgs;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, size};
+use crate::failure::{Exit, Failure, Outcome, cannot};
+use crate::output::{Output, notice, size};
+use crate::resume::resume_command;
 use crate::runs;
 use crate::settings::Settings;
+
+/// How many replaced files are kept beside one.
+const ASIDE_MAX: u32 = 1000;
 
 /// A file to restore.
 struct RestoreItem {
@@ -42,7 +48,7 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
     }
     let in_the_way: Vec<&RestoreItem> =
         plan.iter().filter(|file| file.standing == RestoreTarget::Different).collect();
-    if let Some(first) = in_the_way.first() {
+    if let (Some(first), false) = (in_the_way.first(), args.replace) {
         let others = in_the_way.len() - 1;
         let more =
             if others > 0 { format!(", and {} more", count(others as u64, "file")) } else { String::new() };
@@ -50,17 +56,26 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
             "`{}` exists and differs from the stored file{more}; nothing was written",
             first.path.display()
         ))
-        .with_hint("`--to DIR` writes them elsewhere"));
+        .with_hint("`--replace` keeps it aside and writes the stored file, `--to DIR` writes elsewhere"));
     }
     // Every byte is read once before the first file is written, so that nothing is restored in part.
-    for file in plan.iter().filter(|file| file.standing == RestoreTarget::Absent) {
+    for file in plan.iter().filter(|file| file.standing != RestoreTarget::Same) {
         vault.read(&file.manifest, file.generation, 0, |_, _| true)?;
     }
+    let resume = if args.to.is_none() { resume_words(&args.run, &library) } else { None };
     for file in &plan {
-        if file.standing == RestoreTarget::Absent {
+        let aside = match file.standing {
+            RestoreTarget::Different => Some(keep_aside(&file.path)?),
+            RestoreTarget::Absent | RestoreTarget::Same => None,
+        };
+        if file.standing != RestoreTarget::Same {
             vault.restore(&file.manifest, file.generation, &file.path).map_err(failure)?;
         }
-        print_outcome(file, args.json, output);
+        print_outcome(file, aside.as_deref(), resume.as_deref(), args.json, output);
+    }
+    output.flush();
+    if let Some(resume) = resume.filter(|_| !args.json) {
+        notice(&format!("resume it with: {resume}"));
     }
     Ok(Exit::Done)
 }
@@ -225,21 +240,58 @@ fn since_words(since: &Sighting) -> String {
     }
 }
 
-fn print_outcome(file: &RestoreItem, as_json: bool, output: &mut Output) {
-    let is_new = file.standing == RestoreTarget::Absent;
+fn print_outcome(
+    file: &RestoreItem,
+    aside: Option<&Path>,
+    resume: Option<&str>,
+    as_json: bool,
+    output: &mut Output,
+) {
+    let (outcome, words) = match file.standing {
+        RestoreTarget::Absent => ("restored", "restored"),
+        RestoreTarget::Same => ("same", "already there"),
+        RestoreTarget::Different => ("replaced", "replaced"),
+    };
     if as_json {
         let object = json!({
             "path": file.path.to_string_lossy(),
             "bytes": file.len,
             "generation": file.generation,
-            "outcome": if is_new { "restored" } else { "same" },
+            "outcome": outcome,
+            "kept_aside": aside.map(|path| path.to_string_lossy()),
             "filtered": file.manifest.info.is_filtered,
+            "resume": resume,
         });
         output.json_line(&object.to_string());
-    } else {
-        let words = if is_new { "restored" } else { "already there" };
-        output.line(&format!("{words:<13}  {:>8}  {}{}", size(file.len), shown(&file.path), filtered(file)));
+        return;
     }
+    output.line(&format!("{words:<13}  {:>8}  {}{}", size(file.len), shown(&file.path), filtered(file)));
+    if let Some(aside) = aside {
+        output.line(&format!("{:<13}  {:>8}  {}", "kept aside", "", shown(aside)));
+    }
+}
+
+/// Gives a file that is in the way another name, beside its own.
+fn keep_aside(path: &Path) -> Result<PathBuf, Failure> {
+    for number in 1..=ASIDE_MAX {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".replaced-{number}"));
+        let aside = PathBuf::from(name);
+        // A name that is taken is never used: what stands there may be the only copy.
+        if aside.symlink_metadata().is_err() {
+            std::fs::rename(path, &aside).map_err(|error| cannot("rename", path, &error))?;
+            return Ok(aside);
+        }
+    }
+    Err(Failure::could_not(format!("too many files are kept aside beside `{}`", path.display())))
+}
+
+/// Returns the command that resumes a session in its agent, if it is known.
+fn resume_words(text: &str, library: &Library) -> Option<String> {
+    let Target::Session(session) = library.resolve(text, TargetKind::Session).ok()? else { return None };
+    let root = library.relations().ok()?.root(session);
+    let digest = SessionDigest::of(&library.session(root, Content::ForReceipts).ok()?);
+    resume_command(&digest)
 }
 
 /// Returns a remark for a file that is stored without some lines.

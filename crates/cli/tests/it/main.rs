@@ -27,6 +27,7 @@ mod isolation;
 mod kill;
 mod kit;
 mod limits;
+mod lists;
 mod ls;
 mod mcp;
 mod mcp_config;

@@ -72,6 +72,12 @@ impl Library {
         Ok(dir.map(|dir| dir.join("index.db")))
     }
 
+    /// Tells whether the store has an index. Asking for one makes it.
+    #[must_use]
+    pub fn has_index(&self) -> bool {
+        self.index_path().is_ok_and(|path| path.is_some_and(|path| path.exists()))
+    }
+
     /// Deletes the files of the index, if there are any. The next search makes it again.
     ///
     /// # Errors

@@ -82,7 +82,8 @@ fn loss_of(manifest: &Manifest, vault: &Vault) -> Option<ContentLoss> {
         })
         .last()
         .map(|(number, generation)| ContentLoss {
-            kind: generation.why.clone(),
+            // A shorter file may have replaced it.
+            kind: if len(number) < len(number - 1) { "shortened" } else { &generation.why }.to_owned(),
             at: generation.since.time.clone().or_else(|| generation.since.modified.clone()),
             generation: number - 1,
         })

@@ -2,14 +2,15 @@
 
 use steno_model::Timestamp;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
-use steno_session::usage::TokenUsage;
+use steno_session::usage::{Dollars, TokenUsage};
+use steno_views::cost::{Cost, Prices};
 
 use super::{ListedSession, Loss};
 
 impl ListedSession {
     /// Returns it as a JSON object.
     #[must_use]
-    pub fn to_json(&self) -> RawJson {
+    pub fn to_json(&self, prices: &Prices) -> RawJson {
         let digest = self.row.as_ref().map(|row| &row.digest);
         let time = |time: Option<&Timestamp>| time.map(ToString::to_string);
         RawJson::object(|object| {
@@ -35,6 +36,7 @@ impl ListedSession {
             text(object, "last_at", time(digest.and_then(|digest| digest.last_at.as_ref())).as_deref());
             counts(object, self);
             usage(object, digest.and_then(|digest| digest.usage));
+            cost(object, digest.and_then(|digest| digest.cost(prices)).as_ref());
             object.json("gone", &self.loss.as_ref().map_or_else(RawJson::null, |loss| gone(self, loss)));
             object.json(
                 "damage",
@@ -79,6 +81,14 @@ fn usage(object: &mut ObjectWriter<'_>, usage: Option<TokenUsage>) {
         })
     });
     object.json("tokens", &tokens);
+}
+
+fn cost(object: &mut ObjectWriter<'_>, cost: Option<&Cost>) {
+    let number = |dollars: Dollars| RawJson::parse(&dollars.decimal()).unwrap_or_else(|_| RawJson::null());
+    object.json("cost_usd", &cost.and_then(Cost::known).map_or_else(RawJson::null, number));
+    object.json("cost_exact", &RawJson::from(cost.is_some_and(|cost| !cost.is_lower_bound)));
+    let unpriced = cost.into_iter().flat_map(|cost| &cost.unpriced);
+    object.json("unpriced_models", &list(unpriced.map(|model| JsonString::from(model.as_str()).to_json())));
 }
 
 fn gone(session: &ListedSession, loss: &Loss) -> RawJson {

@@ -2,6 +2,7 @@
 //!
 //! Whether a session is live, and whether its agent still has its file, is looked up for every list.
 
+mod calls;
 mod json;
 mod loss;
 mod state;
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use steno_index::{RunRow, SessionFilter, SessionRow, SourceRow};
 use steno_model::RunId;
 
+pub use self::calls::CallList;
 pub use self::loss::{Loss, LossKind};
 pub use self::state::ListState;
 use crate::{Error, Library, SessionRuns};

@@ -15,6 +15,7 @@ use steno_views::digest::TextKind;
 pub use self::json::{plural, shortest_id};
 pub use self::matcher::PatternError;
 use self::matcher::TextMatcher;
+pub(crate) use self::scan::read_event;
 use self::scan::{Family, FamilyHits, Scan};
 pub use self::snippet::Snippet;
 use crate::{Error, Library};

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steno_disk::{DiskFile, read_full};
-use steno_index::{RunToRead, TextPlace};
+use steno_index::{EventPlace, RunToRead, TextPlace};
 use steno_journal::{RunFile, Store};
 use steno_model::{ExchangeEvent, RunId};
 use steno_views::digest::unit_text;
@@ -219,6 +219,17 @@ fn each_block(file: &dyn DiskFile, end: u64, buffer: &mut Vec<u8>, mut found: im
         buffer.copy_within(lines..filled, 0);
         kept = filled - lines;
     }
+}
+
+/// Reads one event; `None` if its line is not what the index knows.
+pub(crate) fn read_event(store: &Store, place: &EventPlace) -> Option<ExchangeEvent> {
+    let length = usize::try_from(place.length).ok()?;
+    let mut line = vec![0; length];
+    let read = read_full(&*open(store, place.run)?, &mut line, place.offset).ok()?;
+    if read != length || crc32fast::hash(&line) != place.crc {
+        return None;
+    }
+    ExchangeEvent::parse(&line).ok()
 }
 
 fn open(store: &Store, run: RunId) -> Option<Arc<dyn DiskFile>> {

@@ -19,6 +19,7 @@ mod recorders;
 mod routes;
 mod runs;
 mod search;
+mod sessions;
 mod streams;
 mod threads;
 mod unauthenticated;

@@ -12,7 +12,7 @@ use utoipa::{Modify, OpenApi};
 use super::app::json_response;
 use super::drafts::{DRAFT, DRAFTS, draft_schema, drafts_schema};
 use super::problem::MEDIA_TYPE;
-use super::{app, events, record, runs, search, threads, usage};
+use super::{app, events, record, runs, search, sessions, threads, usage};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -25,6 +25,7 @@ use super::{app, events, record, runs, search, threads, usage};
         events::events,
         record::record,
         search::search,
+        sessions::list,
         threads::thread,
         threads::turn,
         threads::receipt,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 
-use super::{Api, Problem, app, events, openapi, record, runs, search, threads, usage};
+use super::{Api, Problem, app, events, openapi, record, runs, search, sessions, threads, usage};
 
 /// A route.
 pub struct Route {
@@ -25,6 +25,7 @@ pub const ROUTES: &[Route] = &[
     Route { method: "GET", path: "/v1/runs/{run}/events", handler: || get(events::events) },
     Route { method: "POST", path: "/v1/runs/{run}/events", handler: || post(record::record) },
     Route { method: "GET", path: "/v1/search", handler: || get(search::search) },
+    Route { method: "GET", path: "/v1/sessions", handler: || get(sessions::list) },
     Route { method: "GET", path: "/v1/threads/{thread}", handler: || get(threads::thread) },
     Route { method: "GET", path: "/v1/threads/{thread}/turns/{turn}", handler: || get(threads::turn) },
     Route {

@@ -60,6 +60,13 @@ impl Examination {
         self.store.as_ref().is_some_and(|store| store.is_followed)
     }
 
+    /// Describes the sessions that the agents' disks lack; `None` if there are none.
+    pub fn gone_words(&self) -> Option<String> {
+        let number = self.store.as_ref()?.sessions_gone.filter(|number| *number > 0)?;
+        let (sessions, are) = (count(number, "session"), if number == 1 { "is" } else { "are" });
+        Some(format!("{sessions} that the agents deleted or rewrote {are} kept: `steno ls --gone`"))
+    }
+
     /// Returns how many findings have this severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
@@ -72,7 +79,7 @@ pub fn run(args: &DoctorArgs, settings: &Settings, output: &mut Output) -> Exit 
     if args.json {
         print_json(checked, findings, store.as_ref(), settings, output);
     } else {
-        print(checked, findings, store.as_ref(), settings, output);
+        print(&examination, settings, output);
     }
     if examination.count(Severity::Problem) == 0 { Exit::Done } else { Exit::CheckFailed }
 }
@@ -181,13 +188,8 @@ fn judge(checked: &[HomeReport], store: Option<&StoreState>, findings: &mut Vec<
     }
 }
 
-fn print(
-    checked: &[HomeReport],
-    findings: &[DoctorFinding],
-    store: Option<&StoreState>,
-    settings: &Settings,
-    output: &mut Output,
-) {
+fn print(examination: &Examination, settings: &Settings, output: &mut Output) {
+    let Examination { checked, findings, store } = examination;
     for &provider in Provider::ALL {
         let mut homes = checked.iter().filter(|checked| checked.home.provider == provider).peekable();
         if homes.peek().is_none() {
@@ -205,6 +207,9 @@ fn print(
         Some(_) => "not followed",
     };
     output.line(&format!("{:<12} {}  {state}", "store", visible(&path, Lines::Escape)));
+    if let Some(gone) = examination.gone_words() {
+        output.line(&format!("{:<12} {gone}", ""));
+    }
     output.line("");
     if findings.iter().all(|finding| finding.severity == Severity::Advice) {
         output.line("no problems found");
@@ -284,6 +289,7 @@ fn print_json(
         "exists": store.is_some() || settings.store.value.exists(),
         "followed": store.is_some_and(|store| store.is_followed),
         "runs_awaiting": store.map_or(0, |store| store.runs_awaiting),
+        "sessions_gone": store.and_then(|store| store.sessions_gone),
     });
     output.json_line(&state.to_string());
     for finding in findings {

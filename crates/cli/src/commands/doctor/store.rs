@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use steno_disk::{Disk as _, RealDisk, StorePath, Survey, check_can_make};
 use steno_journal::Store;
+use steno_library::{Library, ListFilter};
 use steno_model::with_causes;
 use steno_recorder::sources::{FollowerProcess, follower, plan_rederive, program_written_at};
 use steno_vault::Vault;
@@ -55,6 +56,8 @@ pub struct StoreState {
     pub is_followed: bool,
     /// How many runs can be derived again.
     pub runs_awaiting: u64,
+    /// How many sessions the agents deleted, shortened or rewrote; `None` without an index.
+    pub sessions_gone: Option<u64>,
 }
 
 /// Examines the store; `None` if it does not exist or cannot be used.
@@ -69,7 +72,8 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Op
             }
             let vault = Vault::open(Arc::clone(store.disk()));
             let runs_awaiting = awaiting_runs(&store, &vault, findings);
-            Some(StoreState { vault, is_followed: follower.is_some(), runs_awaiting })
+            let sessions_gone = sessions_gone(store);
+            Some(StoreState { vault, is_followed: follower.is_some(), runs_awaiting, sessions_gone })
         }
         Ok(None) => {
             if let Err((dir, error)) = check_can_make(&settings.store.value) {
@@ -89,6 +93,14 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Op
         judge(&survey, &settings.store.value, findings);
     }
     state
+}
+
+/// Counts the sessions of which the agents' disks lack something. An index is not made for that.
+fn sessions_gone(store: Store) -> Option<u64> {
+    let library = Library::new(Some(store));
+    let filter = ListFilter { is_gone: true, ..ListFilter::default() };
+    let listed = library.has_index().then(|| library.list(&filter, jiff::Timestamp::now()))?;
+    listed.ok().map(|listed| listed.len() as u64)
 }
 
 /// Tells when the process that follows agents was started from an older program than this one.

@@ -22,11 +22,12 @@ pub(super) enum Column {
     Calls,
     Failures,
     Tokens,
+    Cost,
     Time,
 }
 
 impl Column {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::State,
         Self::Project,
         Self::Branch,
@@ -37,6 +38,7 @@ impl Column {
         Self::Calls,
         Self::Failures,
         Self::Tokens,
+        Self::Cost,
         Self::Time,
     ];
 
@@ -46,7 +48,7 @@ impl Column {
 
     fn is_number(self) -> bool {
         match self {
-            Self::Prompts | Self::Calls | Self::Failures | Self::Tokens | Self::Time => true,
+            Self::Prompts | Self::Calls | Self::Failures | Self::Tokens | Self::Cost | Self::Time => true,
             Self::State | Self::Project | Self::Branch | Self::Agent | Self::Model | Self::Title => false,
         }
     }
@@ -64,6 +66,7 @@ impl Column {
             | Self::Calls
             | Self::Failures
             | Self::Tokens
+            | Self::Cost
             | Self::Time => usize::MAX,
         }
     }
@@ -81,6 +84,7 @@ impl Column {
             | Self::Model
             | Self::Title
             | Self::Failures
+            | Self::Cost
             | Self::Time => "",
         }
     }
@@ -226,4 +230,92 @@ fn note_columns(row: &Row) -> usize {
 /// Cuts a text so that it takes at most so many columns.
 fn fit(text: &str, columns: usize) -> String {
     if columns_of(text) <= columns { text.to_owned() } else { cut(text, columns.saturating_sub(1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, texts: &[(Column, &str)], note: &str) -> Row {
+        let mut row = Row::new(Cell { text: "○".to_owned(), style: Style::new() }, (id.to_owned(), id.len()));
+        for (column, text) in texts {
+            row.put(*column, (*text).to_owned(), Style::new());
+        }
+        row.note = note.to_owned();
+        row
+    }
+
+    fn rows() -> Vec<Row> {
+        let long = "Find out why the cart page is slow on mobile, and write down what would make it fast";
+        vec![
+            row(
+                "7c9e",
+                &[
+                    (Column::Project, "shop"),
+                    (Column::Branch, "feat/checkout-retry"),
+                    (Column::Agent, "claude"),
+                    (Column::Model, "opus-5-5"),
+                    (Column::Title, "Checkout retry"),
+                    (Column::Prompts, "2"),
+                    (Column::Calls, "14"),
+                    (Column::Failures, "2✗"),
+                    (Column::Tokens, "360k"),
+                    (Column::Cost, "≥$1,234.49"),
+                    (Column::Time, "23h"),
+                ],
+                "+2",
+            ),
+            row(
+                "2f6b7a",
+                &[
+                    (Column::Project, "a-project-with-a-very-long-name"),
+                    (Column::Title, long),
+                    (Column::Calls, "5000"),
+                    (Column::Failures, "2500✗"),
+                    (Column::Time, "11mo"),
+                ],
+                "",
+            ),
+            row("9999", &[], ""),
+        ]
+    }
+
+    /// Returns the lines without colours.
+    fn lines(width: Option<usize>) -> Vec<String> {
+        let rows = rows();
+        let layout = Layout::of(&rows, width);
+        let lines = rows.iter().enumerate().map(|(number, row)| layout.line(row, number == 0));
+        lines.map(|line| anstream::adapter::strip_str(&line).to_string()).collect()
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_no_number_is_cut() {
+        for width in 64..200 {
+            let lines = lines(Some(width));
+            for line in &lines {
+                assert!(columns_of(line) <= width, "{width}: {line}");
+            }
+            assert!(lines[0].contains("≥$1,234.49") && lines[0].ends_with("23h"), "{width}: {}", lines[0]);
+            assert!(lines[1].ends_with("11mo"), "{width}: {}", lines[1]);
+        }
+    }
+
+    #[test]
+    fn columns_give_way_to_the_title() {
+        let narrow = lines(Some(80));
+        assert!(!narrow[0].contains("claude") && !narrow[0].contains("prompts"), "{}", narrow[0]);
+        let wide = lines(Some(180));
+        for word in ["feat/checkout-retry", "claude", "opus-5-5", "2 prompts", "14 calls", "360k tokens"] {
+            assert!(wide[0].contains(word), "{word}: {}", wide[0]);
+        }
+        assert!(!wide[1].contains("calls"), "only the first line has units: {}", wide[1]);
+    }
+
+    #[test]
+    fn nothing_is_cut_without_a_terminal() {
+        let lines = lines(None);
+        assert!(lines[1].contains("a-project-with-a-very-long-name"), "{}", lines[1]);
+        assert!(lines[1].contains("what would make it fast"), "{}", lines[1]);
+        assert!(lines[1].contains("5000 calls"), "every line has units: {}", lines[1]);
+    }
 }

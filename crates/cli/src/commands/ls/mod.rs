@@ -32,17 +32,18 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     warn_about_damage(&sessions);
     let limit = args.limit.unwrap_or(if output.width().is_some() { TERMINAL_LIMIT } else { 0 });
     let shown = if limit == 0 { &sessions[..] } else { &sessions[..sessions.len().min(limit)] };
+    let prices = &settings.prices.prices;
     if args.json {
         for session in shown {
-            output.json_line(session.to_json().as_str());
+            output.json_line(session.to_json(prices).as_str());
             if output.is_broken() {
                 break;
             }
         }
     } else if filter.is_gone {
-        print_gone(shown, &library, args, output)?;
+        print_gone(shown, &writer(&library, args, settings, output)?, output);
     } else {
-        print_table(shown, sessions.len(), &library, args, output)?;
+        print_table(shown, sessions.len(), &writer(&library, args, settings, output)?, output);
     }
     output.flush();
     if filter.sessions.is_empty() && !filter.is_live && !filter.is_gone {
@@ -74,44 +75,37 @@ fn warn_about_damage(sessions: &[ListedSession]) {
     }
 }
 
-fn print_table(
-    shown: &[ListedSession],
-    total: usize,
-    library: &Library,
+fn writer<'a>(
+    library: &'a Library,
     args: &LsArgs,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    let writer =
-        RowWriter { ids: library.index()?, now: now(), time: args.time.form(), width: output.width() };
+    settings: &'a Settings,
+    output: &Output,
+) -> Result<RowWriter<'a>, Failure> {
+    let (time, prices) = (args.time.form(), &settings.prices.prices);
+    Ok(RowWriter { ids: library.index()?, prices, now: now(), time, width: output.width() })
+}
+
+fn print_table(shown: &[ListedSession], total: usize, writer: &RowWriter<'_>, output: &mut Output) {
     let rows: Vec<_> = shown.iter().map(|session| writer.row(session)).collect();
     let layout = Layout::of(&rows, output.width());
     for (number, row) in rows.iter().enumerate() {
         output.line(&layout.line(row, number == 0));
         if output.is_broken() {
-            return Ok(());
+            return;
         }
     }
     if output.width().is_some() && !rows.is_empty() {
         output.line(&row::footer(shown, total));
     }
-    Ok(())
 }
 
 /// Prints what the agents' disks lack: a line per session, and the command that brings it back.
-fn print_gone(
-    shown: &[ListedSession],
-    library: &Library,
-    args: &LsArgs,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    let writer =
-        RowWriter { ids: library.index()?, now: now(), time: args.time.form(), width: output.width() };
+fn print_gone(shown: &[ListedSession], writer: &RowWriter<'_>, output: &mut Output) {
     for session in shown {
         for line in writer.gone(session) {
             output.line(&line);
         }
     }
-    Ok(())
 }
 
 /// Prints how many sessions have stored files but no events. Errors are warnings.

@@ -5,6 +5,7 @@ use jiff::Zoned;
 use steno_library::{IdIndex, ListState, ListedSession, LossKind};
 use steno_model::RunId;
 use steno_session::usage::TokenUsage;
+use steno_views::cost::Prices;
 use steno_views::{Lines, count, cut, visible};
 
 use super::layout::{Cell, Column, Row};
@@ -14,6 +15,7 @@ use crate::time_words::{TimeForm, time_word};
 
 pub(super) struct RowWriter<'a> {
     pub(super) ids: &'a IdIndex<RunId>,
+    pub(super) prices: &'a Prices,
     pub(super) now: Zoned,
     pub(super) time: TimeForm,
     pub(super) width: Option<usize>,
@@ -43,6 +45,8 @@ impl RowWriter<'_> {
         let failures = if digest.failures > 0 { format!("{}✗", digest.failures) } else { String::new() };
         row.put(Column::Failures, failures, AnsiColor::Red.on_default());
         row.put(Column::Tokens, digest.usage.map(tokens).unwrap_or_default(), dim);
+        let cost = digest.cost(self.prices).map(|cost| cost.text().replace("≥ ", "≥")).unwrap_or_default();
+        row.put(Column::Cost, cost, plain);
         row.put(Column::Time, self.time(digest.last_at.as_ref()), dim);
         row
     }

@@ -1,0 +1,145 @@
+//! `steno failures`: commands and calls that failed, with exit code and where.
+
+use anstyle::{AnsiColor, Style};
+use steno_index::{CallFilter, IndexedCall};
+use steno_library::Library;
+use steno_model::json::RawJson;
+use steno_session::PayloadFields;
+use steno_views::digest::arguments_text;
+use steno_views::{Lines, count, cut, visible};
+
+use super::call_lines::{CallLines, shown_count, text};
+use super::session_filter::read_filter;
+use crate::args::FailuresArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::runs;
+use crate::settings::Settings;
+use crate::time_words::now;
+
+/// The words of a line that says what went wrong.
+const ERROR_WORDS: [&str; 9] =
+    ["error", "failed", "fatal", "panicked", "exception", "not found", "denied", "cannot", "no such"];
+
+pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Outcome {
+    let filter = read_filter(&args.filter, &[])?;
+    let library = super::index_progress::shown(runs::need_library(settings)?);
+    let now = now();
+    let list = library.calls(&CallFilter::Failed, &filter, now.timestamp())?;
+    let lines =
+        CallLines { ids: library.index()?, list: &list, now, time: args.time.form(), width: output.width() };
+    let shown = shown_count(args.limit, output.width(), list.calls.len());
+    for call in &list.calls[..shown] {
+        let command = command(&library, call);
+        let result = library.call_output(call);
+        if args.json {
+            output.json_line(json(&lines, call, command.as_deref(), result.as_deref()).as_str());
+        } else {
+            print(&lines, call, command.as_deref(), result.as_deref(), output);
+        }
+        if output.is_broken() {
+            break;
+        }
+    }
+    if shown < list.calls.len() && !args.json {
+        let dim = Style::new().dimmed();
+        let total = count(list.calls.len() as u64, "failure");
+        output.line(&format!("{dim}{shown} of {total}; `--limit 0` lists all{dim:#}"));
+    }
+    if list.calls.is_empty() {
+        return Err(Failure::nothing("no call failed".to_owned())
+            .with_hint("`steno ls --failed` also lists sessions whose last turn failed"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the command that a call ran, else its arguments as text.
+fn command(library: &Library, call: &IndexedCall) -> Option<String> {
+    let arguments = library.call_arguments(call)?;
+    let fields = PayloadFields::parse(arguments.as_str());
+    let command = ["command", "cmd"].iter().find_map(|name| fields.text(name));
+    command.map(std::borrow::Cow::into_owned).or_else(|| arguments_text(&arguments))
+}
+
+fn print(
+    lines: &CallLines<'_>,
+    call: &IndexedCall,
+    command: Option<&str>,
+    result: Option<&str>,
+    output: &mut Output,
+) {
+    let (red, dim) = (AnsiColor::Red.on_default(), Style::new().dimmed());
+    let (start, used) = lines.start(call);
+    let digest = &call.call.digest;
+    let exit = digest.exit_code.map(|code| format!(" exit {code}")).unwrap_or_default();
+    let is_command = digest.class.as_deref() == Some("command");
+    let what = if is_command { "$".to_owned() } else { visible(&digest.tool, Lines::Escape).into_owned() };
+    let end = format!("✗{exit}");
+    let used = used + end.chars().count() + 2 + what.chars().count() + 1;
+    let command = visible(command.unwrap_or_default(), Lines::Escape);
+    let command = fit(&command, lines.width.map(|width| width.saturating_sub(used)));
+    output.line(format!("{start}{red}{end}{red:#}  {what} {command}").trim_end());
+    if let Some(line) = result.and_then(telling_line) {
+        let line = fit(&visible(line, Lines::Escape), lines.width.map(|width| width.saturating_sub(5)));
+        output.line(&format!("     {dim}{line}{dim:#}"));
+    }
+}
+
+/// Returns the line of an output that says what went wrong: that of a failed assertion, else one that names an error, else
+/// the last one.
+fn telling_line(output: &str) -> Option<&str> {
+    // Test runners draw rules around names.
+    let is_text = |line: &&str| {
+        !line.is_empty()
+            && !line.starts_with("Exit code")
+            && !line.starts_with("__")
+            && !line.starts_with("==")
+    };
+    let lines = || output.lines().map(str::trim).filter(is_text);
+    let is_error = |line: &&str| {
+        let line = line.to_lowercase();
+        ERROR_WORDS.iter().any(|word| line.contains(word))
+    };
+    let assertion = lines().find(|line| line.starts_with("E  "));
+    assertion.or_else(|| lines().find(is_error)).or_else(|| lines().next_back())
+}
+
+/// Cuts a text to a number of columns, if there is one.
+fn fit(text: &str, columns: Option<usize>) -> String {
+    match columns {
+        Some(columns) if steno_views::columns_of(text) > columns => cut(text, columns.saturating_sub(1)),
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+fn json(lines: &CallLines<'_>, call: &IndexedCall, command: Option<&str>, result: Option<&str>) -> RawJson {
+    let digest = &call.call.digest;
+    RawJson::object(|object| {
+        lines.fields(call, object);
+        text(object, "class", digest.class.as_deref());
+        object.json("exit_code", &digest.exit_code.map_or_else(RawJson::null, RawJson::from));
+        object.json("duration_ms", &digest.duration_ms.map_or_else(RawJson::null, RawJson::from));
+        text(object, "command", command);
+        text(object, "output", result);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn telling_line_names_the_error_or_is_the_last() {
+        for (output, want) in [
+            (
+                "Exit code 1\n\nrunning\nE  AssertionError: 1 == 3\n2 failed",
+                Some("E  AssertionError: 1 == 3"),
+            ),
+            ("one\n  two \n\n", Some("two")),
+            ("Exit code 2\n", None),
+            ("", None),
+        ] {
+            assert_eq!(telling_line(output), want, "{output:?}");
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! `steno ls` with filters, `changes`, `failures` and what was lost: the questions that people ask of a list.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use steno_testkit::{needs, shared_dir, tool};
+
+use crate::kit::{Steno, id};
+
+/// Events of a session, each with its time.
+struct Fixture {
+    events: Vec<Value>,
+    time: String,
+}
+
+impl Fixture {
+    fn begin(time: &str, agent: &str, directory: &str, branch: &str) -> Self {
+        let mut fixture = Self { events: Vec::new(), time: time.to_owned() };
+        let payload = json!({ "name": agent, "kind": "session", "cwd": directory, "git": { "branch": branch },
+            "source": { "adapter": format!("{agent}/2"), "channel": "disk", "version": "1.0" } });
+        fixture.push("run.started", "", &payload);
+        fixture.push("step.started", "turn-0001", &json!({ "name": "turn-0001", "kind": "turn" }));
+        fixture
+    }
+
+    fn push(&mut self, kind: &str, path: &str, payload: &Value) {
+        self.events.push(json!({ "type": kind, "path": path, "timestamp": self.time, "payload": payload }));
+    }
+
+    fn prompt(mut self, text: &str) -> Self {
+        let block = json!({ "type": "text", "fidelity": "agent_emitted", "text": text });
+        self.push("message.user", "turn-0001", &json!({ "role": "user", "blocks": [block] }));
+        self
+    }
+
+    fn answer(mut self, model: &str) -> Self {
+        let block = json!({ "type": "text", "fidelity": "agent_emitted", "text": "Done." });
+        let usage = json!({ "input_tokens": 1000, "output_tokens": 1000 });
+        let payload = json!({ "role": "assistant", "blocks": [block], "response": "r1", "model": model,
+            "stop_reason": "end_turn", "usage": usage });
+        self.push("message.assistant", "turn-0001", &payload);
+        self
+    }
+
+    fn call(mut self, name: &str, class: &str, input: &Value, result: &Value) -> Self {
+        let call_id = format!("c{}", self.events.len());
+        let both = |more: &Value| {
+            let mut payload = json!({ "name": name, "call_id": call_id, "input": null, "output": null,
+                "fidelity": "agent_emitted", "class": class });
+            for (key, value) in more.as_object().unwrap() {
+                payload[key] = value.clone();
+            }
+            payload
+        };
+        self.push("tool.call", "turn-0001", &both(&json!({ "input": input })));
+        self.push("tool.result", "turn-0001", &both(result));
+        self
+    }
+
+    fn end(mut self) -> Vec<Value> {
+        self.push("step.completed", "turn-0001", &json!({ "name": "turn-0001", "kind": "turn" }));
+        self.events
+    }
+}
+
+const PATCH: &str = "*** Begin Patch\n*** Update File: src/cart.rs\n@@\n-let wait = 1;\n+let wait = 3;\n*** Add File: src/new.rs\n+fn new() {}\n*** End Patch";
+
+/// Three sessions of three agents, the latest with number 3.
+fn filled() -> Steno {
+    let steno = Steno::new();
+    let login = Fixture::begin("2026-06-08T08:00:00Z", "claude", "/srv/shop", "main")
+        .prompt("Fix the login bug")
+        .answer("claude-opus-4-8")
+        .call(
+            "Edit",
+            "file_change",
+            &json!({ "file_path": "/srv/shop/src/auth.rs", "old_string": "a == b\n", "new_string": "a != b\n" }),
+            &json!({ "output": "ok", "outcome": "ok" }),
+        )
+        .call(
+            "Bash",
+            "command",
+            &json!({ "command": "cargo test login" }),
+            &json!({ "output": "running\nerror: it fails\nend", "outcome": "failed", "exit_code": 101 }),
+        )
+        .call(
+            "Edit",
+            "file_change",
+            &json!({ "file_path": "/srv/shop/src/lost.rs", "old_string": "x", "new_string": "y" }),
+            &json!({ "output": "not found", "outcome": "failed" }),
+        );
+    steno.recorded(&id(1), &login.end());
+    let cart = Fixture::begin("2026-06-09T08:00:00Z", "codex", "/srv/web", "cart")
+        .prompt("Why is the cart slow?")
+        .answer("gpt-5.5")
+        .call("apply_patch", "file_change", &json!(PATCH), &json!({ "output": "ok", "outcome": "ok" }));
+    steno.recorded(&id(2), &cart.end());
+    let mut waiting =
+        Fixture::begin("2026-06-10T08:00:00Z", "gemini", "/srv/web", "main").prompt("Delete it");
+    waiting.push(
+        "tool.call",
+        "turn-0001",
+        &json!({ "name": "Bash", "call_id": "w1", "input": { "command": "rm x" }, "output": null,
+            "fidelity": "agent_emitted", "class": "command" }),
+    );
+    waiting.push(
+        "step.started",
+        "turn-0001.approval",
+        &json!({ "name": "a1", "kind": "approval", "tool_call_id": "w1" }),
+    );
+    steno.recorded(&id(3), &waiting.events);
+    steno
+}
+
+/// Compares the sessions that a list shows, by their numbers.
+#[track_caller]
+fn check(steno: &Steno, args: &[&str], want: &[u8]) {
+    let said = steno.run(&[&["ls", "--json"], args].concat());
+    assert_eq!(said.code, i32::from(want.is_empty()), "{args:?}: {said:?}");
+    let found: Vec<String> =
+        said.json().iter().map(|row| row["run_id"].as_str().unwrap().to_owned()).collect();
+    let want: Vec<String> = want.iter().map(|number| id(*number)).collect();
+    assert_eq!(found, want, "{args:?}");
+}
+
+#[test]
+fn filters_select_sessions() {
+    let steno = filled();
+    check(&steno, &[], &[3, 2, 1]);
+    check(&steno, &["--since", "2026-06-09"], &[3, 2]);
+    check(&steno, &["--until", "2026-06-09T00:00:00Z"], &[1]);
+    check(&steno, &["--since", "2026-06-09", "--until", "2026-06-10T00:00:00Z"], &[2]);
+    check(&steno, &["--project", "shop"], &[1]);
+    check(&steno, &["--agent", "codex"], &[2]);
+    check(&steno, &["--model", "opus"], &[1]);
+    check(&steno, &["--branch", "main"], &[3, 1]);
+    check(&steno, &["--failed"], &[1]);
+    check(&steno, &["--touched", "src/auth.rs"], &[1]);
+    check(&steno, &["--touched", "auth.rs"], &[1]);
+    check(&steno, &["--touched", "uth.rs"], &[]);
+    check(&steno, &["--touched", "src/"], &[2, 1]);
+    check(&steno, &["--touched", "src/lost.rs"], &[]);
+    check(&steno, &["LOGIN", "fix"], &[1]);
+    check(&steno, &["web", "cart"], &[2]);
+    check(&steno, &["--live"], &[]);
+    check(&steno, &["--gone"], &[]);
+    check(&steno, &["--limit", "1"], &[3]);
+    let states: Vec<Value> =
+        steno.run(&["ls", "--json"]).json().iter().map(|row| row["state"].clone()).collect();
+    assert_eq!(states, [json!("waiting"), json!("done"), json!("done")]);
+    let said = steno.run(&["ls", "--since", "soon"]);
+    assert!(said.code == 2 && said.err.contains("is not a time"), "{said:?}");
+}
+
+#[test]
+fn row_has_counts_cost_and_times() {
+    let steno = filled();
+    let row = &steno.run(&["ls", "--json", "--project", "shop"]).json()[0];
+    for (field, want) in [
+        ("provider", json!("claude")),
+        ("version", json!("1.0")),
+        ("models", json!(["claude-opus-4-8"])),
+        ("title", json!("Fix the login bug")),
+        ("own_title", json!(false)),
+        ("project", json!("/srv/shop")),
+        ("branch", json!("main")),
+        ("prompts", json!(1)),
+        ("responses", json!(1)),
+        ("calls", json!(3)),
+        ("failures", json!(2)),
+        ("last_at", json!("2026-06-08T08:00:00Z")),
+        ("gone", Value::Null),
+    ] {
+        assert_eq!(row[field], want, "{field}: {row}");
+    }
+    assert_eq!((&row["tokens"]["input"], &row["tokens"]["output"]), (&json!(1000), &json!(1000)), "{row}");
+    assert!(row["cost_usd"].as_f64().unwrap() > 0.0, "{row}");
+    let line = steno.run(&["ls", "--utc", "login"]).out;
+    assert!(line.contains("  2✗  ") && line.ends_with("  2026-06-08 08:00Z\n"), "{line}");
+}
+
+#[test]
+fn changes_are_patches_the_latest_first() {
+    let steno = filled();
+    let found = steno.run(&["changes", "--json"]).json();
+    let short: Vec<_> = found.iter().map(|row| (row["path"].clone(), row["change"].clone())).collect();
+    let want = [
+        (json!("src/cart.rs"), json!("edit")),
+        (json!("src/new.rs"), json!("add")),
+        (json!("/srv/shop/src/auth.rs"), json!("edit")),
+    ];
+    assert_eq!(short, want);
+    assert_eq!(found[0]["session_run_id"], json!(id(2)));
+    assert_eq!((&found[0]["added"], &found[0]["removed"]), (&json!(1), &json!(1)));
+    let patch = found[2]["patch"].as_str().unwrap();
+    assert!(patch.contains("-a == b\n+a != b\n"), "{patch}");
+    let said = steno.run(&["changes", "src/auth.rs"]);
+    assert!(said.out.contains("/srv/shop/src/auth.rs  +1 −1  Fix the login bug"), "{}", said.out);
+    assert_eq!(steno.run(&["changes", "--agent", "codex", "--json"]).json().len(), 2);
+    assert_eq!(steno.run(&["changes", "src/lost.rs"]).code, 1, "a failed edit changed nothing");
+}
+
+#[test]
+fn failures_have_exit_code_command_and_a_handle_that_opens() {
+    let steno = filled();
+    let found = steno.run(&["failures", "--json"]).json();
+    assert_eq!(found.len(), 2, "{found:?}");
+    let command = found.iter().find(|row| row["class"] == "command").unwrap();
+    assert_eq!(
+        (&command["exit_code"], &command["command"], &command["seq"]),
+        (&json!(101), &json!("cargo test login"), &json!(7))
+    );
+    assert_eq!(command["output"], json!("running\nerror: it fails\nend"));
+    let said = steno.run(&["failures"]).out;
+    assert!(said.contains("✗ exit 101  $ cargo test login\n     error: it fails\n"), "{said}");
+    let shown = steno.run(&["show", command["handle"].as_str().unwrap()]);
+    assert!(shown.code == 0 && shown.out.contains("cargo test login"), "{shown:?}");
+    assert_eq!(steno.run(&["failures", "--project", "web"]).code, 1);
+}
+
+const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
+
+#[test]
+fn lost_sessions_are_listed_and_brought_back() {
+    let steno = Steno::new();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/claude-session.jsonl");
+    let sample = fs::read_to_string(sample).unwrap();
+    let file = steno.dir.path().join(format!(".claude/projects/-srv-shop/{SESSION}.jsonl"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, &sample).unwrap();
+    assert_eq!(steno.run(&["import"]).code, 0);
+    assert_eq!(steno.run(&["ls", "--gone"]).code, 1);
+
+    fs::remove_file(&file).unwrap();
+    let gone = &steno.run(&["ls", "--gone", "--json"]).json()[0]["gone"];
+    let restore = format!("steno restore {SESSION}");
+    assert_eq!((&gone["what"], &gone["restore"]), (&json!("deleted"), &json!(restore)), "{gone}");
+    let text = steno.run(&["ls", "--gone"]).out;
+    assert!(text.contains("deleted, last archived") && text.contains("steno restore 2f6b\n"), "{text}");
+    assert!(steno.run(&["ls"]).out.starts_with("◌ "), "the list marks it");
+    for (args, words) in [(&["doctor"][..], "1 session that"), (&[][..], "1 session that")] {
+        let said = steno.run(args).out;
+        assert!(said.contains(words) && said.contains("`steno ls --gone`"), "{args:?}: {said}");
+    }
+    let said = steno.run(&["restore", "2f6b"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.err.contains(&format!("&& claude --resume {SESSION}")), "{said:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), sample);
+    assert_eq!(steno.run(&["ls", "--gone"]).code, 1, "it is there again");
+
+    // The agent shortens it.
+    let short: String = sample.split_inclusive('\n').take(2).collect();
+    fs::write(&file, &short).unwrap();
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let row = &steno.run(&["ls", "--gone", "--json"]).json()[0];
+    assert_eq!(row["gone"]["what"], json!("shortened"), "{row}");
+    let command = row["gone"]["restore"].as_str().unwrap().to_owned();
+    let args: Vec<&str> = command.split(' ').skip(1).collect();
+    assert!(args.contains(&"--replace"), "{command}");
+    let without: Vec<&str> = args.iter().copied().filter(|arg| *arg != "--replace").collect();
+    assert_eq!(steno.run(&without).code, 1, "nothing is replaced without the flag");
+    let said = steno.run(&args);
+    assert!(said.code == 0 && said.out.contains("kept aside"), "{said:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), sample);
+    assert_eq!(fs::read_to_string(file.with_extension("jsonl.replaced-1")).unwrap(), short);
+}
+
+/// What a transcript of one run says, without the code under test: failed calls, and files that were changed.
+const JQ: &str = r#"
+def paths: if type == "string" then [scan("(?m)^\\*\\*\\* (?:Update File|Add File|Delete File|Move to): (.*)$")[0]]
+  else ([.file_path, .filePath, .notebook_path, .absolute_path, .path] | map(strings) | .[:1])
+    + ([.patch, .input, .diff] | map(strings) | map(paths) | add // [])
+    + ((.changes | objects | keys) // []) end;
+[inputs] as $all
+| ([$all[] | select(.type == "tool.call") | {key: .payload.call_id, value: .payload}] | from_entries) as $calls
+| [$all[] | select(.type == "tool.result")] | group_by(.payload.call_id) | map(last.payload)
+| {failures: map(select(.outcome == "failed")) | length,
+   changes: [.[] | select(.outcome == "ok") | $calls[.call_id] | select(.class == "file_change") | .input | paths | unique[]] | sort}
+"#;
+
+#[test]
+fn failures_and_changes_are_those_of_the_transcripts() {
+    let jq = needs!(tool("jq"), "there is no jq");
+    let shared = needs!(shared_dir(), "../shared is absent");
+    let mut all = [0, 0, 0];
+    for part in ["captures", "recordings", "versions"] {
+        let counts = compare_with_transcripts(&shared.join(part).to_string_lossy(), &jq);
+        all = [all[0] + counts[0], all[1] + counts[1], all[2] + counts[2]];
+    }
+    let [sessions, failures, changes] = all;
+    assert!(sessions > 10 && failures > 3 && changes > 1, "{sessions} sessions, {failures}, {changes}");
+}
+
+/// Compares the lists of a store with its transcripts. Returns how many sessions, failures and changes there were.
+fn compare_with_transcripts(files: &str, jq: &Path) -> [usize; 3] {
+    let steno = Steno::new();
+    assert_eq!(steno.run(&["import", files]).code, 0);
+    let mut found = BTreeMap::<String, (usize, Vec<String>)>::new();
+    for row in steno.run(&["failures", "--json"]).json() {
+        found.entry(row["run_id"].as_str().unwrap().to_owned()).or_default().0 += 1;
+    }
+    for row in steno.run(&["changes", "--json"]).json() {
+        let path = row["path"].as_str().unwrap().to_owned();
+        found.entry(row["run_id"].as_str().unwrap().to_owned()).or_default().1.push(path);
+    }
+    let mut counts = [0, 0, 0];
+    for row in steno.run(&["ls", "--json"]).json() {
+        // Facts of several runs are merged, and each has one place.
+        if row["runs"] != 1 || row["runs_below"] != 0 {
+            continue;
+        }
+        let run = row["run_id"].as_str().unwrap();
+        let transcript = steno.transcript(run);
+        if !transcript.exists() || steno.text(run).contains("\"copied_from\"") {
+            continue;
+        }
+        let said = Command::new(jq).args(["-c", "-n", JQ]).arg(&transcript).output().unwrap();
+        let want: Value = serde_json::from_slice(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
+        let (failures, mut paths) = found.remove(run).unwrap_or_default();
+        paths.sort();
+        let listed = (json!(failures), json!(paths));
+        assert_eq!(listed, (want["failures"].clone(), want["changes"].clone()), "{run}");
+        assert_eq!(row["failures"], want["failures"], "{run}");
+        counts = [counts[0] + 1, counts[1] + failures, counts[2] + paths.len()];
+    }
+    counts
+}

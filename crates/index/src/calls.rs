@@ -1,0 +1,186 @@
+//! Finds calls: those that changed a file, and those that failed.
+
+use std::collections::HashMap;
+
+use rusqlite::types::Value;
+use steno_model::{RunId, Seq};
+use steno_session::Outcome;
+use steno_views::digest::{CallDigest, TextKind};
+
+use crate::rows::{CallRow, kind_number};
+use crate::{Error, Index};
+
+/// The condition on a path in `changes`: it is equal to the given one, ends with it, or is below it.
+pub(crate) const PATH_MATCHES: &str =
+    "(changes.path = ?1 OR instr('/' || changes.path || '/', '/' || ?1 || '/') > 0)";
+
+/// Which calls are wanted.
+#[derive(Clone, Debug)]
+pub enum CallFilter {
+    /// Those that failed.
+    Failed,
+    /// Those that changed a file: any, or one with this path.
+    Changed(Option<String>),
+}
+
+/// Where the line of an event is in a transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventPlace {
+    /// The run.
+    pub run: RunId,
+    /// Where the line begins.
+    pub offset: u64,
+    /// How long it is.
+    pub length: u64,
+    /// Its checksum.
+    pub crc: u32,
+}
+
+/// A call, and where its texts are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedCall {
+    /// Its top-level session.
+    pub root: RunId,
+    /// The call. Of changed files, it has those that were asked for.
+    pub call: CallRow,
+    /// The event with its arguments, if it has some.
+    pub arguments: Option<EventPlace>,
+    /// The event with its output.
+    pub output: Option<EventPlace>,
+}
+
+/// A path as it is compared: without `./` at the beginning and `/` at the end.
+pub(crate) fn plain_path(path: &str) -> &str {
+    path.trim_start_matches("./").trim_end_matches('/')
+}
+
+impl Index {
+    /// Returns the calls that are wanted, the latest first. Calls that were copied from another session are found there.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn calls(&self, filter: &CallFilter) -> Result<Vec<IndexedCall>, Error> {
+        let failed = self.failed("list calls");
+        let columns = "sessions.id, sessions.root, calls.number, runs.run, calls.seq, calls.tool, calls.class, \
+             calls.outcome, calls.exit_code, calls.at_ms, calls.duration_ms";
+        let joins = "JOIN sessions ON sessions.id = calls.session JOIN runs ON runs.id = calls.run";
+        let (statement, values) = match filter {
+            CallFilter::Failed => (
+                format!("SELECT {columns}, NULL FROM calls {joins} WHERE calls.outcome = 'failed'"),
+                Vec::new(),
+            ),
+            CallFilter::Changed(path) => {
+                let condition = if path.is_some() { PATH_MATCHES } else { "1" };
+                let values = path.iter().map(|path| Value::from(plain_path(path).to_owned())).collect();
+                let changes =
+                    "JOIN changes ON changes.session = calls.session AND changes.call = calls.number";
+                (
+                    format!("SELECT {columns}, changes.path FROM calls {joins} {changes} WHERE {condition}"),
+                    values,
+                )
+            }
+        };
+        let mut query = self.connection.prepare_cached(&statement).map_err(&failed)?;
+        let rows =
+            query.query_map(rusqlite::params_from_iter::<Vec<Value>>(values), found_call).map_err(&failed)?;
+        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
+        self.with_places(grouped(rows))
+    }
+
+    /// Adds the places of the texts of calls.
+    fn with_places(&self, calls: Vec<FoundCall>) -> Result<Vec<IndexedCall>, Error> {
+        let (mut indexed, mut places) = (Vec::new(), CallPlaces::new());
+        let mut session = None;
+        for found in calls {
+            if session != Some(found.session) {
+                places = self.call_places(found.session)?;
+                session = Some(found.session);
+            }
+            let place = |kind| places.get(&(found.number, kind_number(kind))).copied();
+            let (arguments, output) = (place(TextKind::Command), place(TextKind::Output));
+            // A call that was copied has neither.
+            if arguments.is_some() || output.is_some() {
+                indexed.push(IndexedCall { root: found.root, call: found.call, arguments, output });
+            }
+        }
+        indexed.sort_by_key(|found| std::cmp::Reverse((found.call.at_ms, found.call.at)));
+        Ok(indexed)
+    }
+
+    fn call_places(&self, session: i64) -> Result<CallPlaces, Error> {
+        let failed = self.failed("list texts");
+        let mut query = self
+            .connection
+            .prepare_cached(
+                "SELECT texts.call, texts.kind, runs.run, texts.offset, texts.length, texts.crc FROM texts \
+                 JOIN runs ON runs.id = texts.run WHERE texts.session = ?1 AND texts.call IS NOT NULL",
+            )
+            .map_err(&failed)?;
+        let rows = query.query_map([session], |row| {
+            let place = EventPlace {
+                run: id(row, 2)?,
+                offset: row.get::<_, i64>(3)?.cast_unsigned(),
+                length: row.get::<_, i64>(4)?.cast_unsigned(),
+                crc: row.get(5)?,
+            };
+            Ok(((row.get(0)?, row.get(1)?), place))
+        });
+        rows.map_err(&failed)?.collect::<rusqlite::Result<_>>().map_err(failed)
+    }
+}
+
+/// The places of texts, by the number of their call and their kind.
+type CallPlaces = HashMap<(i64, i64), EventPlace>;
+
+struct FoundCall {
+    session: i64,
+    number: i64,
+    root: RunId,
+    call: CallRow,
+}
+
+/// Puts the paths of each call together, and the calls of each session.
+fn grouped(rows: Vec<FoundCall>) -> Vec<FoundCall> {
+    let mut rows = rows;
+    rows.sort_by_key(|row| (row.session, row.number));
+    let mut calls: Vec<FoundCall> = Vec::new();
+    for row in rows {
+        match calls.last_mut() {
+            Some(last) if (last.session, last.number) == (row.session, row.number) => {
+                last.call.digest.paths.extend(row.call.digest.paths);
+            }
+            Some(_) | None => calls.push(row),
+        }
+    }
+    calls
+}
+
+fn found_call(row: &rusqlite::Row<'_>) -> rusqlite::Result<FoundCall> {
+    let seq = Seq::new(row.get::<_, i64>(4)?.cast_unsigned()).ok_or(rusqlite::Error::InvalidQuery)?;
+    let digest = CallDigest {
+        tool: row.get(5)?,
+        class: row.get(6)?,
+        exit_code: row.get(8)?,
+        duration_ms: row.get(10)?,
+        paths: row.get::<_, Option<String>>(11)?.into_iter().collect(),
+    };
+    let outcome = outcome_of(&row.get::<_, String>(7)?);
+    let call = CallRow { at: (id(row, 3)?, seq), at_ms: row.get(9)?, outcome, digest };
+    Ok(FoundCall { session: row.get(0)?, number: row.get(2)?, root: id(row, 1)?, call })
+}
+
+fn id(row: &rusqlite::Row<'_>, number: usize) -> rusqlite::Result<RunId> {
+    RunId::parse(&row.get::<_, String>(number)?).map_err(|_| rusqlite::Error::InvalidQuery)
+}
+
+/// Returns the outcome with a name.
+fn outcome_of(name: &str) -> Outcome {
+    match name {
+        "open" => Outcome::Open,
+        "ok" => Outcome::Ok,
+        "failed" => Outcome::Failed,
+        "denied" => Outcome::Denied,
+        "interrupted" => Outcome::Interrupted,
+        _ => Outcome::Unknown,
+    }
+}

@@ -1,0 +1,54 @@
+//! Calls of all sessions: what changed files, and what failed. Texts are read from the transcripts.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use steno_index::{CallFilter, IndexedCall, SessionRow};
+use steno_model::RunId;
+use steno_model::json::RawJson;
+use steno_session::PayloadFields;
+use steno_views::digest::output_text;
+
+use super::ListFilter;
+use crate::search::read_event;
+use crate::{Error, Library};
+
+/// Calls of several sessions, the latest first.
+#[derive(Clone, Debug, Default)]
+pub struct CallList {
+    /// The calls.
+    pub calls: Vec<IndexedCall>,
+    /// The top-level sessions that they are in.
+    pub sessions: HashMap<RunId, SessionRow>,
+}
+
+impl Library {
+    /// Returns the wanted calls of the sessions that pass a filter.
+    ///
+    /// # Errors
+    /// What the index or the system says.
+    pub fn calls(&self, wanted: &CallFilter, filter: &ListFilter, now: Timestamp) -> Result<CallList, Error> {
+        let filter = self.resolve_filter(filter, now)?;
+        let index = self.indexed()?;
+        let sessions: HashMap<RunId, SessionRow> =
+            index.sessions(&filter)?.into_iter().map(|row| (row.digest.id, row)).collect();
+        let mut calls = index.calls(wanted)?;
+        calls.retain(|call| sessions.contains_key(&call.root));
+        Ok(CallList { calls, sessions })
+    }
+
+    /// Reads the arguments of a call; `None` if its line is not what the index knows.
+    #[must_use]
+    pub fn call_arguments(&self, call: &IndexedCall) -> Option<RawJson> {
+        let event = read_event(self.store.as_ref()?, call.arguments.as_ref()?)?;
+        PayloadFields::of(&event).json("input")
+    }
+
+    /// Reads the output of a call; `None` if it has none.
+    #[must_use]
+    pub fn call_output(&self, call: &IndexedCall) -> Option<String> {
+        let event = read_event(self.store.as_ref()?, call.output.as_ref()?)?;
+        let fields = PayloadFields::of(&event);
+        output_text(&fields.json("output")?, fields.error().as_ref())
+    }
+}
