@@ -197,9 +197,12 @@ impl WrappedChild {
             forward(stream, signal, queue)?;
         }
         // If the command stops, this process stops too, and continues with it.
-        let end = wait(pid, |change| match change.stopped() {
-            true => signals.stop_with(pid, terminal.as_deref()),
-            false => signals.continued(),
+        let end = wait(pid, |change| {
+            if change.stopped() {
+                signals.stop_with(pid, terminal.as_deref());
+            } else {
+                signals.continued();
+            }
         })?;
         if terminal.is_none() {
             wait_for_last_words(&threads);
