@@ -136,7 +136,7 @@ fn restore_writes_the_same_bytes_and_overwrites_nothing() {
     fs::remove_file(&sidecar).unwrap();
     let said = steno.run(&["restore", SESSION]);
     assert_eq!((said.code, sidecar.exists()), (1, false), "{said:?}");
-    assert!(said.err.contains("hint: `--to DIR`"), "{}", said.err);
+    assert!(said.err.contains("hint: `--replace`") && said.err.contains("`--to DIR`"), "{}", said.err);
     done(&steno.run(&["restore", SESSION, "--to", "elsewhere"]));
     let restored = steno.dir.path().join(format!("elsewhere/projects/-srv-shop/{SESSION}.jsonl"));
     assert_eq!(fs::read_to_string(restored).unwrap(), content);
