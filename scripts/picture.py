@@ -20,7 +20,7 @@ import termios
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/images/ls-and-show.svg"
 # What is typed, and how many lines of its output are drawn.
-COMMANDS = [("ls --demo", 99), ("show 7c9e --demo", 25)]
+COMMANDS = [("ls --demo --utc", 99), ("show 7c9e --demo", 34)]
 COLUMNS = 112
 COLUMN_PX, LINE_PX, MARGIN_PX = 7.85, 18, 16
 # Colours of the terminal in light and in dark; SGR codes are the names of the classes.
@@ -31,7 +31,7 @@ DARK = {"bg": "#161b22", "fg": "#e6edf3", "c2": "#8b949e", "c32": "#56d364", "c3
 def outputs(steno):
     """Run the commands in a new home and return the lines of a terminal."""
     with tempfile.TemporaryDirectory() as home:
-        environment = {"HOME": home, "PATH": os.environ["PATH"]}
+        environment = {"HOME": home, "PATH": os.environ["PATH"], "STENO_PAGER": "cat", "TZ": "UTC"}
 
         def run(arguments):
             """Run a command in a terminal of this width and return what it prints."""
