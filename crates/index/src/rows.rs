@@ -2,7 +2,7 @@
 
 use steno_model::{RunId, Seq, Timestamp};
 use steno_session::Outcome;
-use steno_session::usage::{Dollars, TokenUsage, Tokens, add_by_model};
+use steno_session::usage::{Dollars, TokenUsage, Tokens};
 use steno_views::digest::{CallDigest, DigestState, SessionDigest, TextKind};
 
 use crate::terms::Terms;
@@ -144,19 +144,7 @@ impl SessionRow {
         self.below.runs += other.digest.runs;
         self.below.events += other.events;
         self.below.bytes += other.bytes;
-        self.digest.calls += other.digest.calls;
-        self.digest.failures += other.digest.failures;
-        self.digest.denials += other.digest.denials;
-        if let Some(used) = other.digest.usage {
-            self.digest.usage.get_or_insert_with(TokenUsage::default).add(used);
-        }
-        for used in &other.digest.used_by_model {
-            add_by_model(&mut self.digest.used_by_model, used.clone());
-        }
-        let later = other.digest.last_at.as_ref().and_then(Timestamp::instant);
-        if later > self.digest.last_at.as_ref().and_then(Timestamp::instant) {
-            self.digest.last_at.clone_from(&other.digest.last_at);
-        }
+        self.digest.add_below(&other.digest);
     }
 }
 

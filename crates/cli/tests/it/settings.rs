@@ -61,7 +61,7 @@ fn settings(steno: &Steno, given: SettingSources) -> Vec<(String, String, String
 fn check<const LEN: usize>(given: SettingSources, want: [(&str, &str, &str); LEN]) {
     let mut got = settings(&Steno::new(), given);
     let want = want.map(|(key, value, origin)| (key.to_owned(), value.to_owned(), origin.to_owned()));
-    assert_eq!(got.len(), 12);
+    assert_eq!(got.len(), 13);
     got.retain(|(key, ..)| want.iter().any(|(wanted, ..)| wanted == key));
     assert_eq!(got, want);
 }

@@ -17,7 +17,8 @@ const DECIMALS: usize = 12;
 pub struct Dollars(u128);
 
 impl Dollars {
-    /// Reads a decimal number of dollars, like `0.1089` or `1.5e-3`. Decimals beyond the twelfth are cut off.
+    /// Reads a decimal number of dollars, like `0.1089` or `1.5e-3`. Decimals beyond the twelfth are rounded: agents add
+    /// their costs as floating-point numbers.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (number, exponent) = match text.split_once(['e', 'E']) {
@@ -38,10 +39,9 @@ impl Dollars {
             return None;
         }
         let units = format!("{}{}", digits.get(..point).unwrap_or(&digits), "0".repeat(zeros));
-        if units.is_empty() {
-            return Some(Self(0));
-        }
-        units.parse().ok().map(Self)
+        let is_up = digits.as_bytes().get(point).is_some_and(|digit| *digit >= b'5');
+        let units: u128 = if units.is_empty() { 0 } else { units.parse().ok()? };
+        Some(Self(units + u128::from(is_up)))
     }
 
     /// Reads what an agent's total says that the session costs: the sum over its models. `None` if it does not say.
@@ -124,7 +124,7 @@ mod tests {
     fn decimal_numbers_are_read_exactly() {
         check("0", Some(("0", "$0.00")));
         check("12", Some(("12", "$12.00")));
-        check("0.10895059999999998", Some(("0.108950599999", "$0.11")));
+        check("0.10895059999999998", Some(("0.1089506", "$0.11")));
         check("1234567.495", Some(("1234567.495", "$1,234,567.50")));
         check("0.004", Some(("0.004", "<$0.01")));
         check("0.005", Some(("0.005", "$0.01")));

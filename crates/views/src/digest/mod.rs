@@ -12,7 +12,7 @@ mod title;
 
 use steno_model::json::JsonString;
 use steno_model::{RunId, Timestamp};
-use steno_session::usage::{Dollars, ModelUsage, TokenUsage};
+use steno_session::usage::{Dollars, ModelUsage, TokenUsage, add_by_model};
 use steno_session::{ItemKind, Outcome, PayloadFields, Session, Speaker};
 
 use crate::cost::{Cost, Prices};
@@ -75,6 +75,23 @@ pub struct SessionDigest {
 }
 
 impl SessionDigest {
+    /// Adds what a session below this one did and used. Prompts and responses stay those of this session.
+    pub fn add_below(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.failures += other.failures;
+        self.denials += other.denials;
+        if let Some(used) = other.usage {
+            self.usage.get_or_insert_with(TokenUsage::default).add(used);
+        }
+        for used in &other.used_by_model {
+            add_by_model(&mut self.used_by_model, used.clone());
+        }
+        let later = other.last_at.as_ref().and_then(Timestamp::instant);
+        if later > self.last_at.as_ref().and_then(Timestamp::instant) {
+            self.last_at.clone_from(&other.last_at);
+        }
+    }
+
     /// Returns the digest of a session.
     #[must_use]
     pub fn of(session: &Session) -> Self {

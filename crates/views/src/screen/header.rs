@@ -17,6 +17,8 @@ const NAME_CHARS_MAX: usize = 80;
 pub struct HeaderFacts {
     /// What it cost, in words.
     pub cost: Option<String>,
+    /// How many sessions below it the numbers include.
+    pub below: u64,
     /// Whether only a turn is shown, and the header is one line.
     pub is_part: bool,
     /// Whether something is writing it now.
@@ -26,7 +28,7 @@ pub struct HeaderFacts {
 }
 
 impl Screen<'_> {
-    /// Draws the header of a session.
+    /// Draws the header of a session. The digest includes the sessions below it, as in a list.
     pub fn header(&mut self, digest: &SessionDigest, conversation: &Conversation, facts: &HeaderFacts) {
         self.blank();
         if facts.is_part {
@@ -76,7 +78,9 @@ impl Screen<'_> {
         parts.extend(took.map(|took| (ScreenTone::Frame, took)));
         parts.push(state_words(digest.state, conversation, facts));
         parts.push((ScreenTone::Frame, count(digest.prompts, "prompt")));
-        parts.push((ScreenTone::Frame, count(digest.calls, "call")));
+        let calls = count(digest.calls, "call");
+        let below = (facts.below > 0).then(|| format!(" (with {})", count(facts.below, "subagent")));
+        parts.push((ScreenTone::Frame, calls + &below.unwrap_or_default()));
         let bad = [(digest.failures, "failed"), (digest.denials, "denied")];
         let bad = bad.into_iter().filter(|(number, _)| *number > 0);
         parts.extend(bad.map(|(number, word)| (ScreenTone::Failed, format!("{number} {word}"))));

@@ -125,6 +125,26 @@ fn cost_words(digest: &SessionDigest, settings: &Settings) -> Option<String> {
     Some(format!("{words}{own}"))
 }
 
+/// What the header of a session says, with the sessions below it.
+struct Head {
+    run: RunId,
+    digest: SessionDigest,
+    below: u64,
+    is_live: bool,
+}
+
+/// Adds a session to all that it is below of. Outer sessions come first.
+fn add_to_outer(heads: &mut [Head], digest: &SessionDigest) {
+    let mut parent = digest.parent;
+    for head in heads.iter_mut().rev() {
+        if parent == Some(head.run) {
+            head.digest.add_below(digest);
+            head.below += 1;
+            parent = head.digest.parent;
+        }
+    }
+}
+
 fn draw(
     sessions: Vec<ShownSession>,
     related: &RelatedSessions,
@@ -146,12 +166,14 @@ fn draw(
     let mut children = BTreeMap::new();
     let mut heads = Vec::new();
     for session in sessions {
-        heads.push((session.conversation.run_id, session.digest, session.is_live));
-        children.insert(session.conversation.run_id, session.conversation);
+        let run = session.conversation.run_id;
+        add_to_outer(&mut heads, &session.digest);
+        heads.push(Head { run, digest: session.digest, below: 0, is_live: session.is_live });
+        children.insert(run, session.conversation);
     }
     let width = output.width();
     let mut drawn = BTreeSet::new();
-    for (run, digest, is_live) in heads {
+    for Head { run, digest, below, is_live } in heads {
         let conversation = &children[&run];
         if drawn.contains(&run) {
             continue;
@@ -179,6 +201,7 @@ fn draw(
         let mut screen = Screen::new(style, &mut sink);
         let facts = HeaderFacts {
             cost: cost_words(&digest, settings),
+            below,
             is_part: event.is_some(),
             is_live,
             reported: reported.remove(&run),
