@@ -45,7 +45,7 @@ fn run_is_shown_with_its_child_below_its_step() {
     let steno = store();
     let child = id(7);
     let want = format!(
-        "Fix it.\nfix\n2026-06-08 08:14 · done · 1 prompt · 0 calls\nrun {RUN}\nnot recorded: tokens\n\n\
+        "Fix it.\nfix\n2026-06-08 08:14 · done · 1 prompt · 0 calls (with 1 subagent)\nrun {RUN}\nnot recorded: tokens\n\n\
          ── t1  2026-06-08 08:14\n you │ Fix it.\n\n     ┊ How?\n\n  ai │ So.\n       ↳ child run {child}  look  open\n"
     );
     let said = steno.run(&["show", &RUN[..8]]);
