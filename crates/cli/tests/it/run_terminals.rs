@@ -135,7 +135,7 @@ def keys():
     pid, master = start(["bash", "-mc", shell, STENO, script])
     def wait(name, words):
         text, until = [], time.time() + 60
-        while text != words and time.time() < until:
+        while text[: len(words)] != words and time.time() < until:
             time.sleep(0.01)
             text = open(name).read().split() if os.path.exists(name) else []
         # A second signal would come soon.
