@@ -30,6 +30,9 @@ def check_schema(examples):
     session = (ROOT / "crates/server/tests/fixtures/receipts/session.jsonl").read_text()
     drafts = "".join("{" + line.split(",", 2)[2] + "\n" for line in session.splitlines())
     steno(store, "record", "--run", ZERO, input=drafts)
+    # A schema cannot say which text is a query: an open quotation mark, or no word at all, is refused.
+    search = '[[operations]]\ninclude-name = "GET /v1/search"\nchecks.positive_data_acceptance.enabled = false\n'
+    (WORK / "schemathesis.toml").write_text(search)
     command = [STENO, "--store", str(store), "serve", "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:

@@ -25,10 +25,10 @@ pub(super) struct UsageParameters {
     )]
     by: Option<String>,
     /// Only usage at or after this time, like `2026-11-01T00:00:00Z`
-    #[param(nullable = false)]
+    #[param(nullable = false, format = DateTime)]
     since: Option<String>,
     /// Only usage before this time
-    #[param(nullable = false)]
+    #[param(nullable = false, format = DateTime)]
     until: Option<String>,
     /// Whether days, weeks, months and windows are those of UTC and not those of the server
     #[param(nullable = false)]
