@@ -37,8 +37,9 @@ class Store:
         return subprocess.run(command, env=ENV, capture_output=True, timeout=PATIENCE_S, check=False)
 
     def snapshot(self, locks=False):
-        """Every file and its bytes. Each opening is numbered in its lock file, so these are left out if need be."""
-        files = (path for path in sorted(self.path.rglob("*")) if path.is_file())
+        """Every file of the record and its bytes. Each opening is numbered in its lock file, so these are left out if
+        need be. The index is derived: whoever lists sessions may write it."""
+        files = (path for path in sorted(self.path.rglob("*")) if path.is_file() and not path.name.startswith("index.db"))
         shown = {str(path.relative_to(self.path)): path.read_bytes() for path in files}
         return {name: data for name, data in shown.items() if locks or not name.startswith("locks/")}
 
