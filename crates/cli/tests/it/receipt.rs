@@ -359,12 +359,19 @@ fn export_writes_nothing_under_strace() {
     assert!(!changes(&strace(&["seal", SESSION])).is_empty());
 }
 
-/// How many times as much as something else a command may cost that is to cost the same.
-const SLACK: u64 = 4;
+/// How many times as much as something else a command may cost that is to cost about the same. Reading a session once
+/// for each turn would cost thousands of times as much.
+const SLACK: u64 = 10;
 
-/// Returns the processor time that a command takes, in milliseconds and at least that of two ticks of the clock.
+/// Returns the processor time that a command takes, in milliseconds and at least that of two ticks of the clock: the
+/// least of three runs, since other tests share the processor and its caches.
 #[track_caller]
 fn cost(steno: &Steno, args: &[&str]) -> u64 {
+    (0..3).map(|_| cost_of_one_run(steno, args)).min().unwrap()
+}
+
+#[track_caller]
+fn cost_of_one_run(steno: &Steno, args: &[&str]) -> u64 {
     let said = run(steno.shell("\"$0\" \"$@\" > /dev/null && times", args), b"");
     // The shell's own times are on the first line, those of its children on the second: `0m1.234s 0m0.010s`.
     let time = |text: &str| {
