@@ -51,6 +51,10 @@ nightly:
 harbor:
     scripts/harbor.sh
 
+# `steno search` and `steno usage` against programs that share no code with them; fetches a Python package, needs the shared files
+cross-check *args:
+    scripts/cross_check.sh {{args}}
+
 # The commit queue and the fan-out under many thread interleavings
 model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle

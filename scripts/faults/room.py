@@ -66,10 +66,11 @@ def full_disk_to_the_end():
     """The writer ends while the disk is still full; what it acknowledged is there when there is room again."""
     fired = 0
     for seed in range(REPEATS):
-        with tmpfs("256k") as point:
+        with tmpfs("4m") as point:
             store, ledger = Store(point / "store"), Ledger(f"end {seed}")
             filler = point / "filler"
-            filler.write_bytes(bytes(60_000))
+            # Room for the index too, which reading commands write later.
+            filler.write_bytes(bytes(3_700_000))
             client = Client(store, ledger, ["synced", "written"][seed % 2])
             fired += record_until_refused(client, "No space left on device")
             code = client.end()

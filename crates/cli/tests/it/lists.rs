@@ -1,6 +1,6 @@
 //! `steno ls` with filters, `changes`, `failures` and what was lost: the questions that people ask of a list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -306,6 +306,11 @@ fn compare_with_transcripts(files: &str, jq: &Path) -> [usize; 3] {
         let path = row["path"].as_str().unwrap().to_owned();
         found.entry(row["run_id"].as_str().unwrap().to_owned()).or_default().1.push(path);
     }
+    let listed = |args: &[&str]| -> BTreeSet<String> {
+        let rows = steno.run(&[&["ls", "--json"], args].concat()).json();
+        rows.iter().map(|row| row["run_id"].as_str().unwrap().to_owned()).collect()
+    };
+    let failed = listed(&["--failed"]);
     let mut counts = [0, 0, 0];
     for row in steno.run(&["ls", "--json"]).json() {
         // Facts of several runs are merged, and each has one place.
@@ -321,9 +326,15 @@ fn compare_with_transcripts(files: &str, jq: &Path) -> [usize; 3] {
         let want: Value = serde_json::from_slice(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
         let (failures, mut paths) = found.remove(run).unwrap_or_default();
         paths.sort();
-        let listed = (json!(failures), json!(paths));
-        assert_eq!(listed, (want["failures"].clone(), want["changes"].clone()), "{run}");
+        let answer = (json!(failures), json!(paths));
+        assert_eq!(answer, (want["failures"].clone(), want["changes"].clone()), "{run}");
         assert_eq!(row["failures"], want["failures"], "{run}");
+        let is_failure = want["failures"] != 0 || row["state"] == "failed";
+        assert_eq!(failed.contains(run), is_failure, "{run}");
+        for path in &paths {
+            assert!(listed(&["--touched", path]).contains(run), "{run}: {path}");
+        }
+        assert!(!listed(&["--touched", "/no/such/file"]).contains(run), "{run}");
         counts = [counts[0] + 1, counts[1] + failures, counts[2] + paths.len()];
     }
     counts
