@@ -62,6 +62,7 @@ pub mod http;
 mod lines;
 pub mod mcp;
 pub mod opencode;
+mod patches;
 mod pending;
 mod record_bounds;
 mod repair;

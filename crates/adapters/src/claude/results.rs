@@ -6,8 +6,9 @@ use steno_model::{EntryType, StepPayload};
 
 use super::agents::{Agent, SubagentEnd, SubagentStart};
 use super::content::text_of;
-use super::wire::{Block, Permission, Task, ToolReport};
+use super::wire::{Block, EditReport, Permission, Task, ToolReport};
 use crate::emit::{Answer, CallReport, Decision, Emit, Outcome, push, string};
+use crate::patches;
 use crate::repeats::{amendment, hash_of};
 use crate::run::{Call, Class};
 use crate::wire::{Raw, RawField as _, WireObject as _, object};
@@ -54,6 +55,7 @@ pub(super) fn result(
     approval(agent, id, origin, emit);
     let is_telling = agent.run.calls.get(&id.to_text()).is_some_and(is_telling);
     let report = origin.report.filter(|_| is_telling).and_then(object::<ToolReport<'_>>);
+    let changed = edit_of(agent, &id.to_text(), origin.report);
     let failed = block.is_error.is_true();
     let raw_output = block.content.map_or("\"\"", RawValue::get);
     let is_elsewhere = raw_output.starts_with(PERSISTED);
@@ -69,6 +71,9 @@ pub(super) fn result(
     push(&mut answer.extra, "denial_kind", denial_kind(origin));
     push(&mut answer.extra, "id", origin.uuid.json());
     push(&mut answer.extra, "truncated", is_elsewhere.then(|| RawJson::from(true)));
+    if answer.outcome == Outcome::Ok && emit.wants_whole() {
+        push(&mut answer.extra, patches::FIELD, changed.and_then(|edit| patches::of_hunks(edit.hunks)));
+    }
     agent.call_history(id).outcome = Some(answer.outcome);
     let hash = hash_of(&(raw_output, answer.outcome.as_str()));
     let is_same = agent.call_history(id).result.replace(hash) == Some(hash);
@@ -77,9 +82,16 @@ pub(super) fn result(
     }
     match () {
         () if block.is_odd() || report.is_some_and(|report| report.is_odd()) => ResultOutcome::Odd,
+        () if changed.is_some_and(|edit| edit.is_odd()) => ResultOutcome::Odd,
         () if is_same => ResultOutcome::Again,
         () => ResultOutcome::News,
     }
+}
+
+/// Reads the report of an edit, which often has the whole file too.
+fn edit_of<'a>(agent: &Agent, call: &str, report: Raw<'a>) -> Option<EditReport<'a>> {
+    let is_edit = agent.run.calls.get(call).is_some_and(|call| call.class == Class::FileChange);
+    report.filter(|_| is_edit).and_then(object)
 }
 
 fn write(agent: &mut Agent, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {

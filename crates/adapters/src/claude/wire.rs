@@ -105,6 +105,11 @@ wire! {
 }
 
 wire! {
+    /// The report of an edit.
+    pub(super) struct EditReport { hunks: "structuredPatch" as List, }
+}
+
+wire! {
     /// A task in the background.
     pub(super) struct Task { id: "task_id" as Text, status: "status" as Text, }
 }

@@ -17,6 +17,7 @@ mod items;
 mod legacy;
 mod notes;
 mod outbox;
+mod patch_commands;
 mod prompt;
 mod rejections;
 mod responses;
@@ -42,7 +43,7 @@ pub(crate) const PROVIDER: &str = "codex";
 const ENTRY_ADAPTER: &str = "codex_app_server";
 
 /// This adapter and its version.
-const ADAPTER: &str = "codex/2";
+const ADAPTER: &str = "codex/3";
 
 /// Reads a rollout file: `rollout-<time>-<thread>.jsonl`, decompressed.
 #[must_use]

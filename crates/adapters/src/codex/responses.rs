@@ -8,6 +8,7 @@ use steno_model::{ContentBlock, EntryType, Fidelity};
 
 use super::agents::{ended, is_spawn, strings};
 use super::items::{paragraphs, thought};
+use super::patch_commands::is_patch;
 use super::prompt;
 use super::rejections::rejection_in;
 use super::session::{Session, plain_answer, thinking_block};
@@ -220,7 +221,9 @@ fn call_seen(item: &Payload<'_>, kind: &str) -> CallReport {
     };
     let input = item.arguments.or(item.input).or(item.action);
     let (input, is_broken) = arguments(input, kind == "function_call");
-    let mut call = CallReport::new(name.as_str().into(), class_of(&name, kind), input);
+    let is_patch = class_of(&name, kind) == Class::Command && is_patch(&input);
+    let class = if is_patch { Class::FileChange } else { class_of(&name, kind) };
+    let mut call = CallReport::new(name.as_str().into(), class, input);
     push(&mut call.extra, "namespace", item.namespace.json());
     if is_broken {
         call.extra.push("input_parse_error", RawJson::from(true));

@@ -8,6 +8,7 @@ use super::agents::Agent;
 use super::wire::{Data, Line, Part, ToolError, ToolResult};
 use crate::adapter::RecordOutcome;
 use crate::emit::{Answer, CallReport, Emit, Outcome, push, string};
+use crate::patches;
 use crate::repeats::{amendment, hash_of};
 use crate::run::Class;
 use crate::shapes::{is_absent, words};
@@ -138,6 +139,13 @@ impl Agent {
         push(&mut answer.extra, "id", line.id.json());
         push(&mut answer.extra, "error_code", error.and_then(|error| error.code.json()));
         push(&mut answer.extra, "pictures", result.and_then(pictures));
+        if answer.outcome == Outcome::Ok && emit.wants_whole() && self.is_edit(&id) {
+            push(
+                &mut answer.extra,
+                patches::FIELD,
+                patches::unified(result.and_then(|result| result.detailed)),
+            );
+        }
         push(&mut answer.extra, "accepted_by", self.approvals.accepted_by(&id.to_text()));
         let told = [data.success, data.result, data.error, data.shell].map(|field| field.map(RawValue::get));
         let hash = hash_of(&told);
@@ -147,6 +155,10 @@ impl Agent {
         let is_read = is_absent(data.result) || result.is_some() || is_text_result(data.result);
         let is_told = data.success.is_some() || error.is_some() || result.is_some();
         if is_read && is_told { RecordOutcome::Understood } else { self.unknown(KIND, emit) }
+    }
+
+    fn is_edit(&self, id: &JsonString) -> bool {
+        self.run.calls.get(&id.to_text()).is_some_and(|call| call.class == Class::FileChange)
     }
 
     fn write_result(&mut self, id: &JsonString, name: Raw<'_>, answer: Answer, emit: &mut Emit<'_>) {

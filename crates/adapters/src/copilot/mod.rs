@@ -27,7 +27,7 @@ const UNTYPED: &str = "untyped";
 static DISK: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: "copilot_cli",
-    adapter: "copilot/2",
+    adapter: "copilot/3",
     channel: "disk",
     carries: &["prompts", "calls", "results", "thinking", "usage", "compaction", "subagents", "approvals"],
     detail_name: "session_event",
@@ -37,7 +37,7 @@ static DISK: AdapterInfo = AdapterInfo {
 static DISK_WITHOUT_APPROVALS: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: "copilot_cli",
-    adapter: "copilot/2",
+    adapter: "copilot/3",
     channel: "disk",
     carries: &["prompts", "calls", "results", "thinking", "usage", "compaction", "subagents"],
     detail_name: "session_event",
@@ -47,7 +47,7 @@ static DISK_WITHOUT_APPROVALS: AdapterInfo = AdapterInfo {
 static STREAM: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: "copilot_cli",
-    adapter: "copilot/2",
+    adapter: "copilot/3",
     channel: "stream",
     carries: &["prompts", "calls", "results", "thinking", "retries", "compaction", "subagents"],
     detail_name: "session_event",

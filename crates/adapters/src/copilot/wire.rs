@@ -112,6 +112,7 @@ wire! {
     pub(super) struct ToolResult {
         content: "content",
         contents: "contents",
+        detailed: "detailedContent",
         binary: "binaryResultsForLlm",
     }
 }

@@ -9,7 +9,7 @@ use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, StepPayload, 
 use super::PROVIDER;
 use super::results::{CallEnd, CallResponse, end_of};
 use super::session::{ResponseOf, Session};
-use super::wire::{AgentArgs, AgentDisplay, FunctionResponse, ToolCall};
+use super::wire::{AgentArgs, AgentDisplay, EditDisplay, FunctionResponse, ToolCall};
 use crate::emit::{Answer, CallReport, Emit, Outcome, SubagentEvent};
 use crate::repeats::{QuickMap, QuickSet, amendment, hash_of};
 use crate::run::{Class, run_id_of};
@@ -132,12 +132,14 @@ impl<'a> CallRecord<'a> {
             let agent = args.agent_name.string().or_else(|| display.agent_name.string());
             AgentRecord { id, name: agent.unwrap_or_else(|| name.clone()), display }
         });
+        let edit = call.result_display.filter(|_| class == Class::FileChange);
+        let edit = edit.and_then(object::<EditDisplay<'a>>).unwrap_or_default();
         Some(Self {
             id,
             name,
             class,
             args: call.args,
-            end: end_of(call.status, response),
+            end: end_of(call.status, response).map(|end| end.with_patch(edit.diff)),
             time: call.timestamp.string(),
             is_copy: false,
             agent,
@@ -295,7 +297,7 @@ impl Session {
         match before {
             None => emit.result(&mut self.run, &name, "", end.into_answer()),
             Some(before) if before != outcome && outcome != Outcome::Unknown => {
-                self.amend_result(&name, &end.into_answer(), emit);
+                self.amend_result(&name, end.into_answer(), emit);
             }
             Some(_) if is_new => self.replaced_output(&name, end.output(), emit),
             Some(_) => return,
@@ -303,12 +305,15 @@ impl Session {
         emit.entry(&self.run, EntryType::ToolResult, None);
     }
 
-    fn amend_result(&mut self, id: &JsonString, answer: &Answer, emit: &mut Emit<'_>) {
+    fn amend_result(&mut self, id: &JsonString, answer: Answer, emit: &mut Emit<'_>) {
         let Some(path) = self.run.calls.get(&id.to_text()).map(|call| call.path.clone()) else { return };
         let result = RawJson::object(|object| {
             object.json("output", &answer.output);
             object.word("outcome", answer.outcome.as_str());
             object.optional("error", answer.error.as_ref(), ObjectWriter::string);
+            for (name, value) in answer.extra.into_pairs() {
+                object.json(&name.to_text(), &value);
+            }
         });
         emit.step_completed(&self.run, &path, amendment(id, result));
     }

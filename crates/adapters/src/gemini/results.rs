@@ -5,6 +5,7 @@ use steno_model::json::{Fields, JsonString, RawJson};
 
 use super::wire::Part;
 use crate::emit::{Answer, Outcome, push};
+use crate::patches;
 use crate::repeats::hash_of;
 use crate::shapes::{elements, words};
 use crate::wire::{Raw, RawField as _, list, object};
@@ -28,9 +29,16 @@ pub(super) struct CallEnd<'a> {
     error: Option<JsonString>,
     status: Raw<'a>,
     response: Option<CallResponse<'a>>,
+    /// What it changed, as a patch.
+    patch: Raw<'a>,
 }
 
-impl CallEnd<'_> {
+impl<'a> CallEnd<'a> {
+    /// Adds what the call changed.
+    pub(super) fn with_patch(self, patch: Raw<'a>) -> Self {
+        Self { patch, ..self }
+    }
+
     /// Returns the output.
     pub(super) fn output(&self) -> RawJson {
         self.response.as_ref().map_or_else(RawJson::null, CallResponse::output)
@@ -40,6 +48,9 @@ impl CallEnd<'_> {
     pub(super) fn into_answer(self) -> Answer {
         let mut answer = Answer::new(self.output(), self.outcome);
         answer.error = self.error;
+        if self.outcome == Outcome::Ok {
+            push(&mut answer.extra, patches::FIELD, patches::unified(self.patch));
+        }
         if self.outcome == Outcome::Unknown {
             push(&mut answer.extra, "status", self.status.json());
         }
@@ -141,7 +152,7 @@ pub(super) fn end_of<'a>(status: Raw<'a>, response: Option<CallResponse<'a>>) ->
         Some(_) => Outcome::Unknown,
     };
     let first = response.as_ref().and_then(|response| response.first);
-    let mut end = CallEnd { outcome, hash: 0, error, status, response };
+    let mut end = CallEnd { outcome, hash: 0, error, status, response, patch: None };
     end.hash = first.map_or_else(|| hash_of(end.output().as_str()), |first| hash_of(first.get()));
     Some(end)
 }

@@ -59,6 +59,11 @@ wire! {
 }
 
 wire! {
+    /// What the user is shown of an edit.
+    pub(super) struct EditDisplay { diff: "fileDiff", }
+}
+
+wire! {
     /// The arguments of a call that begins a subagent.
     pub(super) struct AgentArgs {
         agent_name: "agent_name",

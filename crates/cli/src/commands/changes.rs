@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use steno_index::{CallFilter, IndexedCall};
 use steno_library::Library;
 use steno_model::json::RawJson;
-use steno_views::nodes::{DiffLineKind, FileChangeKind, FileDiff, call_diffs};
+use steno_views::nodes::{DiffLineKind, FileChangeKind, FileDiff};
 use steno_views::{Lines, count, cut, visible};
 
 use super::call_lines::{CallLines, shown_count, text};
@@ -65,8 +65,7 @@ pub fn run(args: &ChangesArgs, settings: &Settings, output: &mut Output) -> Outc
 
 /// Reads what a call changed in a file.
 fn diff_of(library: &Library, change: &Change<'_>) -> Option<FileDiff> {
-    let arguments = library.call_arguments(change.call)?;
-    let diffs = call_diffs(&arguments, None);
+    let diffs = library.call_diffs(change.call);
     let is = |path: &Option<String>| path.as_deref().is_some_and(|path| path.trim() == change.path);
     let place =
         diffs.iter().position(|diff| is(&diff.path)).or(diffs.iter().position(|diff| is(&diff.moved_to)))?;

@@ -78,7 +78,7 @@ fn filled() -> Steno {
             "Edit",
             "file_change",
             &json!({ "file_path": "/srv/shop/src/auth.rs", "old_string": "a == b\n", "new_string": "a != b\n" }),
-            &json!({ "output": "ok", "outcome": "ok" }),
+            &json!({ "output": "ok", "outcome": "ok", "patch": "@@ -12,2 +12,2 @@\n if\n-a == b\n+a != b\n" }),
         )
         .call(
             "Bash",
@@ -196,7 +196,7 @@ fn changes_are_patches_the_latest_first() {
     assert_eq!(found[0]["session_run_id"], json!(id(2)));
     assert_eq!((&found[0]["added"], &found[0]["removed"]), (&json!(1), &json!(1)));
     let patch = found[2]["patch"].as_str().unwrap();
-    assert!(patch.contains("-a == b\n+a != b\n"), "{patch}");
+    assert!(patch.ends_with("\n@@ -12,2 +12,2 @@\n if\n-a == b\n+a != b\n"), "{patch}");
     let said = steno.run(&["changes", "src/auth.rs"]);
     assert!(said.out.contains("/srv/shop/src/auth.rs  +1 −1  Fix the login bug"), "{}", said.out);
     assert_eq!(steno.run(&["changes", "--agent", "codex", "--json"]).json().len(), 2);
@@ -273,6 +273,7 @@ const JQ: &str = r#"
 def paths: if type == "string" then [scan("(?m)^\\*\\*\\* (?:Update File|Add File|Delete File|Move to): (.*)$")[0]]
   else ([.file_path, .filePath, .notebook_path, .absolute_path, .path] | map(strings) | .[:1])
     + ([.patch, .input, .diff] | map(strings) | map(paths) | add // [])
+    + ([.command, .cmd] | map((arrays | last), strings) | map(strings | paths) | add // [])
     + ((.changes | objects | keys) // []) end;
 [inputs] as $all
 | ([$all[] | select(.type == "tool.call") | {key: .payload.call_id, value: .payload}] | from_entries) as $calls

@@ -8,6 +8,7 @@ use steno_model::RunId;
 use steno_model::json::RawJson;
 use steno_session::PayloadFields;
 use steno_views::digest::output_text;
+use steno_views::nodes::{FileDiff, RECORDED_PATCHES, call_diffs};
 
 use super::ListFilter;
 use crate::search::read_event;
@@ -42,6 +43,18 @@ impl Library {
     pub fn call_arguments(&self, call: &IndexedCall) -> Option<RawJson> {
         let event = read_event(self.store.as_ref()?, call.arguments.as_ref()?)?;
         PayloadFields::of(&event).json("input")
+    }
+
+    /// Reads what a call changed, with the numbers of lines if its result has them.
+    #[must_use]
+    pub fn call_diffs(&self, call: &IndexedCall) -> Vec<FileDiff> {
+        let Some(arguments) = self.call_arguments(call) else { return Vec::new() };
+        let result = || read_event(self.store.as_ref()?, call.output.as_ref()?);
+        let patch = result().and_then(|event| {
+            let fields = PayloadFields::of(&event);
+            RECORDED_PATCHES.iter().find_map(|name| fields.json(name))
+        });
+        call_diffs(&arguments, patch.as_ref())
     }
 
     /// Reads the output of a call; `None` if it has none.

@@ -12,6 +12,7 @@ use super::{
     ToolUse, Turn,
 };
 use crate::State;
+use crate::nodes::RECORDED_PATCHES;
 
 impl Conversation {
     /// Returns the conversation of a session.
@@ -248,6 +249,7 @@ impl ConversationBuilder<'_> {
             outcome: result.outcome.clone(),
             error: result.error.clone(),
             exit_code: result.exit_code.clone(),
+            patch: RECORDED_PATCHES.iter().find_map(|name| call.latest_field(name)),
             run: result.at.map(|at| self.run(at)),
             seq_result: result.at.map(|at| at.seq),
             duration_ms: crate::text_format::milliseconds_between(Some(&call.time), result.time.as_ref()),

@@ -235,6 +235,9 @@ pub struct ToolResult {
     pub error: Option<JsonString>,
     /// The exit code, where the provider gives one as a number.
     pub exit_code: Option<RawJson>,
+    /// What an edit changed, with the numbers of lines: a unified diff, or an object with a field for each file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<RawJson>,
     /// The run that has its `tool.result`; null if it was part of a message.
     pub run: Option<RunId>,
     /// The number of its `tool.result` there.

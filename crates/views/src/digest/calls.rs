@@ -3,6 +3,8 @@
 use steno_model::json::RawJson;
 use steno_session::{Call, Effect, PayloadFields};
 
+use crate::nodes::command_patch;
+
 /// What lists say of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallDigest {
@@ -60,6 +62,9 @@ pub fn paths_changed(input: Option<&RawJson>) -> Vec<String> {
     let fields = PayloadFields::parse(input.as_str());
     paths.extend(PATH_FIELDS.iter().find_map(|name| fields.text(name)).map(std::borrow::Cow::into_owned));
     for patch in PATCH_FIELDS.iter().filter_map(|name| fields.text(name)) {
+        push_patch(&patch, &mut paths);
+    }
+    if let Some(patch) = command_patch(&fields) {
         push_patch(&patch, &mut paths);
     }
     // Codex's own report of a change is an object with a field per file.

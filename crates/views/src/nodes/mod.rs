@@ -11,5 +11,8 @@ mod diff;
 mod markdown;
 
 pub use ansi::{AnsiColorName, AnsiSpan, AnsiStyle, ansi_lines};
-pub use diff::{DiffLine, DiffLineKind, FileChangeKind, FileDiff, Hunk, LinePart, call_diffs};
+pub(crate) use diff::command_patch;
+pub use diff::{
+    DiffLine, DiffLineKind, FileChangeKind, FileDiff, Hunk, LinePart, RECORDED_PATCHES, call_diffs,
+};
 pub use markdown::{Inline, InlineStyle, ListItem, MarkdownBlock, TableAlignment, markdown};

@@ -3,7 +3,7 @@
 //! | agent | arguments |
 //! |---|---|
 //! | Claude Code | `file_path` with `old_string` and `new_string`, with `content`, or with `edits`; `notebook_path` with `new_source` |
-//! | Codex, Copilot | a patch for `apply_patch`; `changes` with an object for each file |
+//! | Codex, Copilot | a patch for `apply_patch`, also in a `command`; `changes` with an object for each file |
 //! | Gemini CLI | `file_path` with `old_string` and `new_string`, or with `content` |
 //! | Copilot CLI | `path` with `old_str` and `new_str`, or with `file_text` |
 //! | OpenCode | `filePath` with `oldString` and `newString`, or with `content` |
@@ -15,7 +15,7 @@ use steno_session::PayloadFields;
 
 use super::patch::{BEGIN, apply_patch, push_line, unified};
 use super::texts::{edit, write};
-use super::{FileChangeKind, FileDiff, Hunk};
+use super::{DiffLineKind, FileChangeKind, FileDiff, Hunk};
 
 const PATHS: [&str; 6] = ["file_path", "filePath", "notebook_path", "absolute_path", "path", "fileName"];
 const OLD: [&str; 4] = ["old_string", "oldString", "old_str", "oldText"];
@@ -24,23 +24,77 @@ const WHOLE: [&str; 3] = ["content", "file_text", "fileText"];
 const PATCHES: [&str; 3] = ["patch", "input", "diff"];
 const LISTS: [&str; 3] = ["edits", "content", "diffs"];
 
+/// The fields of a result that have what was changed.
+pub const RECORDED_PATCHES: [&str; 2] = ["patch", "changes"];
+
 /// How many changes of one call are read.
 const CHANGES_MAX: usize = 1_000;
 
-/// Returns what a call changes, read from its arguments, or from the patch that its result has.
+/// Returns what a call changes, read from its arguments and from the patch that its result has.
 ///
-/// `hunks` is the list that Claude Code records with a result: it has the numbers of the lines. No diff means that
-/// the arguments are of no known form.
+/// The patch has the numbers of lines, and for a file that is written as a whole, what was there before. It is a unified
+/// diff, or Codex's object with a field for each file. No diff means that the arguments are of no known form.
 #[must_use]
-pub fn call_diffs(input: &RawJson, hunks: Option<&RawJson>) -> Vec<FileDiff> {
+pub fn call_diffs(input: &RawJson, patch: Option<&RawJson>) -> Vec<FileDiff> {
+    let files = argument_diffs(input);
+    let recorded = patch.map(recorded_diffs).unwrap_or_default();
+    if files.is_empty() {
+        return recorded;
+    }
+    let is_only = files.len() == 1 && recorded.len() == 1;
+    let is_of = |file: &FileDiff, recorded: &FileDiff| is_only || is_same_file(file, recorded);
+    files
+        .into_iter()
+        .map(|file| match recorded.iter().find(|recorded| is_of(&file, recorded)) {
+            Some(recorded) => with_recorded(file, recorded),
+            None => file,
+        })
+        .collect()
+}
+
+/// Reads the patch of a result.
+fn recorded_diffs(patch: &RawJson) -> Vec<FileDiff> {
+    match patch.read::<String>() {
+        Ok(text) => unified(&text, None),
+        Err(_) => changes(&PayloadFields::parse(patch.as_str())),
+    }
+}
+
+/// Tells whether two diffs are of one file: agents shorten paths in one place, and drop the first `/` in another.
+fn is_same_file(a: &FileDiff, b: &FileDiff) -> bool {
+    let name = |file: &FileDiff| {
+        file.path.as_deref().map(|path| path.trim_start_matches("./").trim_start_matches('/').to_owned())
+    };
+    let Some((a, b)) = name(a).zip(name(b)) else { return false };
+    let ends = |long: &str, short: &str| {
+        long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    ends(&a, &b) || ends(&b, &a)
+}
+
+/// Returns a diff of the arguments with the hunks of the recorded patch.
+fn with_recorded(file: FileDiff, recorded: &FileDiff) -> FileDiff {
+    let has_old = |hunk: &Hunk| hunk.lines.iter().any(|line| line.kind != DiffLineKind::Added);
+    if recorded.hunks.iter().any(has_old) {
+        let kind = if file.kind == FileChangeKind::Write { FileChangeKind::Edit } else { file.kind };
+        let hunks = recorded.hunks.clone();
+        return FileDiff { kind, hunks, added: recorded.added, removed: recorded.removed, ..file };
+    }
+    // The arguments have all lines of a new file, and some agents count one too many.
+    let is_new = !recorded.hunks.is_empty();
+    match file.kind {
+        FileChangeKind::Write if is_new => FileDiff { kind: FileChangeKind::Add, ..file },
+        FileChangeKind::Write | FileChangeKind::Edit | FileChangeKind::Add | FileChangeKind::Delete => file,
+    }
+}
+
+/// Returns what a call changes, read from its arguments.
+fn argument_diffs(input: &RawJson) -> Vec<FileDiff> {
     if let Ok(text) = input.read::<String>() {
         return patch_text(&text, None);
     }
     let fields = PayloadFields::parse(input.as_str());
     let path = first_text(&fields, &PATHS);
-    if let Some(diff) = hunks.and_then(|hunks| structured(path.clone(), hunks)) {
-        return vec![diff];
-    }
     if let Some(text) = first_text(&fields, &PATCHES) {
         let files = patch_text(&text, path.as_deref());
         if !files.is_empty() {
@@ -50,12 +104,10 @@ pub fn call_diffs(input: &RawJson, hunks: Option<&RawJson>) -> Vec<FileDiff> {
     if let Some(diff) = one_edit(&fields, path.clone()) {
         return vec![diff];
     }
-    let changes = fields.object("changes");
-    let files = changes.names().into_iter().take(CHANGES_MAX).map(|path| {
-        let change = changes.object(&path);
-        change_of(&change, path)
-    });
-    let files: Vec<FileDiff> = files.flatten().collect();
+    if let Some(patch) = command_patch(&fields) {
+        return apply_patch(&patch);
+    }
+    let files = changes(&fields.object("changes"));
     if !files.is_empty() {
         return files;
     }
@@ -64,6 +116,24 @@ pub fn call_diffs(input: &RawJson, hunks: Option<&RawJson>) -> Vec<FileDiff> {
         .map(|name| list_of_edits(&fields, name, path.as_deref()))
         .find(|list| !list.is_empty())
         .unwrap_or_default()
+}
+
+/// Reads Codex's `changes`: an object with a field for each file.
+fn changes(changes: &PayloadFields<'_>) -> Vec<FileDiff> {
+    let files = changes.names().into_iter().take(CHANGES_MAX).map(|path| {
+        let change = changes.object(&path);
+        change_of(&change, path)
+    });
+    files.flatten().collect()
+}
+
+/// Returns the patch in a command, `apply_patch <<EOF`, which Codex carries out itself.
+pub(crate) fn command_patch(fields: &PayloadFields<'_>) -> Option<String> {
+    let command = ["command", "cmd"].iter().find_map(|name| fields.json(name))?;
+    let words = || command.read::<Vec<String>>().ok()?.pop();
+    let script = command.read::<String>().ok().or_else(words)?;
+    let start = script.find(BEGIN)?;
+    Some(script[start..].to_owned())
 }
 
 fn first_text(fields: &PayloadFields<'_>, names: &[&str]) -> Option<String> {
@@ -126,26 +196,11 @@ fn change_of(change: &PayloadFields<'_>, path: String) -> Option<FileDiff> {
         FileChangeKind::Add | FileChangeKind::Write => write(Some(path.clone()), kind, &text),
         FileChangeKind::Delete => {
             let mut diff = FileDiff::new(Some(path.clone()), kind);
+            diff.hunks.push(Hunk { old_start: Some(1), new_start: Some(0), ..Hunk::default() });
             text.lines().for_each(|line| push_line(&mut diff, &format!("-{line}")));
             diff.finish()
         }
     };
     (diff.path, diff.moved_to) = (Some(path), moved_to);
     Some(diff)
-}
-
-/// Reads the hunks that Claude Code records: `[{"oldStart": 12, "newStart": 12, "lines": [" a", "-b", "+c"]}]`.
-fn structured(path: Option<String>, list: &RawJson) -> Option<FileDiff> {
-    let hunks = list.read::<Vec<&RawValue>>().ok().filter(|hunks| !hunks.is_empty())?;
-    let mut diff = FileDiff::new(path, FileChangeKind::Edit);
-    for hunk in hunks.into_iter().take(CHANGES_MAX) {
-        let fields = PayloadFields::parse(hunk.get());
-        let number = |name| fields.json(name).and_then(|number| number.read::<u64>().ok());
-        let (old_start, new_start) = (number("oldStart"), number("newStart"));
-        diff.hunks.push(Hunk { old_start, new_start, ..Hunk::default() });
-        for line in fields.items("lines") {
-            push_line(&mut diff, &steno_model::json::text_of(line)?);
-        }
-    }
-    Some(diff.finish())
 }

@@ -9,7 +9,8 @@ mod texts;
 
 use serde::Serialize;
 
-pub use call::call_diffs;
+pub(crate) use call::command_patch;
+pub use call::{RECORDED_PATCHES, call_diffs};
 
 /// The change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,11 +4,13 @@ use super::{DiffLine, DiffLineKind, FileChangeKind, FileDiff, Hunk};
 
 /// The first line of a patch for `apply_patch`.
 pub(super) const BEGIN: &str = "*** Begin Patch";
+/// The last line of such a patch.
+const END: &str = "*** End Patch";
 
 /// Reads a patch for `apply_patch`: the format that Codex and others give to the model.
 pub(super) fn apply_patch(text: &str) -> Vec<FileDiff> {
     let mut files: Vec<FileDiff> = Vec::new();
-    for line in text.lines() {
+    for line in text.lines().take_while(|line| line.trim_end() != END) {
         if let Some(file) = file_heading(line) {
             files.push(file);
             continue;
@@ -23,6 +25,9 @@ pub(super) fn apply_patch(text: &str) -> Vec<FileDiff> {
         } else if !line.starts_with("*** ") {
             push_line(file, line);
         }
+    }
+    for file in files.iter_mut().filter(|file| file.kind == FileChangeKind::Add) {
+        file.hunks.iter_mut().for_each(|hunk| (hunk.old_start, hunk.new_start) = (Some(0), Some(1)));
     }
     files.into_iter().map(FileDiff::finish).collect()
 }

@@ -77,10 +77,13 @@ fn patches_are_diffs() {
     let patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@ class A:\n def f():\n-    return 1\n+    return 2\n\
         *** Add File: c\n+x\n*** Delete File: d\n*** End Patch\n";
     let want = "Edit a.py -> b.py +1 -1\n@ ? ? class A:\n def f():\n-    return [1]\n+    return [2]\n\
-        Add c +1 -0\n@ ? ? \n+x\nDelete d +0 -0\n";
+        Add c +1 -0\n@ 0 1 \n+x\nDelete d +0 -0\n";
     check(&json!(patch), want);
     check(&json!({"input": patch}), want);
     check(&json!({"patch": patch}), want);
+    let script = format!("apply_patch <<'EOF'\n{patch}EOF\n");
+    check(&json!({"cmd": script}), want);
+    check(&json!({"command": ["bash", "-lc", script]}), want);
 }
 
 #[test]
@@ -96,17 +99,44 @@ fn unified_diffs_have_line_numbers() {
     });
     check(
         &json!({"changes": changes}),
-        "Delete q +0 -1\n@ ? ? \n-z\nEdit x -> w +1 -1\n@ 1 1 \n-a\n+b\nAdd y +1 -0\n@ ? 1 \n+z\n",
+        "Delete q +0 -1\n@ 1 0 \n-z\nEdit x -> w +1 -1\n@ 1 1 \n-a\n+b\nAdd y +1 -0\n@ 0 1 \n+z\n",
     );
 }
 
+#[track_caller]
+fn check_recorded(input: &Value, patch: &Value, want: &str) {
+    assert_eq!(shown(&diffs_of(input, Some(patch))), want, "{input} {patch}");
+}
+
 #[test]
-fn recorded_hunks_have_line_numbers() {
-    let input = json!({"file_path": "a", "content": "x\ny\n"});
-    let patch =
-        json!([{"oldStart": 7, "oldLines": 1, "newStart": 8, "newLines": 2, "lines": [" x", "+y", "-z"]}]);
-    assert_eq!(shown(&diffs_of(&input, Some(&patch))), "Edit a +1 -1\n@ 7 8 \n x\n+y\n-z\n");
-    assert_eq!(shown(&diffs_of(&input, Some(&json!([])))), "Write a +2 -0\n@ ? 1 \n+x\n+y\n");
+fn recorded_patches_have_line_numbers_and_what_was_there() {
+    let write = json!({"file_path": "/w/a", "content": "x\ny\n"});
+    let patch = json!("@@ -7,2 +8,2 @@\n x\n+y\n-z\n");
+    check_recorded(&write, &patch, "Edit /w/a +1 -1\n@ 7 8 \n x\n+y\n-z\n");
+    let edit = json!({"path": "/w/a", "old_str": "z", "new_str": "y", "replace_all": true});
+    let twice = json!("--- a/w/a\n+++ b/w/a\n@@ -7 +7 @@\n-z\n+y\n@@ -9 +9 @@\n-z\n+y\n");
+    check_recorded(&edit, &twice, "Edit /w/a +2 -2\n@ 7 7 \n-z\n+y\n@ 9 9 \n-z\n+y\n");
+    // A patch without a hunk says nothing.
+    check_recorded(&write, &json!(""), "Write /w/a +2 -0\n@ ? 1 \n+x\n+y\n");
+    // Of a new file, the arguments have all lines.
+    let new = json!("--- a\tOriginal\n+++ a\tWritten\n@@ -0,0 +1,3 @@\n+x\n+y\n+\n");
+    check_recorded(&write, &new, "Add /w/a +2 -0\n@ ? 1 \n+x\n+y\n");
+    check_recorded(&json!({}), &patch, "Edit ? +1 -1\n@ 7 8 \n x\n+y\n-z\n");
+}
+
+#[test]
+fn recorded_changes_are_matched_by_file() {
+    let patch = "*** Begin Patch\n*** Update File: b.py\n@@ class A:\n-x\n+y\n*** Delete File: d\n\
+        *** Update File: ab.py\n@@\n-x\n+y\n*** End Patch\n";
+    let changes = json!({
+        "/w/b.py": {"type": "update", "unified_diff": "@@ -3,2 +3,2 @@\n w\n-x\n+y\n"},
+        "/w/d": {"type": "delete", "content": "z\n"},
+    });
+    check_recorded(
+        &json!(patch),
+        &changes,
+        "Edit b.py +1 -1\n@ 3 3 \n w\n-x\n+y\nDelete d +0 -1\n@ 1 0 \n-z\nEdit ab.py +1 -1\n@ ? ? \n-x\n+y\n",
+    );
 }
 
 #[test]

@@ -20,7 +20,8 @@ pub(super) fn edit(path: Option<String>, old: &str, new: &str) -> FileDiff {
 pub(super) fn write(path: Option<String>, kind: FileChangeKind, text: &str) -> FileDiff {
     let lines = text.lines().map(|line| DiffLine::new(DiffLineKind::Added, line)).collect();
     let mut diff = FileDiff::new(path, kind);
-    diff.hunks.push(Hunk { new_start: Some(1), lines, ..Hunk::default() });
+    let old_start = (kind == FileChangeKind::Add).then_some(0);
+    diff.hunks.push(Hunk { old_start, new_start: Some(1), lines, ..Hunk::default() });
     diff.finish()
 }
 
