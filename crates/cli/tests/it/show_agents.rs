@@ -1,6 +1,5 @@
 //! What `steno show` prints of a session of each agent: in a pipe, and on terminals of two widths.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use steno_testkit::{golden, needs, places, tool};
@@ -14,14 +13,22 @@ fn session(name: &str) -> PathBuf {
 
 #[track_caller]
 fn check(agent: &str, name: &str) {
-    let steno = Steno::new();
-    let file = session(name);
-    let mut shown = String::new();
-    for detail in ["0", "2", "4"] {
-        let said = steno.run(&["show", file.to_str().unwrap(), "-t", detail]);
-        writeln!(shown, "$ steno show {name} -t {detail}\n{}", said.out).unwrap();
-    }
+    let shown = ["0", "2", "4"].map(|detail| show(name, &["-t", detail])).concat();
     golden::check(format!("tests/golden/show/{agent}.txt"), &shown);
+}
+
+/// The edits of a session, as they are piped and in colours, in which changed words are marked.
+#[track_caller]
+fn check_edits(agent: &str, name: &str) {
+    let shown = [&["-t", "1"][..], &[], &["--color", "always"]].map(|options| show(name, options)).concat();
+    golden::check(format!("tests/golden/show/{agent}_edits.txt"), &shown.replace('\u{1b}', "␛"));
+}
+
+fn show(name: &str, options: &[&str]) -> String {
+    let file = session(name);
+    let arguments = [&["show", file.to_str().unwrap()], options].concat();
+    let said = Steno::new().run(&arguments);
+    format!("$ steno show {name} {}\n{}\n", options.join(" "), said.out)
 }
 
 #[test]
@@ -47,6 +54,14 @@ fn sessions_of_copilot_are_conversations() {
 #[test]
 fn sessions_of_opencode_are_conversations() {
     check("opencode", "opencode/blocks.in.jsonl");
+}
+
+#[test]
+fn edits_of_every_agent_are_diffs_with_line_numbers() {
+    check_edits("claude", "claude/edits.in.jsonl");
+    check_edits("codex", "codex/rollout_edits.in.jsonl");
+    check_edits("copilot", "copilot/edits.in.jsonl");
+    check_edits("gemini", "gemini/chat_edits.in.jsonl");
 }
 
 /// On a terminal lines are wrapped to its width, in colours unless they are off.

@@ -5,7 +5,7 @@ use steno_model::json::RawJson;
 use steno_session::PayloadFields;
 
 use crate::conversation::ToolUse;
-use crate::nodes::FileDiff;
+use crate::nodes::{FileDiff, command_patch};
 use crate::short_text::gist;
 
 /// How much of what a tool is called for is shown.
@@ -57,12 +57,18 @@ pub(super) fn call_words(call: &ToolUse, diffs: &[FileDiff], directory: Option<&
         [] => input.map(|input| target_of(input, directory)).unwrap_or_default(),
         [one, others @ ..] => {
             let path = one.path.as_deref().map(|path| relative(path, directory)).unwrap_or_default();
-            match others.len() {
-                0 => path,
-                more => format!("{path} and {more} more"),
+            match (others.len(), &one.moved_to) {
+                (0, Some(moved_to)) => format!("{path} → {}", relative(moved_to, directory)),
+                (0, None) => path,
+                (more, _) => format!("{path} and {more} more"),
             }
         }
     };
+    // A command that Codex carries out itself is named by what it does.
+    let is_patch = input.is_some_and(|input| {
+        !diffs.is_empty() && command_patch(&PayloadFields::parse(input.as_str())).is_some()
+    });
+    let name = if is_patch { Some("apply_patch".to_owned()) } else { name };
     CallWords::Tool {
         name: name.unwrap_or_else(|| "a tool".to_owned()),
         target: crate::cut(&target, TARGET_CHARS_MAX),

@@ -1,7 +1,7 @@
 //! Draws calls: one line each, then what changed, what was printed, or why it failed.
 
 use super::call_words::{CallWords, call_words, todos};
-use super::diffs::{counts, diff_lines};
+use super::diffs::{counts, diff_lines, kind_word};
 use super::outputs::{CallOutput, call_output, fold, output_lines};
 use super::segments::{Line, Segment, columns};
 use super::steps::{approval_words, child_words};
@@ -54,7 +54,8 @@ impl<'a> CallView<'a> {
             result.and_then(|result| result.error.as_ref()).map(|error| call_output(&error.to_text()).text);
         let mut view = Self { call, result, diffs: Vec::new(), end: CallEnd::Ok, exit_code, output, error };
         view.end = view.read_end();
-        view.diffs = input.map(|input| call_diffs(input, None)).unwrap_or_default();
+        let patch = result.and_then(|result| result.patch.as_ref());
+        view.diffs = input.map(|input| call_diffs(input, patch)).unwrap_or_default();
         view
     }
 
@@ -171,7 +172,7 @@ impl Screen<'_> {
             self.todos(view);
         }
         if view.end != CallEnd::Denied {
-            let lines = diff_lines(&view.diffs);
+            let lines = diff_lines(&view.diffs, self.style.directory);
             self.hanging_body(lines, limits.diff, 2);
         }
         self.result(view, &limits, has_child && detail < Detail::Everything);
@@ -207,10 +208,15 @@ impl Screen<'_> {
             }
         };
         let first = &mut lines[0];
-        let changes = counts(&view.diffs);
-        if !changes.is_empty() && view.end != CallEnd::Denied {
-            first.push(Segment::new(ScreenTone::Plain, "  "));
-            first.extend(changes);
+        // What was denied or failed changed nothing.
+        if !matches!(view.end, CallEnd::Denied | CallEnd::Failed) {
+            let word = view.diffs.first().filter(|_| view.diffs.len() == 1).and_then(kind_word);
+            first.extend(word.map(|word| Segment::new(ScreenTone::Frame, &format!("  {word}"))));
+            let changes = counts(&view.diffs);
+            if !changes.is_empty() {
+                first.push(Segment::new(ScreenTone::Plain, "  "));
+                first.extend(changes);
+            }
         }
         let mut right: Line = Line::new();
         for (tone, words) in end_words(view, self.style.is_live) {
