@@ -4,8 +4,18 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
+use crate::failure::Failure;
+
 /// The forms that [`parse_time`] reads, for messages.
-pub const FORMS: &str = "`today`, `yesterday`, `7d`, `12h`, `30m`, `2w`, `2026-11-01`, or `2026-11-01T08:00`";
+const FORMS: &str = "`today`, `yesterday`, `7d`, `12h`, `30m`, `2w`, `2026-11-01`, or `2026-11-01T08:00`";
+
+/// Reads the time of an option, if it is given, as milliseconds since 1970.
+pub fn read_time(text: Option<&str>, now: &Zoned) -> Result<Option<i64>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    let time = parse_time(text, now)
+        .ok_or_else(|| Failure::usage(format!("`{text}` is not a time")).with_hint(format!("use {FORMS}")))?;
+    Ok(Some(time.as_millisecond()))
+}
 
 /// Reads a time in the past. A day means its beginning in local time; `7d` means seven days ago.
 pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {

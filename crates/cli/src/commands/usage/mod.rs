@@ -16,7 +16,7 @@ use crate::id_lines::IdMarks;
 use crate::output::Output;
 use crate::runs::open_store;
 use crate::settings::Settings;
-use crate::time_words::{FORMS, now, parse_time};
+use crate::time_words::{now, read_time};
 
 pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcome {
     if args.statusline {
@@ -48,17 +48,10 @@ struct Question<'a> {
 
 fn query(args: &UsageArgs) -> Result<UsageQuery, Failure> {
     let now = now();
-    let time = |text: &Option<String>| -> Result<Option<i64>, Failure> {
-        let Some(text) = text else { return Ok(None) };
-        let time = parse_time(text, &now).ok_or_else(|| {
-            Failure::usage(format!("`{text}` is not a time")).with_hint(format!("use {FORMS}"))
-        })?;
-        Ok(Some(time.as_millisecond()))
-    };
     Ok(UsageQuery {
         by: args.by.iter().map(|group| group.0).collect(),
-        since_ms: time(&args.since)?,
-        until_ms: time(&args.until)?,
+        since_ms: read_time(args.since.as_deref(), &now)?,
+        until_ms: read_time(args.until.as_deref(), &now)?,
         zone: if args.utc { TimeZone::UTC } else { now.time_zone().clone() },
     })
 }
