@@ -7,6 +7,7 @@ use steno_model::json::{JsonString, RawJson};
 use steno_model::{Fidelity, Vocabulary as _};
 
 use crate::call_ids::{CallIds, Channel, ReportKind};
+use crate::call_output::printed_code;
 use crate::fields::PayloadFields;
 use crate::session::{Call, CallNumber, CallResult, EventPosition, TurnId};
 
@@ -81,12 +82,14 @@ impl Calls {
         call.name = call.name.take().or_else(|| fields.string("name"));
         call.class = call.class.take().or_else(|| fields.string("class"));
         let is_whole = content == Content::Whole;
+        let output = fields.json("output").filter(|_| is_whole || call.is_class("command"));
         let extra = ["name", "call_id", "input", "output", "error", "fidelity", "class"];
         let result = CallResult {
-            output: if is_whole { fields.json("output") } else { None },
             outcome: fields.string("outcome"),
             error: fields.error(),
             exit_code: fields.json("exit_code"),
+            printed_code: output.as_ref().filter(|_| call.is_class("command")).and_then(printed_code),
+            output: output.filter(|_| is_whole),
             fidelity,
             extra: if is_whole { fields.others(&extra) } else { Vec::new() },
             ..result
@@ -127,7 +130,10 @@ impl Calls {
         let facts = fields.object("result");
         let input = facts.json("input").filter(|_| content == Content::Whole);
         call.input = input.or(call.input.take());
+        let is_command = call.is_class("command");
         let result = call.result.get_or_insert_default();
+        let printed = facts.json("output").filter(|_| is_command).as_ref().and_then(printed_code);
+        result.printed_code = printed.or(result.printed_code);
         if content == Content::Whole {
             if let Some(output) = facts.json("output") {
                 let before = result.output.replace(output);
@@ -210,7 +216,14 @@ impl Call {
         self.amendments = amended;
     }
 
-    /// Tells how the call ended.
+    /// Returns the exit code: as a number if the provider gives one, else as it is written around the output.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i64> {
+        let result = self.result.as_ref()?;
+        result.exit_code.as_ref().and_then(|code| code.read().ok()).or(result.printed_code)
+    }
+
+    /// Tells how the call ended. A command with another exit code than 0 failed, whatever the agent calls it.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         let Some(result) = self.result.as_ref().filter(|_| self.is_answered || !self.amendments.is_empty())
@@ -223,6 +236,9 @@ impl Call {
             () if is("denied") => Outcome::Denied,
             () if is("interrupted") => Outcome::Interrupted,
             () if is("failed") => Outcome::Failed,
+            () if !self.is_class("file_change") && self.exit_code().is_some_and(|code| code != 0) => {
+                Outcome::Failed
+            }
             () if is("ok") => Outcome::Ok,
             () if result.outcome.is_none() && result.error.is_some() => Outcome::Failed,
             () => Outcome::Unknown,
@@ -347,6 +363,7 @@ impl CallResult {
             self.error = if self.error.is_none() { other.error } else { self.error.take() };
         }
         self.exit_code = self.exit_code.take().or(other.exit_code);
+        self.printed_code = self.printed_code.or(other.printed_code);
         let has_output = self.output.as_ref().is_some_and(|output| !output.is_null());
         if !has_output {
             self.output = other.output.or(self.output.take());

@@ -31,6 +31,7 @@
 mod approvals;
 mod builder;
 mod call_ids;
+mod call_output;
 mod calls;
 mod family;
 mod fields;
@@ -48,6 +49,7 @@ pub mod usage;
 
 pub use approvals::decision_is_yes;
 pub use builder::SessionBuilder;
+pub use call_output::{CallOutput, call_output};
 pub use calls::{Content, Effect, Outcome};
 pub use family::{FamilyLinks, parents_of};
 pub use fields::{PayloadFields, forked_from, run_id_in, session_run_id};

@@ -268,6 +268,32 @@ fn lost_sessions_are_listed_and_brought_back() {
     assert_eq!(fs::read_to_string(file.with_extension("jsonl.replaced-1")).unwrap(), short);
 }
 
+/// Gemini CLI and Copilot CLI call a command a success whatever its exit code is.
+#[test]
+fn command_with_an_exit_code_is_a_failure_in_every_answer() {
+    let steno = Steno::new();
+    let gemini = "<untrusted_context>\nOutput: no\nExit Code: 3\nProcess Group PGID: 5\n</untrusted_context>";
+    let command = json!({ "command": "make" });
+    let session = Fixture::begin("2026-06-08T08:00:00Z", "gemini", "/srv/shop", "main")
+        .prompt("Build it")
+        .call("run_shell_command", "command", &command, &json!({ "output": gemini, "outcome": "ok" }))
+        .call("bash", "command", &command, &json!({ "output": "no", "outcome": "ok", "exit_code": 4 }))
+        .call("bash", "command", &command, &json!({ "output": "Exit Code: 5", "outcome": "ok" }));
+    steno.recorded(&id(1), &session.end());
+    let failures = steno.run(&["failures", "--json"]).json();
+    let codes: Vec<_> = failures.iter().map(|row| row["exit_code"].clone()).collect();
+    assert_eq!(codes, [json!(4), json!(3)]);
+    assert_eq!(steno.run(&["ls", "--json"]).json()[0]["failures"], 2);
+    assert_eq!(steno.run(&["ls", "--failed", "--json"]).json().len(), 1);
+    let found = steno.run(&["search", "exit:3", "--json"]).json();
+    let kinds: Vec<_> = found.iter().filter(|row| row["type"] == "hit").map(|row| &row["kind"]).collect();
+    assert_eq!(kinds, ["command", "output"]);
+    let shown = steno.run(&["show", "last"]).out;
+    assert!(shown.contains("· 2 failed") && shown.matches("✗ $ make").count() == 2, "{shown}");
+    let tree = steno.run(&["tree", "last"]).out;
+    assert!(tree.contains("2 failed"), "{tree}");
+}
+
 /// What a transcript of one run says, without the code under test: failed calls, and files that were changed.
 const JQ: &str = r#"
 def paths: if type == "string" then [scan("(?m)^\\*\\*\\* (?:Update File|Add File|Delete File|Move to): (.*)$")[0]]
@@ -275,10 +301,16 @@ def paths: if type == "string" then [scan("(?m)^\\*\\*\\* (?:Update File|Add Fil
     + ([.patch, .input, .diff] | map(strings) | map(paths) | add // [])
     + ([.command, .cmd] | map((arrays | last), strings) | map(strings | paths) | add // [])
     + ((.changes | objects | keys) // []) end;
+def printed: (.output | strings) as $text
+  | [ $text | if test("^Exit code [0-9]") then capture("^Exit code (?<code>[0-9]+)")
+    elif test("^(Exit code: |Wall time: |Chunk ID: )") then capture("(Exit code: |with code )(?<code>[0-9]+)\n")
+    elif test("^(<untrusted_context>\n)?(Output|Command): ") then capture("\nExit Code: (?<code>[0-9]+)")
+    else capture("\n<[^\n]*exit code (?<code>[0-9]+)>$") end | .code | tonumber ] | first;
+def code: .exit_code // (if .class == "command" then printed else null end) // 0;
 [inputs] as $all
 | ([$all[] | select(.type == "tool.call") | {key: .payload.call_id, value: .payload}] | from_entries) as $calls
 | [$all[] | select(.type == "tool.result")] | group_by(.payload.call_id) | map(last.payload)
-| {failures: map(select(.outcome == "failed")) | length,
+| {failures: map(select(.outcome == "failed" or ((.outcome | IN("denied", "interrupted") | not) and code != 0))) | length,
    changes: [.[] | select(.outcome == "ok") | $calls[.call_id] | select(.class == "file_change") | .input | paths | unique[]] | sort}
 "#;
 

@@ -69,7 +69,7 @@ fn agents_files_are_shown_as_conversations() {
     let want = format!(
         "Build it.\nclaude 2.1.100 · claude-x\n2026-06-08 08:14 · 3.0s · open · 1 prompt · 1 call\n\
          3 in · 100 cached · 20 out · cost unknown\nrun {RUN}\n\
-         not recorded: approvals, exit codes as numbers\n\n\
+         not recorded: approvals, exit codes\n\n\
          ── turn-0001  2026-06-08 08:14  open\n you │ Build it.\n\n  ai │ On it.\n     ▸ $ make  1.0s\n       done\n\n\
          ── resume: claude --resume {RUN}\n"
     );

@@ -74,6 +74,8 @@ pub struct CallResult {
     pub error: Option<JsonString>,
     /// The exit code, where the provider gives one as a number.
     pub exit_code: Option<RawJson>,
+    /// The exit code that the agent wrote around the output of a command.
+    pub(crate) printed_code: Option<i64>,
     /// Who saw it.
     pub fidelity: Option<JsonString>,
     /// Other fields of its record.

@@ -3,8 +3,8 @@
 use steno_model::RunId;
 use steno_model::json::RawJson;
 use steno_session::{
-    Call, CallNumber, Effect, EndedBy, EventPosition, ItemKind, Message as Record, Response, ResponseId,
-    ResponseOrigin, Session, SessionRun,
+    Call, CallNumber, Effect, EndedBy, EventPosition, ItemKind, Message as Record, Outcome, Response,
+    ResponseId, ResponseOrigin, Session, SessionRun,
 };
 
 use super::{
@@ -246,9 +246,14 @@ impl ConversationBuilder<'_> {
             fidelity: result.fidelity.clone(),
             tool_id: call.id.clone(),
             tool_content: result.output.clone(),
-            outcome: result.outcome.clone(),
+            outcome: match call.outcome() {
+                Outcome::Failed => Some("failed".into()),
+                Outcome::Open | Outcome::Ok | Outcome::Denied | Outcome::Interrupted | Outcome::Unknown => {
+                    result.outcome.clone()
+                }
+            },
             error: result.error.clone(),
-            exit_code: result.exit_code.clone(),
+            exit_code: call.exit_code().map(RawJson::from).or_else(|| result.exit_code.clone()),
             patch: RECORDED_PATCHES.iter().find_map(|name| call.latest_field(name)),
             run: result.at.map(|at| self.run(at)),
             seq_result: result.at.map(|at| at.seq),

@@ -233,7 +233,7 @@ pub struct ToolResult {
     pub outcome: Option<JsonString>,
     /// Why it failed.
     pub error: Option<JsonString>,
-    /// The exit code, where the provider gives one as a number.
+    /// The exit code, if it is known.
     pub exit_code: Option<RawJson>,
     /// What an edit changed, with the numbers of lines: a unified diff, or an object with a field for each file.
     #[serde(skip_serializing_if = "Option::is_none")]

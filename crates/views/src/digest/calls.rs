@@ -12,7 +12,7 @@ pub struct CallDigest {
     pub tool: String,
     /// The class of the tool.
     pub class: Option<String>,
-    /// The exit code, where the provider gives one as a number.
+    /// The exit code, if it is known.
     pub exit_code: Option<i64>,
     /// The time from the call to its result.
     pub duration_ms: Option<i64>,
@@ -30,7 +30,7 @@ impl CallDigest {
         Self {
             tool: call.name.as_ref().map(|name| name.to_text().into_owned()).unwrap_or_default(),
             class: call.class.as_ref().map(|class| class.to_text().into_owned()),
-            exit_code: result.and_then(|result| result.exit_code.as_ref()?.read().ok()),
+            exit_code: call.exit_code(),
             duration_ms: began
                 .zip(ended)
                 .map(|(began, ended)| ended.as_millisecond() - began.as_millisecond()),

@@ -57,8 +57,9 @@ fn call(id: &str, class: &str, input: &Value) -> Value {
 }
 
 fn result(id: &str, outcome: &str, output: &Value) -> Value {
+    let exit_code = if outcome == "ok" { 0 } else { 3 };
     json!(["tool.result", "turn-0001", {
-        "name": "tool", "call_id": id, "input": null, "output": output, "outcome": outcome, "exit_code": 3,
+        "name": "tool", "call_id": id, "input": null, "output": output, "outcome": outcome, "exit_code": exit_code,
         "fidelity": "agent_emitted",
     }])
 }
@@ -214,7 +215,7 @@ fn digest_of_a_call_has_its_exit_code_and_duration() {
     let want = CallDigest {
         tool: "tool".into(),
         class: Some("file_change".into()),
-        exit_code: Some(3),
+        exit_code: Some(0),
         duration_ms: Some(1000),
         paths: vec!["a.rs".into()],
     };

@@ -2,7 +2,7 @@
 
 use super::call_words::{CallWords, call_words, todos};
 use super::diffs::{counts, diff_lines, kind_word};
-use super::outputs::{CallOutput, call_output, fold, output_lines};
+use super::outputs::{fold, output_lines};
 use super::segments::{Line, Segment, columns};
 use super::steps::{approval_words, child_words};
 use super::wrap::{Wrap, wrap};
@@ -10,6 +10,7 @@ use super::{Detail, GUTTER_COLUMNS, INDENT_COLUMNS, Screen, ScreenTone, TEXT_COL
 use crate::conversation::{ChildRun, ToolResult, ToolUse, tool_output};
 use crate::nodes::{FileDiff, call_diffs};
 use crate::text_format::duration;
+use steno_session::call_output;
 
 /// How many rows of the terminal one long line takes before it is cut.
 const ROWS_MAX: usize = 4;
@@ -46,10 +47,8 @@ impl<'a> CallView<'a> {
         let input = call.tool_input.as_ref().filter(|_| is_change);
         let text =
             result.and_then(|result| result.tool_content.as_ref()).and_then(tool_output).unwrap_or_default();
-        let CallOutput { text: output, exit_code: code_in_text } = call_output(&text);
-        let is_command = call.class.as_ref().is_some_and(|class| class.is("command"));
+        let output = call_output(&text).text;
         let exit_code = result.and_then(|result| result.exit_code.as_ref()?.read::<i64>().ok());
-        let exit_code = exit_code.or(code_in_text.filter(|_| is_command));
         let error =
             result.and_then(|result| result.error.as_ref()).map(|error| call_output(&error.to_text()).text);
         let mut view = Self { call, result, diffs: Vec::new(), end: CallEnd::Ok, exit_code, output, error };
@@ -71,8 +70,6 @@ impl<'a> CallView<'a> {
             () if is("denied") => CallEnd::Denied,
             () if is("interrupted") => CallEnd::Interrupted,
             () if is("failed") => CallEnd::Failed,
-            // Some agents call a command a success whatever its exit code is.
-            () if self.exit_code.is_some_and(|code| code != 0) => CallEnd::Failed,
             () if is("ok") => CallEnd::Ok,
             () if result.outcome.is_none() && result.error.is_some() => CallEnd::Failed,
             () => CallEnd::Unknown,

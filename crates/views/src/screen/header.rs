@@ -216,7 +216,7 @@ fn unknown_facts(digest: &SessionDigest, conversation: &Conversation) -> Vec<Str
         words.push("approvals".to_owned());
     }
     if missing.commands > 0 && missing.exit_codes == 0 {
-        words.push("exit codes as numbers".to_owned());
+        words.push("exit codes".to_owned());
     }
     if missing.unknown_ends > 0 {
         words.push(format!("how {} ended", count(missing.unknown_ends, "call")));

@@ -188,7 +188,7 @@ fn header_says_what_the_record_lacks() {
             "The checkout fails when the gateway has a hiccup. Make it retry.".to_owned(),
             "2026-06-08T00:00:01Z · 14s · open · 1 prompt · 5 calls · 1 failed · 1 denied".to_owned(),
             format!("run {}", run_id(1)),
-            "not recorded: approvals, exit codes as numbers, tokens".to_owned(),
+            "not recorded: approvals, tokens".to_owned(),
         ]
     );
 }

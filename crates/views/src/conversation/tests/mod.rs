@@ -413,7 +413,7 @@ fn json_keeps_foreign_text_and_every_field() {
         r#""model":null,"stop_reason":null,"blocks":[{"type":"text","fidelity":"agent_emitted","text":"\ud800 1e999"}]},"#,
         r#"{"item":"call","run":"00000001-0000-4000-8000-000000000000","seq":3,"blocks":[{"type":"tool_use","fidelity":"router","tool_name":"\u0041","tool_id":"c1","#,
         r#""tool_input":{"n":1e999,"n":2},"class":null,"run":"00000001-0000-4000-8000-000000000000","seq_call":3,"is_dangling":false,"approvals":[],"child_runs":[]},"#,
-        r#"{"type":"tool_result","fidelity":"router","tool_id":"c1","tool_content":"\udc00","outcome":null,"error":null,"#,
+        r#"{"type":"tool_result","fidelity":"router","tool_id":"c1","tool_content":"\udc00","outcome":"failed","error":null,"#,
         r#""exit_code":3,"run":"00000001-0000-4000-8000-000000000000","seq_result":4,"duration_ms":0,"is_amended":false}]}]}],"responses":0,"calls":1,"file_changes":0,"usage":null,"dangling_calls":[],"branches":0,"unknown_records":{},"#,
         r#""unknown_types":{},"unknown_blocks":{},"foreign_events":0}"#,
     );
