@@ -20,7 +20,7 @@ import termios
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/images/ls-and-show.svg"
 # What is typed, and how many lines of its output are drawn.
-COMMANDS = [("ls --demo --utc", 99), ("show 7c9e --demo", 34)]
+COMMANDS = [("ls --demo --utc", 99), ("show 7c9e --demo", 37)]
 COLUMNS = 112
 COLUMN_PX, LINE_PX, MARGIN_PX = 7.85, 18, 16
 # Colours of the terminal in light and in dark; SGR codes are the names of the classes.
