@@ -17,7 +17,9 @@ use crate::id_lines::candidate_lines;
 pub enum Exit {
     /// Done.
     Done,
-    /// The command ran, and found nothing or a failed check.
+    /// The command ran, and found nothing.
+    NothingFound,
+    /// A check failed, or what was named is not there.
     CheckFailed,
     /// Wrong use.
     Usage,
@@ -36,7 +38,7 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::CheckFailed => 1,
+            Self::NothingFound | Self::CheckFailed => 1,
             Self::Usage => 2,
             Self::Failed => 3,
             Self::Held => 4,
@@ -66,6 +68,11 @@ impl Failure {
 
     pub fn nothing(message: impl Into<String>) -> Self {
         Self { exit: Exit::CheckFailed, message: message.into(), list: Vec::new(), hint: None }
+    }
+
+    /// A list without entries, which is no error.
+    pub fn empty(message: impl Into<String>) -> Self {
+        Self { exit: Exit::NothingFound, message: message.into(), list: Vec::new(), hint: None }
     }
 
     pub fn could_not(message: impl Into<String>) -> Self {

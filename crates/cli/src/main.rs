@@ -133,14 +133,17 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
     }
 }
 
-/// Prints an error and its hint to stderr.
+/// Prints an error, or that nothing was found, and its hint to stderr.
 fn report(failure: &Failure) -> Exit {
     let mut stderr = anstream::stderr().lock();
     let bold = anstyle::AnsiColor::Red.on_default().bold();
     // Both may contain text that others chose: runs, turns, files.
     let shown = |text| steno_views::visible(text, steno_views::Lines::Keep);
     // Nothing can be done when stderr is gone too.
-    writeln!(stderr, "{bold}error:{bold:#} {}", shown(&failure.message)).ok();
+    if failure.exit != Exit::NothingFound {
+        write!(stderr, "{bold}error:{bold:#} ").ok();
+    }
+    writeln!(stderr, "{}", shown(&failure.message)).ok();
     for line in &failure.list {
         writeln!(stderr, "  {line}").ok();
     }

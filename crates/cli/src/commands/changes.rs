@@ -57,7 +57,7 @@ pub fn run(args: &ChangesArgs, settings: &Settings, output: &mut Output) -> Outc
     }
     if changes.is_empty() {
         let what = args.path.as_ref().map_or_else(|| "any file".to_owned(), |path| format!("`{path}`"));
-        return Err(Failure::nothing(format!("no session changed {what}"))
+        return Err(Failure::empty(format!("no session changed {what}"))
             .with_hint("changes by shell commands are not known; `steno search PATH` finds every mention"));
     }
     Ok(Exit::Done)

@@ -35,7 +35,7 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
         transcripts += store.size(run)?.unwrap_or(0);
     }
     if usage.sources.is_empty() && transcripts == 0 {
-        return Err(Failure::nothing("the store is empty").with_hint("`steno up` fills it"));
+        return Err(Failure::empty("the store is empty").with_hint("`steno up` fills it"));
     }
     let mut sums: BTreeMap<String, SizeSum> = BTreeMap::new();
     for source in &usage.sources {

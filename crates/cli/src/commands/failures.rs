@@ -47,7 +47,7 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
         output.line(&format!("{dim}{shown} of {total}; `--limit 0` lists all{dim:#}"));
     }
     if list.calls.is_empty() {
-        return Err(Failure::nothing("no call failed".to_owned())
+        return Err(Failure::empty("no call failed".to_owned())
             .with_hint("`steno ls --failed` also lists sessions whose last turn failed"));
     }
     Ok(Exit::Done)

@@ -54,7 +54,7 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
     };
     if plan.is_empty() {
         warn_of_kept_spines(&plan);
-        return Err(Failure::nothing("no matching session in the store"));
+        return Err(Failure::empty("no matching session in the store"));
     }
     show(&plan, &store, &vault, args, output)?;
     if args.dry_run {

@@ -268,6 +268,34 @@ fn lost_sessions_are_listed_and_brought_back() {
     assert_eq!(fs::read_to_string(file.with_extension("jsonl.replaced-1")).unwrap(), short);
 }
 
+/// A list without entries is no error, but scripts can tell it from one with entries.
+#[test]
+fn list_without_entries_is_no_error() {
+    let steno = filled();
+    for (args, want) in [
+        (&["ls", "nosuchword"][..], "no session matches"),
+        (&["ls", "--gone"], "no session matches"),
+        (&["search", "nosuchword"], "no text matches; searched "),
+        (&["changes", "src/nosuch.rs"], "no session changed `src/nosuch.rs`"),
+        (&["failures", "--agent", "codex"], "no call failed"),
+        (&["usage", "--since", "2030-01-01"], "no usage found"),
+        (&["follow"], "no session is being recorded"),
+        (&["events", &id(2), "--type", "tool.progress"], "no matching events in "),
+    ] {
+        let said = steno.run(args);
+        assert_eq!((said.code, &*said.out), (1, ""), "{args:?}: {said:?}");
+        let is_told = said.err.lines().any(|line| line.starts_with(want));
+        assert!(is_told && !said.err.contains("error:"), "{args:?}: {said:?}");
+        if !matches!(args[0], "search" | "follow") {
+            let said = steno.run(&[args, &["--json"]].concat());
+            assert_eq!((said.code, &*said.out), (1, ""), "{args:?}: {said:?}");
+        }
+    }
+    // The last line of a search says what was searched.
+    let found = steno.run(&["search", "nosuchword", "--json"]);
+    assert_eq!((found.code, found.json().len()), (1, 1), "{found:?}");
+}
+
 /// Gemini CLI and Copilot CLI call a command a success whatever its exit code is.
 #[test]
 fn command_with_an_exit_code_is_a_failure_in_every_answer() {

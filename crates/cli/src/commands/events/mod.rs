@@ -59,7 +59,7 @@ pub fn run(args: &EventsArgs, settings: &Settings, output: &mut Output) -> Outco
         warn_of_torn_tail(&reader, &target, settings)?;
     }
     if shown == 0 {
-        return Err(Failure::nothing(format!("no matching events in `{}`", args.run)));
+        return Err(Failure::empty(format!("no matching events in `{}`", args.run)));
     }
     Ok(Exit::Done)
 }
@@ -107,7 +107,7 @@ fn show_foreign(files: Files, args: &EventsArgs, only: Option<Seq>, output: &mut
         return Err(Failure::nothing(format!("`{}`: {records} could not be parsed", args.run)));
     }
     if shown == 0 && !tally.is_enough {
-        return Err(Failure::nothing(format!("no matching events in `{}`", args.run)));
+        return Err(Failure::empty(format!("no matching events in `{}`", args.run)));
     }
     Ok(Exit::Done)
 }

@@ -211,7 +211,7 @@ impl AtifExport<'_> {
         }
         match (totals.failed, totals.sessions, totals.exit) {
             (0, 0, _) => {
-                Err(Failure::nothing("there is no session to export")
+                Err(Failure::empty("there is no session to export")
                     .with_hint("`steno ls` lists the sessions"))
             }
             (0, _, _) => Ok(Exit::Done),

@@ -40,6 +40,6 @@ fn nothing_live(library: &Library, sessions: &[SessionOverview], now: jiff::Time
             ago.unwrap_or_default()
         )
     });
-    Failure::nothing(format!("no session is being recorded{}", words.unwrap_or_default()))
+    Failure::empty(format!("no session is being recorded{}", words.unwrap_or_default()))
         .with_hint("`steno show last` shows the latest, `steno up` records sessions as they run")
 }

@@ -52,7 +52,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
             return Err(nothing_recorded(settings));
         }
     } else if sessions.is_empty() {
-        return Err(Failure::nothing("no session matches".to_owned()).with_hint(
+        return Err(Failure::empty("no session matches".to_owned()).with_hint(
             "`steno ls` without filters lists all sessions, `steno search` looks into their texts",
         ));
     }
@@ -61,7 +61,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
 
 /// Returns the failure for a store without runs.
 fn nothing_recorded(settings: &Settings) -> Failure {
-    Failure::nothing(format!("the store `{}` has no runs yet", settings.store.value.display()))
+    Failure::empty(format!("the store `{}` has no runs yet", settings.store.value.display()))
         .with_hint("`steno up` archives agents' sessions, `steno record` records events")
 }
 

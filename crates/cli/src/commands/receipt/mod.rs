@@ -110,7 +110,7 @@ fn list(args: &ReceiptLsArgs, settings: &Settings, output: &mut Output) -> Outco
         }
     }
     if is_empty {
-        let failure = Failure::nothing("no turns found");
+        let failure = Failure::empty("no turns found");
         return Err(match (&args.records, &args.thread) {
             (_, Some(_)) => failure.with_hint("without `--thread`, the turns of all sessions are listed"),
             (Some(_), None) => failure,

@@ -35,7 +35,7 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
         notice(&format!("{} could not be read; `steno verify` says why", count(report.unread, "text")));
     }
     if report.sessions_found == 0 {
-        return Err(Failure::nothing(format!("no text matches; searched {}", covered(&report)))
+        return Err(Failure::empty(format!("no text matches; searched {}", covered(&report)))
             .with_hint("`word*` finds words that begin so, `--exact` finds any text"));
     }
     Ok(Exit::Done)

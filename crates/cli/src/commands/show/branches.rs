@@ -38,7 +38,7 @@ pub fn run(text: &str, is_json: bool, settings: &Settings, output: &mut Output) 
     }
     related.check()?;
     if rows.is_empty() {
-        return Err(Failure::nothing(format!("`{text}` has no branches")));
+        return Err(Failure::empty(format!("`{text}` has no branches")));
     }
     for row in rows {
         if is_json { output.json_line(&row.json()) } else { output.line(&row.line()) }

@@ -66,7 +66,7 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
     if table.rows.is_empty() {
         files.check()?;
         let when = if counted.records.is_empty() { "" } else { ", at the time that was asked for," };
-        return Err(Failure::nothing(format!("no usage found{when} in {sources}")));
+        return Err(Failure::empty(format!("no usage found{when} in {sources}")));
     }
     if files.unread + files.cut > 0 {
         // Unread usage may belong to any row.

@@ -38,7 +38,7 @@ pub fn from_paths(paths: &[PathBuf]) -> Result<UsageResult, Failure> {
 pub fn from_homes(why: &str) -> Result<UsageResult, Failure> {
     let dirs: Vec<_> = discovery::homes(&environment()).found.iter().flat_map(session_dirs).collect();
     if dirs.is_empty() {
-        let failure = Failure::nothing("no agent's sessions found");
+        let failure = Failure::empty("no agent's sessions found");
         return Err(failure.with_hint("give a file or directory: `steno usage PATH`"));
     }
     notice(&format!("usage of the agents' files only, without deleted sessions: {why}"));

@@ -97,7 +97,7 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
         _ => CheckCounts::default(),
     };
     if [transcripts, spines, connections, evidence, foreign].iter().all(|tally| tally.all() == 0) {
-        return Err(Failure::nothing("there is nothing to verify").with_hint("`steno ls` lists the runs"));
+        return Err(Failure::empty("there is nothing to verify").with_hint("`steno ls` lists the runs"));
     }
     if store.is_some() && !args.runs.is_empty() {
         output.flush();
