@@ -39,6 +39,7 @@ mod file_sessions;
 mod files;
 mod head;
 mod ids;
+mod in_order;
 mod indexed;
 mod library;
 mod listing;

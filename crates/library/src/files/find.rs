@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use steno_capture::discovery::may_have_records;
 use steno_views::{Lines, visible};
 
-use super::in_order::in_order;
 use super::unrecognized::check_transcript;
 use super::{AgentFile, FileError, FileReport};
+use crate::in_order::in_order;
 
 /// How deep a directory is searched.
 const DEPTH_MAX: usize = 32;

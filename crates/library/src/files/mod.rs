@@ -5,7 +5,6 @@ mod error;
 mod events;
 mod find;
 mod group;
-mod in_order;
 mod unrecognized;
 
 use std::fs::File;

@@ -8,10 +8,11 @@ mod windows;
 
 use serde::de::IgnoredAny;
 use steno_journal::{Error as JournalError, Reader, Store};
-use steno_model::RunId;
+use steno_model::{ExchangeEvent, RunId};
 use steno_session::usage::UsageBuilder;
 use steno_vault::{Error as VaultError, Manifest, Role, Vault};
 
+use crate::in_order::in_order;
 use crate::{Error, Library};
 
 pub use columns::UsageColumn;
@@ -41,26 +42,28 @@ impl Library {
     pub fn usage(
         &self,
         builder: &mut UsageBuilder,
-        is_wanted: &dyn Fn() -> bool,
+        is_wanted: &(dyn Fn() -> bool + Sync),
     ) -> Result<RunCounts, Error> {
         let store = self.store()?;
         let mut read = RunCounts::default();
-        for run in store.runs()? {
-            if !is_wanted() {
-                break;
+        let take = |run: RunRead| {
+            for event in &run.events {
+                builder.push(event);
             }
-            match read_run(store, run, builder, is_wanted) {
+            match run.end {
                 Ok(()) => read.total += 1,
                 // It was deleted meanwhile.
                 Err(JournalError::NoSuchRun { .. }) => {}
                 Err(error) => {
                     read.total += 1;
                     read.damaged += 1;
-                    tracing::warn!("cannot read all usage of run {run}: {error}");
-                    builder.mark_incomplete(run);
+                    tracing::warn!("cannot read all usage of run {}: {error}", run.id);
+                    builder.mark_incomplete(run.id);
                 }
             }
-        }
+            is_wanted()
+        };
+        in_order(&store.runs()?, |run| RunRead::of(store, *run, is_wanted), take);
         for run in self.torn_runs()? {
             builder.mark_incomplete(run);
         }
@@ -105,17 +108,33 @@ fn end_of(vault: &Vault, manifest: &Manifest, generation: u32, from: u64) -> Res
     Ok(end)
 }
 
+/// What was read of a run.
+struct RunRead {
+    id: RunId,
+    /// The events that usage is counted from.
+    events: Vec<ExchangeEvent>,
+    end: Result<(), JournalError>,
+}
+
+impl RunRead {
+    fn of(store: &Store, id: RunId, is_wanted: &dyn Fn() -> bool) -> Self {
+        let mut events = Vec::new();
+        let end = read_run(store, id, is_wanted, &mut events);
+        Self { id, events, end }
+    }
+}
+
 fn read_run(
     store: &Store,
     run: RunId,
-    builder: &mut UsageBuilder,
     is_wanted: &dyn Fn() -> bool,
+    events: &mut Vec<ExchangeEvent>,
 ) -> Result<(), JournalError> {
     let mut reader = Reader::open(store, run)?.until_now()?;
     while is_wanted()
         && let Some(event) = reader.read_next_of(UsageBuilder::wants_line)?
     {
-        builder.push(&event);
+        events.push(event);
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ const THREADS_MAX: usize = 8;
 
 /// Passes each item to `work`, in any order and several at a time, and the results to `take`, in order, until that
 /// returns false.
-pub(super) fn in_order<I: Sync, R: Send>(
+pub(crate) fn in_order<I: Sync, R: Send>(
     items: &[I],
     work: impl Fn(&I) -> R + Sync,
     mut take: impl FnMut(R) -> bool,
