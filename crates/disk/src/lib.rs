@@ -31,9 +31,11 @@
 //! - [`SharedSync`] makes many files safe with one call. If that call fails, everything that any thread was about to
 //!   make safe counts as lost.
 
+mod directory;
 mod host;
 mod output;
 mod path;
+mod read;
 mod real;
 mod shared_sync;
 mod survey;
@@ -48,6 +50,7 @@ use std::sync::Arc;
 pub use host::{Links, TooLong, open_host_file, open_regular, read_host_file, read_up_to};
 pub use output::{discard, give_name};
 pub use path::StorePath;
+pub use read::{OffsetReader, read_full};
 pub use real::RealDisk;
 pub use shared_sync::{SharedSync, SyncSet, SyncTicket};
 pub use survey::{ForeignEntry, Survey, check_can_make};
@@ -139,6 +142,23 @@ pub trait Disk: Send + Sync {
     /// I/O errors.
     fn identity(&self, path: &StorePath) -> io::Result<Option<Identity>>;
 
+    /// Returns the identities of the wanted files in a directory, ordered by name; a missing directory has none.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn identities(
+        &self,
+        dir: &StorePath,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> io::Result<Vec<(String, Identity)>> {
+        let names = self.list(dir)?.into_iter().filter(|name| is_wanted(name));
+        let identity = |name: String| {
+            let found = self.identity(&dir.below(&name)).transpose()?;
+            Some(found.map(|found| (name, found)))
+        };
+        names.filter_map(identity).collect()
+    }
+
     /// Returns how many bytes the files in a directory have, without those in directories below it.
     ///
     /// # Errors
@@ -166,6 +186,19 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// As [`Disk::open_append`].
     fn is_locked(&self, path: &StorePath) -> io::Result<bool>;
+
+    /// Returns the wanted files in a directory that are locked exclusively, ordered by name.
+    ///
+    /// # Errors
+    /// As [`Disk::open_append`].
+    fn locked_files(&self, dir: &StorePath, is_wanted: &dyn Fn(&str) -> bool) -> io::Result<Vec<String>> {
+        let names = self.list(dir)?.into_iter().filter(|name| is_wanted(name));
+        let locked = |name: String| match self.is_locked(&dir.below(&name)) {
+            Ok(is_locked) => is_locked.then_some(Ok(name)),
+            Err(error) => Some(Err(error)),
+        };
+        names.filter_map(locked).collect()
+    }
 
     /// Returns the host path to watch for changes below a directory; `None` where watching is not possible.
     fn host_path(&self, dir: &StorePath) -> Option<std::path::PathBuf>;
@@ -338,45 +371,6 @@ fn write_all(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> io::Result<usi
         }
     }
     Ok(())
-}
-
-/// Reads a file from an offset on, as [`io::Read`].
-pub struct OffsetReader {
-    file: Arc<dyn DiskFile>,
-    offset: u64,
-}
-
-impl OffsetReader {
-    /// Begins at an offset.
-    #[must_use]
-    pub fn from(file: Arc<dyn DiskFile>, offset: u64) -> Self {
-        Self { file, offset }
-    }
-}
-
-impl io::Read for OffsetReader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(into, self.offset)?;
-        self.offset += read as u64;
-        Ok(read)
-    }
-}
-
-/// Reads until the buffer is full or the file ends; returns how many bytes.
-///
-/// # Errors
-/// I/O errors.
-pub fn read_full(file: &dyn DiskFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < into.len() {
-        match file.read_at(&mut into[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }
 
 /// Syncs a file. Everything that the journal acknowledges was synced through here, [`sync_dir`] or [`SharedSync`]. Only

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::directory;
 #[cfg(target_os = "linux")]
 use crate::whole;
 use crate::{Disk, DiskFile, Identity, LockGuard, NotRegular, StorePath};
@@ -262,7 +263,7 @@ fn name_of(file_type: FileType) -> &'static str {
 }
 
 #[expect(clippy::unnecessary_cast, reason = "the widths of these fields differ between systems")]
-fn identity_of(stat: &Stat) -> Identity {
+pub(crate) fn identity_of(stat: &Stat) -> Identity {
     Identity {
         device: stat.st_dev as u64,
         inode: stat.st_ino as u64,
@@ -349,44 +350,35 @@ impl Disk for RealDisk {
     }
 
     fn list(&self, dir: &StorePath) -> io::Result<Vec<String>> {
-        let fd = match self.open_dir(dir) {
-            Ok(fd) => fd,
-            Err(Errno::NOENT) => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let mut names = Vec::new();
-        for entry in fs::Dir::read_from(fd)? {
-            let entry = entry?;
-            // A name that is not UTF-8 is not ours, but still counts as an entry.
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name != "." && name != ".." {
-                names.push(name);
-            }
+        match self.open_dir(dir) {
+            Ok(dir) => directory::names(&dir),
+            Err(Errno::NOENT) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
         }
-        names.sort_unstable();
-        Ok(names)
     }
 
     fn identity(&self, path: &StorePath) -> io::Result<Option<Identity>> {
         Ok(self.stat(path)?.as_ref().map(identity_of))
     }
 
-    fn size_of_files(&self, dir: &StorePath) -> io::Result<u64> {
-        let dir = match self.open_dir(dir) {
-            Ok(dir) => dir,
-            Err(Errno::NOENT) => return Ok(0),
-            Err(error) => return Err(error.into()),
-        };
-        let mut bytes = 0;
-        for entry in fs::Dir::read_from(&dir)? {
-            match fs::statat(&dir, entry?.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) if check_regular(&stat).is_ok() => bytes += identity_of(&stat).size_bytes,
-                // It was deleted meanwhile.
-                Ok(_) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
+    fn identities(
+        &self,
+        dir: &StorePath,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> io::Result<Vec<(String, Identity)>> {
+        match self.open_dir(dir) {
+            Ok(dir) => directory::identities(&dir, is_wanted),
+            Err(Errno::NOENT) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
         }
-        Ok(bytes)
+    }
+
+    fn size_of_files(&self, dir: &StorePath) -> io::Result<u64> {
+        match self.open_dir(dir) {
+            Ok(dir) => directory::size_of_files(&dir),
+            Err(Errno::NOENT) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn try_lock(&self, path: &StorePath) -> io::Result<Option<Box<dyn LockGuard>>> {
@@ -409,6 +401,14 @@ impl Disk for RealDisk {
                 Ok(false)
             }
             Err(Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn locked_files(&self, dir: &StorePath, is_wanted: &dyn Fn(&str) -> bool) -> io::Result<Vec<String>> {
+        match self.open_dir(dir) {
+            Ok(dir) => directory::locked_files(&dir, is_wanted),
+            Err(Errno::NOENT) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
     }

@@ -1,5 +1,6 @@
 //! The rows of the index, as its callers see them.
 
+use rusqlite::types::FromSql;
 use steno_model::{RunId, Seq, Timestamp};
 use steno_session::Outcome;
 use steno_session::usage::{Dollars, TokenUsage, Tokens};
@@ -168,61 +169,99 @@ pub(crate) fn kind_number(kind: TextKind) -> i64 {
         .map_or(-1, |place| i64::try_from(place).unwrap_or(-1))
 }
 
-/// Reads a session from a row of the table.
+/// The columns of a session, in the order in which [`session_row`] reads them.
+pub(crate) const SESSION_COLUMNS: &str = "session, root, parent, forked_from, provider, name, kind, version, \
+     models, title, own_title, directory, project, branch, started_at, started_ms, last_at, last_ms, state, prompts, \
+     responses, calls, failures, denials, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
+     cache_write_1h_tokens, reasoning_tokens, exact, used_by_model, agent_cost, runs, events, bytes";
+
+/// The columns of a row from left to right. To ask for each by its name takes most of the time of a list.
+struct Columns<'a> {
+    row: &'a rusqlite::Row<'a>,
+    next: usize,
+}
+
+impl Columns<'_> {
+    fn read<T: FromSql>(&mut self) -> rusqlite::Result<T> {
+        self.next += 1;
+        self.row.get(self.next - 1)
+    }
+
+    fn text(&mut self) -> rusqlite::Result<Option<&str>> {
+        self.next += 1;
+        Ok(self.row.get_ref(self.next - 1)?.as_str_or_null()?)
+    }
+
+    fn id(&mut self) -> rusqlite::Result<Option<RunId>> {
+        Ok(self.text()?.and_then(|text| RunId::parse(text).ok()))
+    }
+
+    /// Reads a time, and skips the column with its milliseconds.
+    fn time(&mut self) -> rusqlite::Result<Option<Timestamp>> {
+        let time = self.text()?.and_then(|text| Timestamp::parse(text).ok());
+        self.next += 1;
+        Ok(time)
+    }
+
+    fn count(&mut self) -> rusqlite::Result<u64> {
+        Ok(self.read::<Option<i64>>()?.unwrap_or(0).cast_unsigned())
+    }
+}
+
+/// Reads a session from a row with [`SESSION_COLUMNS`].
 pub(crate) fn session_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRow> {
-    let id = |name: &str| -> rusqlite::Result<Option<RunId>> {
-        Ok(row.get::<_, Option<String>>(name)?.and_then(|text| RunId::parse(&text).ok()))
-    };
+    let mut columns = Columns { row, next: 0 };
     let needed = |id: Option<RunId>| id.ok_or(rusqlite::Error::InvalidQuery);
-    let time = |name: &str| -> rusqlite::Result<Option<Timestamp>> {
-        Ok(row.get::<_, Option<String>>(name)?.and_then(|text| Timestamp::parse(&text).ok()))
+    let (id, root) = (needed(columns.id()?)?, needed(columns.id()?)?);
+    let (parent, forked_from) = (columns.id()?, columns.id()?);
+    let (provider, name, kind, version) =
+        (columns.read()?, columns.read()?, columns.read()?, columns.read()?);
+    let models = columns.text()?.unwrap_or_default();
+    let models = models.split('\n').filter(|model| !model.is_empty()).map(str::to_owned).collect();
+    let (title, is_own_title) = (columns.read()?, columns.read()?);
+    let (directory, project, branch) = (columns.read()?, columns.read()?, columns.read()?);
+    let (started_at, last_at) = (columns.time()?, columns.time()?);
+    let state = columns.text()?.and_then(DigestState::parse).unwrap_or(DigestState::Open);
+    let (prompts, responses) = (columns.count()?, columns.count()?);
+    let (calls, failures, denials) = (columns.count()?, columns.count()?, columns.count()?);
+    let tokens = Tokens {
+        input: columns.count()?,
+        output: columns.count()?,
+        cache_read: columns.count()?,
+        cache_write: columns.count()?,
+        cache_write_1h: columns.count()?,
+        reasoning: columns.count()?,
     };
-    let count = |name: &str| -> rusqlite::Result<u64> { Ok(row.get::<_, i64>(name)?.cast_unsigned()) };
-    let models: String = row.get("models")?;
-    let usage = row.get::<_, Option<bool>>("exact")?.map(|is_exact| -> rusqlite::Result<TokenUsage> {
-        let tokens = Tokens {
-            input: count("input_tokens")?,
-            output: count("output_tokens")?,
-            cache_read: count("cache_read_tokens")?,
-            cache_write: count("cache_write_tokens")?,
-            cache_write_1h: count("cache_write_1h_tokens")?,
-            reasoning: count("reasoning_tokens")?,
-        };
-        Ok(TokenUsage { responses: count("responses")?, tokens, is_lower_bound: !is_exact })
-    });
+    let is_exact: Option<bool> = columns.read()?;
+    let used_by_model = used_by_model::from_text(columns.text()?.unwrap_or_default());
+    let agent_cost = columns.text()?.and_then(Dollars::parse);
+    let (runs, events, bytes) = (columns.count()?, columns.count()?, columns.count()?);
+    let usage = is_exact.map(|is_exact| TokenUsage { responses, tokens, is_lower_bound: !is_exact });
     let digest = SessionDigest {
-        id: needed(id("session")?)?,
-        parent: id("parent")?,
-        forked_from: id("forked_from")?,
-        provider: row.get("provider")?,
-        name: row.get("name")?,
-        kind: row.get("kind")?,
-        version: row.get("version")?,
-        models: models.split('\n').filter(|model| !model.is_empty()).map(str::to_owned).collect(),
-        title: row.get("title")?,
-        is_own_title: row.get("own_title")?,
-        directory: row.get("directory")?,
-        branch: row.get("branch")?,
-        started_at: time("started_at")?,
-        last_at: time("last_at")?,
-        state: DigestState::parse(&row.get::<_, String>("state")?).unwrap_or(DigestState::Open),
-        prompts: count("prompts")?,
-        responses: count("responses")?,
-        calls: count("calls")?,
-        failures: count("failures")?,
-        denials: count("denials")?,
-        usage: usage.transpose()?,
-        used_by_model: used_by_model::from_text(&row.get::<_, String>("used_by_model")?),
-        agent_cost: row.get::<_, Option<String>>("agent_cost")?.and_then(|cost| Dollars::parse(&cost)),
-        runs: count("runs")?,
+        id,
+        parent,
+        forked_from,
+        provider,
+        name,
+        kind,
+        version,
+        models,
+        title,
+        is_own_title,
+        directory,
+        branch,
+        started_at,
+        last_at,
+        state,
+        prompts,
+        responses,
+        calls,
+        failures,
+        denials,
+        usage,
+        used_by_model,
+        agent_cost,
+        runs,
     };
-    Ok(SessionRow {
-        digest,
-        project: row.get("project")?,
-        root: needed(id("root")?)?,
-        children: 0,
-        events: count("events")?,
-        bytes: count("bytes")?,
-        below: Below::default(),
-    })
+    Ok(SessionRow { digest, project, root, children: 0, events, bytes, below: Below::default() })
 }

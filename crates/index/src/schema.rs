@@ -1,7 +1,7 @@
 //! The tables. `docs/format/index.md` describes them for users of SQL.
 
 /// The version of the tables. A database with another one is replaced.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 
 /// Makes all tables.
 pub(crate) const TABLES: &str = "
@@ -32,6 +32,10 @@ CREATE TABLE sources (
     size INTEGER NOT NULL,
     changed INTEGER NOT NULL,
     path BLOB NOT NULL,
+    provider TEXT,
+    role TEXT,
+    session TEXT,
+    runs INTEGER NOT NULL,
     seen_at TEXT,
     lost TEXT,
     lost_at TEXT,

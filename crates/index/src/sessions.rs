@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use steno_model::{RunId, Timestamp};
 
 use crate::calls::{PATH_MATCHES, plain_path};
-use crate::rows::{SessionRow, session_row};
+use crate::rows::{SESSION_COLUMNS, SessionRow, session_row};
 use crate::{Error, Index, SessionFilter};
 
 impl Index {
@@ -39,7 +39,8 @@ impl Index {
     /// Returns every top-level session with the sums of the sessions below it.
     fn families(&self) -> Result<Vec<SessionRow>, Error> {
         let failed = self.failed("list sessions");
-        let mut query = self.connection.prepare_cached("SELECT * FROM sessions").map_err(&failed)?;
+        let statement = format!("SELECT {SESSION_COLUMNS} FROM sessions");
+        let mut query = self.connection.prepare_cached(&statement).map_err(&failed)?;
         let rows = query.query_map([], session_row).map_err(&failed)?;
         let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
         let (mut roots, mut below) = (BTreeMap::<RunId, SessionRow>::new(), Vec::new());

@@ -7,14 +7,8 @@ use steno_model::{RunId, Seq, Timestamp};
 use steno_session::usage::Dollars;
 use steno_views::digest::TextKind;
 
-use crate::rows::{CallRow, IndexedSession, RunRow, TextRow, kind_number, outcome_name};
+use crate::rows::{CallRow, IndexedSession, RunRow, SESSION_COLUMNS, TextRow, kind_number, outcome_name};
 use crate::{Error, Index, used_by_model};
-
-/// The columns of a session.
-const COLUMNS: &str = "session, root, parent, forked_from, provider, name, kind, version, models, title, \
-     own_title, directory, project, branch, started_at, started_ms, last_at, last_ms, state, prompts, \
-     responses, calls, failures, denials, input_tokens, output_tokens, cache_read_tokens, \
-     cache_write_tokens, cache_write_1h_tokens, reasoning_tokens, exact, used_by_model, agent_cost, runs, events, bytes";
 
 /// The columns of a run.
 const RUN_COLUMNS: &str = "run, parent, shows, source, provider, channel, adapter, directory, started_at, inode, \
@@ -152,7 +146,7 @@ impl Update<'_> {
         let text = |time: &Option<Timestamp>| time.as_ref().map(ToString::to_string);
         let ms = |time: &Option<Timestamp>| Some(time.as_ref()?.instant()?.as_millisecond());
         let tokens = digest.usage.map(|used| used.tokens);
-        let columns: Vec<&str> = COLUMNS.split(',').map(str::trim).collect();
+        let columns: Vec<&str> = SESSION_COLUMNS.split(',').map(str::trim).collect();
         let values: Vec<String> = (1..=columns.len()).map(|number| format!("?{number}")).collect();
         let sets: Vec<String> = columns
             .iter()
@@ -161,7 +155,7 @@ impl Update<'_> {
             .map(|(column, value)| format!("{column} = {value}"))
             .collect();
         let statement = format!(
-            "INSERT INTO sessions ({COLUMNS}) VALUES ({}) ON CONFLICT (session) DO UPDATE SET {}",
+            "INSERT INTO sessions ({SESSION_COLUMNS}) VALUES ({}) ON CONFLICT (session) DO UPDATE SET {}",
             values.join(", "),
             sets.join(", ")
         );

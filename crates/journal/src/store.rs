@@ -1,9 +1,10 @@
 //! The store: its format version, its directories, its runs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use steno_disk::{self as disk, Disk, StorePath, read_full};
+use steno_disk::{self as disk, Disk, Identity, StorePath, read_full};
 use steno_model::{RunId, ThreadId};
 
 use crate::error::Error;
@@ -80,11 +81,18 @@ impl Store {
     pub fn runs(&self) -> Result<Vec<RunId>, Error> {
         let dir = StorePath::transcripts();
         let names = self.disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
-        let run = |name: String| match RunFile::parse(&format!("{dir}/{name}")) {
-            Some(RunFile::Transcript(run)) => Some(run),
-            Some(RunFile::Seals(_) | RunFile::Notes(_) | RunFile::Lock(_)) | None => None,
-        };
-        Ok(names.into_iter().filter_map(run).collect())
+        Ok(names.iter().filter_map(|name| transcript_of(name)).collect())
+    }
+
+    /// Lists the runs with the identities of their transcripts.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn transcripts(&self) -> Result<Vec<(RunId, Identity)>, Error> {
+        let dir = StorePath::transcripts();
+        let found = self.disk.identities(&dir, &|name| transcript_of(name).is_some());
+        let found = found.map_err(|source| Error::io("list", &dir, source))?;
+        Ok(found.into_iter().filter_map(|(name, found)| Some((transcript_of(&name)?, found))).collect())
     }
 
     /// Tells whether the store has a run.
@@ -114,6 +122,21 @@ impl Store {
         self.disk.is_locked(&path).map_err(|source| Error::io("access", &path, source))
     }
 
+    /// Lists the runs that have a writer now.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn locked_runs(&self) -> Result<BTreeSet<RunId>, Error> {
+        let dir = StorePath::locks();
+        let run_of = |name: &str| match RunFile::parse(&format!("{dir}/{name}")) {
+            Some(RunFile::Lock(run)) => Some(run),
+            Some(RunFile::Transcript(_) | RunFile::Seals(_) | RunFile::Notes(_)) | None => None,
+        };
+        let locked = self.disk.locked_files(&dir, &|name| run_of(name).is_some());
+        let locked = locked.map_err(|source| Error::io("access", &dir, source))?;
+        Ok(locked.iter().filter_map(|name| run_of(name)).collect())
+    }
+
     /// Lists the threads that have a spine, ordered by id.
     ///
     /// # Errors
@@ -131,6 +154,14 @@ impl Store {
     pub fn is_spine_locked(&self, thread: &ThreadId) -> Result<bool, Error> {
         let path = StorePath::spine_lock(thread);
         self.disk.is_locked(&path).map_err(|source| Error::io("access", &path, source))
+    }
+}
+
+/// Returns the run whose transcript has this name.
+fn transcript_of(name: &str) -> Option<RunId> {
+    match RunFile::parse(&format!("{}/{name}", StorePath::transcripts())) {
+        Some(RunFile::Transcript(run)) => Some(run),
+        Some(RunFile::Seals(_) | RunFile::Notes(_) | RunFile::Lock(_)) | None => None,
     }
 }
 

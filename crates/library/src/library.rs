@@ -11,7 +11,7 @@ use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word, with_
 use steno_vault::{Manifest, Vault};
 use steno_views::{Lines, visible};
 
-use crate::indexed::{IndexProgress, head_of};
+use crate::indexed::{IndexProgress, KnownFiles, head_of};
 use crate::run_overview::RunOverview;
 use crate::{Error, IdIndex, Relations, RunHead, SessionOverview};
 
@@ -25,6 +25,7 @@ pub struct Library {
     index: OnceCell<IdIndex<RunId>>,
     manifests: OnceCell<Vec<Manifest>>,
     pub(crate) indexed: OnceCell<Index>,
+    pub(crate) known: OnceCell<KnownFiles>,
     pub(crate) progress: IndexProgress,
 }
 
@@ -41,6 +42,7 @@ impl Library {
             index: OnceCell::new(),
             manifests: OnceCell::new(),
             indexed: OnceCell::new(),
+            known: OnceCell::new(),
             progress: IndexProgress::default(),
         }
     }
@@ -171,8 +173,8 @@ impl Library {
         if let Some(relations) = self.relations.get() {
             return Ok(relations);
         }
-        let relations = if let Some(index) = self.indexed.get() {
-            Relations::of(&index.known_runs()?.iter().map(head_of).collect::<Vec<_>>())
+        let relations = if self.indexed.get().is_some() {
+            Relations::of(&self.known_files()?.runs.iter().map(head_of).collect::<Vec<_>>())
         } else if self.heads.get().is_some() || self.overviews.get().is_some() {
             Relations::of(self.heads()?)
         } else {

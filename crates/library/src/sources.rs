@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use steno_adapters::codex::session_run;
-use steno_model::{Provider, RunId, ThreadId, Word};
+use steno_model::{Provider, RunId, ThreadId, Word, with_causes};
 use steno_vault::{Manifest, Role, SourceId, SourceInfo};
+use steno_views::{Lines, visible};
 use uuid::Uuid;
 
 use crate::{Error, Library, Target, TargetKind};
@@ -188,6 +189,9 @@ impl Library {
     /// # Errors
     /// What the system says.
     pub fn sessions_without_events(&self) -> Result<BTreeMap<String, u64>, Error> {
+        if self.indexed.get().is_some() {
+            return self.indexed_sessions_without_events();
+        }
         let of_runs: BTreeSet<SourceId> = self.heads()?.iter().filter_map(|head| head.source).collect();
         let (mut with, mut all) = (BTreeSet::new(), BTreeSet::new());
         for manifest in self.manifests()? {
@@ -202,12 +206,46 @@ impl Library {
             }
             all.insert(session);
         }
-        let mut counts = BTreeMap::new();
-        for (provider, _) in all.difference(&with) {
-            *counts.entry(provider.clone()).or_default() += 1;
-        }
-        Ok(counts)
+        Ok(counts_by_provider(&all, &with))
     }
+
+    /// Does the same without reading the manifests.
+    fn indexed_sessions_without_events(&self) -> Result<BTreeMap<String, u64>, Error> {
+        let known = self.known_files()?;
+        let of_runs: BTreeSet<&str> = known.runs.iter().filter_map(|run| run.source.as_deref()).collect();
+        let (mut with, mut all) = (BTreeSet::new(), BTreeSet::new());
+        for source in &known.sources {
+            if source.path.is_empty()
+                && let Some(id) = SourceId::parse(&source.source)
+                && let Err(error) = self.vault()?.manifest(id)
+            {
+                tracing::warn!("{}", visible(&with_causes(&error), Lines::Escape));
+            }
+            let Some(provider) = &source.provider else { continue };
+            if source.role.as_deref() != Some(Role::Transcript.as_str()) {
+                continue;
+            }
+            let id = source.session.as_ref().unwrap_or(&source.source);
+            let session = (provider.clone(), id.clone());
+            if source.runs > 0 || of_runs.contains(source.source.as_str()) {
+                with.insert(session.clone());
+            }
+            all.insert(session);
+        }
+        Ok(counts_by_provider(&all, &with))
+    }
+}
+
+/// Counts the sessions of each provider that are in one set only.
+fn counts_by_provider(
+    all: &BTreeSet<(String, String)>,
+    with: &BTreeSet<(String, String)>,
+) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for (provider, _) in all.difference(with) {
+        *counts.entry(provider.clone()).or_default() += 1;
+    }
+    counts
 }
 
 /// Returns the agent's session id of a file, without the project.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use steno_disk::Disk;
+use steno_disk::{Disk, Identity};
 
 use crate::chunks::{ChunkStore, LossCount};
 use crate::codec::Codec;
@@ -143,13 +143,18 @@ impl Vault {
     pub fn sources(&self) -> Result<Vec<SourceId>, Error> {
         let dir = names::sources();
         let names = self.disk.list(&dir).map_err(Error::io("list", &dir))?;
-        let source = |name: &String| {
-            let Some(VaultFile::Manifest(source)) = VaultFile::parse(dir.below(name).as_str()) else {
-                return None;
-            };
-            Some(source)
-        };
-        Ok(names.iter().filter_map(source).collect())
+        Ok(names.iter().filter_map(|name| manifest_of(name)).collect())
+    }
+
+    /// Lists the sources with the identities of their manifests.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn manifest_files(&self) -> Result<Vec<(SourceId, Identity)>, Error> {
+        let dir = names::sources();
+        let found = self.disk.identities(&dir, &|name| manifest_of(name).is_some());
+        let found = found.map_err(Error::io("list", &dir))?;
+        Ok(found.into_iter().filter_map(|(name, found)| Some((manifest_of(&name)?, found))).collect())
     }
 
     /// Reads the manifest of a source; `None` when it has none.
@@ -277,5 +282,13 @@ impl Vault {
             named.extend(manifest.chunks().map(|chunk| chunk.hash));
         }
         Ok(named)
+    }
+}
+
+/// Returns the source whose manifest has this name.
+fn manifest_of(name: &str) -> Option<SourceId> {
+    match VaultFile::parse(names::sources().below(name).as_str()) {
+        Some(VaultFile::Manifest(source)) => Some(source),
+        Some(_) | None => None,
     }
 }

@@ -14,10 +14,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use steno_disk::StorePath;
-use steno_index::{Error as IndexError, Index, RunRow, Update};
+use steno_disk::{Identity, StorePath};
+use steno_index::{Error as IndexError, Index, RunRow, SourceRow, Update};
 use steno_journal::Store;
 use steno_model::{RunId, with_causes};
+use steno_vault::{SourceId, Vault};
 use steno_views::{Lines, visible};
 
 use self::fold::FoldedSession;
@@ -128,7 +129,12 @@ impl Library {
     fn open_index(&self) -> Result<Index, Error> {
         if let Some(path) = self.needed_path()? {
             match self.open_up_to_date(&path, &|| false) {
-                Ok(index) => return Ok(index),
+                Ok((index, known)) => {
+                    if let Some(known) = known {
+                        self.known.get_or_init(|| known);
+                    }
+                    return Ok(index);
+                }
                 Err(Error::Index(error)) => {
                     let why = with_causes(&error);
                     tracing::warn!("{}; it is made in memory", visible(&why, Lines::Escape));
@@ -142,15 +148,19 @@ impl Library {
     }
 
     /// Opens the file of the index, and brings it up to date.
-    fn open_up_to_date(&self, path: &Path, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<Index, Error> {
+    fn open_up_to_date(
+        &self,
+        path: &Path,
+        is_stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Index, Option<KnownFiles>), Error> {
         // A second time with a new database, if the first one turns out to be damaged.
         for is_last in [false, true] {
             let updated = Index::open(path).map_err(Error::from).and_then(|index| {
-                self.bring_up_to_date(&index, is_stopped)?;
-                Ok(index)
+                let known = self.bring_up_to_date(&index, is_stopped)?;
+                Ok((index, known))
             });
             match updated {
-                Ok(index) => return Ok(index),
+                Ok(opened) => return Ok(opened),
                 Err(Error::Index(error)) if error.is_damage() && !is_last => Index::remove(path)?,
                 Err(error) => return Err(error),
             }
@@ -158,18 +168,43 @@ impl Library {
         Err(Error::NoStore)
     }
 
-    fn bring_up_to_date(&self, index: &Index, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
+    /// Returns what the index knows of all files, as of when it was brought up to date.
+    pub(crate) fn known_files(&self) -> Result<&KnownFiles, Error> {
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let index = self.indexed()?;
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let known = KnownFiles::read(index)?;
+        Ok(self.known.get_or_init(|| known))
+    }
+
+    /// Returns what the index knows of all files, if there was nothing to do.
+    fn bring_up_to_date(
+        &self,
+        index: &Index,
+        is_stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<KnownFiles>, Error> {
         let (store, vault) = (self.store()?, self.vault()?);
-        let stale_sources = || StaleSources::find(store, vault, index.known_sources()?);
-        if Stale::find(store, &index.known_runs()?)?.is_empty() && stale_sources()?.is_empty() {
-            return Ok(());
+        // The files are looked at while the database is read.
+        let (files, known) = std::thread::scope(|scope| {
+            let files = scope.spawn(|| Files::list(store, vault));
+            let known = KnownFiles::read(index);
+            (files.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), known)
+        });
+        let (files, known) = (files?, known?);
+        let (stale, sources) = files.stale(&known);
+        if stale.is_empty() && sources.is_empty() {
+            return Ok(Some(known));
         }
         let update = index.update()?;
         // Another process may have done it while we waited.
-        let known = index.known_runs()?;
-        let (stale, sources) = (Stale::find(store, &known)?, stale_sources()?);
+        let known = KnownFiles::read(index)?;
+        let (stale, sources) = Files::list(store, vault)?.stale(&known);
         if stale.is_empty() && sources.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         for source in &sources.gone {
             update.remove_source(source)?;
@@ -178,15 +213,44 @@ impl Library {
             update.put_source(&source)?;
         }
         let reporter = Reporter { progress: &self.progress, is_stopped };
-        if !apply(store, (&known, &stale), &update, &reporter)? {
-            return Ok(());
+        if !apply(store, (&known.runs, &stale), &update, &reporter)? {
+            return Ok(None);
         }
         update.commit()?;
         if !stale.gone.is_empty() || !sources.gone.is_empty() {
             // Deleted rows leave terms behind, and a run that is gone may have been forgotten.
             index.purge()?;
         }
-        Ok(())
+        Ok(None)
+    }
+}
+
+/// What the index knows of the files of a store.
+pub(crate) struct KnownFiles {
+    pub(crate) runs: Vec<RunRow>,
+    pub(crate) sources: Vec<SourceRow>,
+}
+
+impl KnownFiles {
+    fn read(index: &Index) -> Result<Self, IndexError> {
+        Ok(Self { runs: index.known_runs()?, sources: index.known_sources()? })
+    }
+}
+
+/// How the files of a store look now.
+struct Files {
+    transcripts: Vec<(RunId, Identity)>,
+    manifests: Vec<(SourceId, Identity)>,
+}
+
+impl Files {
+    fn list(store: &Store, vault: &Vault) -> Result<Self, Error> {
+        Ok(Self { transcripts: store.transcripts()?, manifests: vault.manifest_files()? })
+    }
+
+    /// Returns what the index does not know as it is now.
+    fn stale(&self, known: &KnownFiles) -> (Stale, StaleSources) {
+        (Stale::find(&self.transcripts, &known.runs), StaleSources::find(&self.manifests, &known.sources))
     }
 }
 

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
+use steno_disk::Identity;
 use steno_index::{ContentLoss, RunMark, SourceRow};
-use steno_journal::Store;
 use steno_model::with_causes;
-use steno_vault::{Manifest, Role, SourceId, Vault, VaultFile};
+use steno_vault::{Manifest, Role, SourceId, Vault};
 use steno_views::{Lines, visible};
 
-use crate::Error;
+use super::stale::mark_of;
+use crate::sources::session_id;
 
 /// The words in manifests for changes after which content may be missing.
 const LOSSES: [&str; 3] = ["shortened", "rewritten", "replaced"];
@@ -23,24 +24,18 @@ pub(super) struct StaleSources {
 
 impl StaleSources {
     /// Compares the manifests of the store with what the index knows.
-    pub(super) fn find(store: &Store, vault: &Vault, known: Vec<SourceRow>) -> Result<Self, Error> {
-        let mut before: HashMap<String, RunMark> =
-            known.into_iter().map(|row| (row.source, row.mark)).collect();
+    pub(super) fn find(files: &[(SourceId, Identity)], known: &[SourceRow]) -> Self {
+        let mut before: HashMap<&str, RunMark> =
+            known.iter().map(|row| (row.source.as_str(), row.mark)).collect();
         let mut changed = Vec::new();
-        for source in vault.sources()? {
-            let path = VaultFile::Manifest(source).path();
-            let found = store.disk().identity(&path).map_err(|source| steno_journal::Error::Io {
-                doing: "access",
-                path,
-                source: source.into(),
-            })?;
-            let Some(found) = found else { continue };
-            let mark = RunMark { inode: found.inode, size: found.size_bytes, changed: found.changed_ns };
-            if before.remove(&source.to_string()) != Some(mark) {
-                changed.push((source, mark));
+        for (source, found) in files {
+            let mark = mark_of(found);
+            if before.remove(source.to_string().as_str()) != Some(mark) {
+                changed.push((*source, mark));
             }
         }
-        Ok(Self { changed, gone: before.into_keys().collect() })
+        let gone = before.into_keys().map(str::to_owned).collect();
+        Self { changed, gone }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,8 +48,17 @@ impl StaleSources {
             Ok(manifest) => Some(row_of(&manifest?, *mark, vault)),
             Err(error) => {
                 tracing::debug!("{}", visible(&with_causes(&error), Lines::Escape));
-                let (source, path) = (source.to_string(), Vec::new());
-                Some(SourceRow { source, mark: *mark, path, seen_at: None, loss: None })
+                Some(SourceRow {
+                    source: source.to_string(),
+                    mark: *mark,
+                    path: Vec::new(),
+                    provider: None,
+                    role: None,
+                    session: None,
+                    runs: 0,
+                    seen_at: None,
+                    loss: None,
+                })
             }
         })
     }
@@ -65,6 +69,10 @@ fn row_of(manifest: &Manifest, mark: RunMark, vault: &Vault) -> SourceRow {
         source: manifest.id.to_string(),
         mark,
         path: manifest.info.path.0.as_os_str().as_bytes().to_vec(),
+        provider: manifest.info.provider.as_ref().map(ToString::to_string),
+        role: Some(manifest.info.role.as_str().to_owned()),
+        session: session_id(manifest).map(str::to_owned),
+        runs: manifest.adapted.as_ref().map_or(0, |adapted| adapted.runs.len() as u64),
         seen_at: manifest.saved_at().map(str::to_owned),
         loss: if manifest.info.role == Role::Transcript { loss_of(manifest, vault) } else { None },
     }

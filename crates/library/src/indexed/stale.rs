@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use steno_disk::Identity;
 use steno_index::{RunMark, RunRow};
-use steno_journal::{RunFile, Store};
+use steno_journal::Store;
 use steno_model::RunId;
 use steno_vault::SourceId;
 
@@ -19,16 +20,16 @@ pub(super) struct Stale {
 
 impl Stale {
     /// Compares the files of the store with what the index knows.
-    pub(super) fn find(store: &Store, known: &[RunRow]) -> Result<Self, Error> {
+    pub(super) fn find(files: &[(RunId, Identity)], known: &[RunRow]) -> Self {
         let mut before: HashMap<RunId, RunMark> = known.iter().map(|row| (row.run, row.mark)).collect();
         let mut changed = BTreeMap::new();
-        for run in store.runs()? {
-            let Some(mark) = mark_of(store, run)? else { continue };
-            if before.remove(&run) != Some(mark) {
-                changed.insert(run, mark);
+        for (run, found) in files {
+            let mark = mark_of(found);
+            if before.remove(run) != Some(mark) {
+                changed.insert(*run, mark);
             }
         }
-        Ok(Self { changed, gone: before.into_keys().collect() })
+        Self { changed, gone: before.into_keys().collect() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -47,15 +48,9 @@ impl Stale {
     }
 }
 
-/// Returns how the file of a run looks; `None` if it is gone.
-fn mark_of(store: &Store, run: RunId) -> Result<Option<RunMark>, Error> {
-    let path = RunFile::Transcript(run).path();
-    let found = store.disk().identity(&path).map_err(|source| steno_journal::Error::Io {
-        doing: "access",
-        path,
-        source: source.into(),
-    })?;
-    Ok(found.map(|found| RunMark { inode: found.inode, size: found.size_bytes, changed: found.changed_ns }))
+/// Returns how a file looks.
+pub(super) fn mark_of(found: &Identity) -> RunMark {
+    RunMark { inode: found.inode, size: found.size_bytes, changed: found.changed_ns }
 }
 
 fn row_of(head: RunHead, mark: RunMark) -> RunRow {

@@ -7,7 +7,7 @@ mod json;
 mod loss;
 mod state;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use steno_index::{RunRow, SessionFilter, SessionRow, SourceRow};
@@ -53,11 +53,19 @@ impl Library {
     /// What the index or the system says.
     pub fn list(&self, filter: &ListFilter, now: Timestamp) -> Result<Vec<ListedSession>, Error> {
         let index = self.indexed()?;
-        let rows = index.sessions(&filter.sessions)?;
-        let known = index.known_runs()?;
+        let known = self.known_files()?;
+        let store = self.store()?;
+        // The locks are looked at while the database is read.
+        let (locked, rows) = std::thread::scope(|scope| {
+            let locked = scope.spawn(|| store.locked_runs());
+            let rows = index.sessions(&filter.sessions);
+            (locked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), rows)
+        });
+        let (locked, rows) = (locked?, rows?);
         let facts = Facts {
-            runs: known.iter().map(|run| (run.run, run)).collect(),
-            sources: index.known_sources()?.into_iter().map(|row| (row.source.clone(), row)).collect(),
+            runs: known.runs.iter().map(|run| (run.run, run)).collect(),
+            sources: known.sources.iter().map(|row| (row.source.as_str(), row)).collect(),
+            locked,
             now,
         };
         let mut families: HashMap<RunId, SessionRuns> =
@@ -67,7 +75,7 @@ impl Library {
             let id = row.digest.id;
             let runs =
                 families.remove(&id).unwrap_or_else(|| SessionRuns { id, runs: vec![id], below: Vec::new() });
-            listed.extend(self.listed(&runs, Some(row), &facts, filter)?);
+            listed.extend(listed_session(&runs, Some(row), &facts, filter));
         }
         if filter.sessions.is_empty() {
             // Sessions without a readable event are not in the index.
@@ -76,7 +84,7 @@ impl Library {
                 families.into_values().filter(|session| !has_row.contains(&session.id)).collect();
             others.sort_by_key(|session| session.id);
             for session in others {
-                listed.extend(self.listed(&session, None, &facts, filter)?);
+                listed.extend(listed_session(&session, None, &facts, filter));
             }
         }
         Ok(listed)
@@ -93,39 +101,37 @@ impl Library {
         let ids: HashSet<RunId> = self.list(filter, now)?.iter().map(|session| session.id).collect();
         Ok(SessionFilter { sessions: Some(ids), ..filter.sessions.clone() })
     }
+}
 
-    /// Adds what is true now; `None` if the session does not pass the filter.
-    fn listed(
-        &self,
-        session: &SessionRuns,
-        row: Option<SessionRow>,
-        facts: &Facts<'_>,
-        filter: &ListFilter,
-    ) -> Result<Option<ListedSession>, Error> {
-        let loss = facts.loss(session);
-        if filter.is_gone && loss.is_none() {
-            return Ok(None);
-        }
-        let mut is_locked = false;
-        for run in session.runs.iter().chain(&session.below) {
-            is_locked = is_locked || self.store()?.is_locked(*run)?;
-        }
-        let runs: Vec<&RunRow> = facts.rows(&session.runs).collect();
-        let is_live = is_locked || row.as_ref().is_some_and(|row| state::is_growing(row, &runs, facts.now));
-        if filter.is_live && !is_live {
-            return Ok(None);
-        }
-        let all = session.runs.iter().chain(&session.below);
-        let damage = all.filter_map(|run| Some((*run, facts.runs.get(run)?.damage.clone()?))).collect();
-        let state = ListState::of(row.as_ref(), &runs, is_live);
-        Ok(Some(ListedSession { row, id: session.id, state, is_live, loss, damage }))
+/// Adds what is true now; `None` if the session does not pass the filter.
+fn listed_session(
+    session: &SessionRuns,
+    row: Option<SessionRow>,
+    facts: &Facts<'_>,
+    filter: &ListFilter,
+) -> Option<ListedSession> {
+    let loss = facts.loss(session);
+    if filter.is_gone && loss.is_none() {
+        return None;
     }
+    let all = || session.runs.iter().chain(&session.below);
+    let runs: Vec<&RunRow> = facts.rows(&session.runs).collect();
+    let is_live = all().any(|run| facts.locked.contains(run))
+        || row.as_ref().is_some_and(|row| state::is_growing(row, &runs, facts.now));
+    if filter.is_live && !is_live {
+        return None;
+    }
+    let damage = all().filter_map(|run| Some((*run, facts.runs.get(run)?.damage.clone()?))).collect();
+    let state = ListState::of(row.as_ref(), &runs, is_live);
+    Some(ListedSession { row, id: session.id, state, is_live, loss, damage })
 }
 
 /// What all sessions of a list are compared with.
 struct Facts<'a> {
     runs: HashMap<RunId, &'a RunRow>,
-    sources: HashMap<String, SourceRow>,
+    sources: HashMap<&'a str, &'a SourceRow>,
+    /// The runs with a writer.
+    locked: BTreeSet<RunId>,
     now: Timestamp,
 }
 
@@ -138,6 +144,6 @@ impl<'a> Facts<'a> {
     fn loss(&self, session: &SessionRuns) -> Option<Loss> {
         let all = session.runs.iter().chain(&session.below).copied().collect::<Vec<_>>();
         let on_disk = self.rows(&all).filter(|run| run.channel.as_deref() == Some("disk"));
-        on_disk.filter_map(|run| self.sources.get(run.source.as_ref()?)).find_map(Loss::of)
+        on_disk.filter_map(|run| self.sources.get(run.source.as_deref()?)).find_map(|source| Loss::of(source))
     }
 }
