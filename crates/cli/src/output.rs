@@ -1,5 +1,6 @@
 //! stdout: buffered, coloured if wanted, silent once the reader has left.
 
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 use anstream::AutoStream;
@@ -29,7 +30,7 @@ impl Output {
         choice.write_global();
         // The choice is about stdout, also if a pager is between.
         let choice = AutoStream::choice(&io::stdout());
-        let stream = BufWriter::new(AutoStream::new(Box::new(io::stdout()) as Box<dyn Write>, choice));
+        let stream = BufWriter::new(AutoStream::new(stdout_by_blocks(), choice));
         Self { stream, error: None, width: terminal_width(), pager: None }
     }
 
@@ -109,6 +110,14 @@ impl Output {
         if let Err(error) = self.stream.write_all(bytes) {
             self.error.get_or_insert(error);
         }
+    }
+}
+
+/// Returns stdout behind a buffer of our own: the standard library's is written at the end of every line.
+fn stdout_by_blocks() -> Box<dyn Write> {
+    match rustix::io::fcntl_dupfd_cloexec(io::stdout(), 0) {
+        Ok(stdout) => Box::new(BufWriter::new(File::from(stdout))),
+        Err(_) => Box::new(io::stdout()),
     }
 }
 
