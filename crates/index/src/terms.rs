@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
 /// The term between two words of CJK characters, so that a phrase does not join them. No text has it as a word.
 const BREAK: &str = "\u{2e31}";
@@ -75,10 +75,13 @@ pub fn fold_case(text: &str) -> Cow<'_, str> {
     if is_folded { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
-/// Returns a text in NFC.
+/// Returns a text in NFC. Most texts are in it already, which is found out much faster than they are normalised.
 #[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
+    // A character of ASCII never combines with the one before it, so what is between them is checked by itself.
+    let mut others = text.split(|character: char| character.is_ascii()).filter(|part| !part.is_empty());
+    let is_composed = text.is_ascii() || others.all(|part| is_nfc_quick(part.chars()) == IsNormalized::Yes);
+    if is_composed { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }
 
 fn push(terms: &mut String, term: &str) {
@@ -97,13 +100,13 @@ fn is_cjk(character: char) -> bool {
 
 /// What a character is for the division into words.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+pub(crate) enum Class {
     Word,
     Cjk,
     Other,
 }
 
-fn class(character: char) -> Class {
+pub(crate) fn class(character: char) -> Class {
     match character {
         _ if character.is_ascii() && !character.is_ascii_alphanumeric() => Class::Other,
         _ if character.is_ascii() => Class::Word,
@@ -141,23 +144,26 @@ impl Iterator for Words<'_> {
 
 /// Returns the parts of an identifier that have two or more characters; none if the word has only one part.
 fn parts(word: &str) -> Vec<Range<usize>> {
-    let mut starts = vec![0];
-    let characters: Vec<(usize, char)> = word.char_indices().collect();
-    for (index, &[(_, before), (place, next)]) in characters.array_windows::<2>().enumerate() {
-        let after = characters.get(index + 2).map(|(_, character)| *character);
+    // Most words have one part, and need no memory.
+    let mut cuts = Vec::new();
+    let mut characters = word.char_indices().peekable();
+    let Some((_, mut before)) = characters.next() else { return Vec::new() };
+    while let Some((place, next)) = characters.next() {
         let is_hump = !before.is_uppercase() && next.is_uppercase();
-        let ends_capitals =
-            before.is_uppercase() && next.is_uppercase() && after.is_some_and(char::is_lowercase);
+        let ends_capitals = before.is_uppercase()
+            && next.is_uppercase()
+            && characters.peek().is_some_and(|(_, after)| after.is_lowercase());
         let changes_kind = before.is_numeric() != next.is_numeric();
         if is_hump || ends_capitals || changes_kind {
-            starts.push(place);
+            cuts.push(place);
         }
+        before = next;
     }
-    if starts.len() == 1 {
+    if cuts.is_empty() {
         return Vec::new();
     }
-    let ends = starts.iter().skip(1).copied().chain([word.len()]);
-    let parts = starts.iter().zip(ends).map(|(start, end)| *start..end);
+    let starts = [0].into_iter().chain(cuts.iter().copied());
+    let parts = starts.zip(cuts.iter().copied().chain([word.len()])).map(|(start, end)| start..end);
     parts.filter(|part| word[part.clone()].chars().nth(1).is_some()).collect()
 }
 
@@ -207,6 +213,12 @@ mod tests {
             let again = terms(&once).words.replace(&format!("{BREAK} "), "");
             // Characters of one CJK word become words of their own.
             prop_assert_eq!(again, once.replace(&format!("{BREAK} "), ""));
+        }
+
+        #[test]
+        fn composed_text_is_in_normal_form(text in "[ae\u{301}\u{308}\u{323}é\u{212a}\u{1100}\u{1161}가…言]{0,8}") {
+            let want: String = text.nfc().collect();
+            prop_assert_eq!(composed(&text), want);
         }
 
         #[test]

@@ -70,7 +70,9 @@ pub use open::{Families, Family};
 pub use resolve::{Candidate, Target, TargetKind, split_event};
 pub use rollouts::{BaseThread, Rollout, ThreadRollouts};
 pub use run_overview::{RunOverview, fitting_seals, warn_about_broken_seals};
-pub use search::{PatternError, SearchHit, SearchReport, SessionHits, Snippet, plural, shortest_id};
+pub use search::{
+    PatternError, SearchHit, SearchLimits, SearchReport, SessionHits, Snippet, plural, shortest_id,
+};
 pub use session_overview::{RunsSize, SessionOverview};
 pub use sessions::{Relations, SessionRuns};
 pub use sources::{SessionSource, SourceTarget, connection_of, is_thread_file};

@@ -1,6 +1,7 @@
 //! A query: words, phrases, prefixes, a regular expression or an exact text, and the fields that limit them.
 //! `docs/search.md` defines what each of them matches.
 
+mod find;
 mod fts;
 mod parse;
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memrchr};
 use regex::Regex;
 use regex::bytes::Regex as BytesRegex;
-use steno_index::{Query, composed};
+use steno_index::{Query, WordQuery, composed};
 
 use super::clues;
 
@@ -26,22 +26,39 @@ pub struct PatternError {
 /// A query, ready to be compared with many texts.
 pub(super) struct TextMatcher<'a> {
     query: &'a Query,
+    words: Vec<WordMatcher<'a>>,
     patterns: Vec<Regex>,
     clues: Vec<BytesRegex>,
     /// What may stand in a line instead of a clue.
     hidden: BytesRegex,
 }
 
+/// A word or phrase, and an expression for one of its terms.
+struct WordMatcher<'a> {
+    word: &'a WordQuery,
+    term: Option<BytesRegex>,
+}
+
+impl WordMatcher<'_> {
+    /// Returns where a text in NFC has it: all places, or some if there are more than `limit`.
+    fn find(&self, text: &str, limit: usize) -> Vec<Range<usize>> {
+        match &self.term {
+            Some(term) => {
+                let places = term.find_iter(text.as_bytes()).map(|found| found.start());
+                self.word.find_near(text, places, limit)
+            }
+            None => self.word.find(text),
+        }
+    }
+}
+
 /// The matches in a text.
 pub(super) struct TextMatch<'a> {
     /// The text in NFC.
-    pub(super) text: &'a str,
+    pub(super) text: Cow<'a, str>,
     /// The matches in it, in order.
     pub(super) ranges: Vec<Range<usize>>,
 }
-
-/// A text in NFC with its matches.
-pub(super) struct OwnedMatch<'a>(Cow<'a, str>, Vec<Range<usize>>);
 
 impl<'a> TextMatcher<'a> {
     pub(super) fn of(query: &'a Query) -> Result<Self, PatternError> {
@@ -55,8 +72,13 @@ impl<'a> TextMatcher<'a> {
             .chain(query.patterns.iter().filter_map(|pattern| clues::of_pattern(pattern)))
             .collect();
         clues.sort_by_key(|clue| std::cmp::Reverse(clue.len()));
+        let word = |word: &'a WordQuery| WordMatcher {
+            word,
+            term: word.clue().and_then(|number| clues::expression(&word.terms[number])),
+        };
         Ok(Self {
             query,
+            words: query.words.iter().map(word).collect(),
             patterns,
             hidden: clues::hidden(&clues),
             clues: clues.iter().filter_map(|clue| clues::expression(clue)).collect(),
@@ -95,7 +117,7 @@ impl<'a> TextMatcher<'a> {
     }
 
     /// Returns the matches in a text; `None` if it does not match.
-    pub(super) fn find<'t>(&self, text: &'t str) -> Option<OwnedMatch<'t>> {
+    pub(super) fn find<'t>(&self, text: &'t str) -> Option<TextMatch<'t>> {
         let text = composed(text);
         let mut ranges = Vec::new();
         let mut all = |found: Vec<Range<usize>>| {
@@ -103,7 +125,7 @@ impl<'a> TextMatcher<'a> {
             ranges.extend(found);
             is_found
         };
-        let is_match = self.query.words.iter().all(|word| all(word.find(&text)))
+        let is_match = self.words.iter().all(|word| all(word.find(&text, usize::MAX)))
             && self.query.exact.iter().all(|exact| all(places_of(&composed(exact), &text)))
             && self
                 .patterns
@@ -113,13 +135,15 @@ impl<'a> TextMatcher<'a> {
             return None;
         }
         ranges.sort_by_key(|range| (range.start, range.end));
-        Some(OwnedMatch(text, ranges))
+        Some(TextMatch { text, ranges })
     }
-}
 
-impl OwnedMatch<'_> {
-    pub(super) fn as_match(&self) -> TextMatch<'_> {
-        TextMatch { text: &self.0, ranges: self.1.clone() }
+    /// Tells whether a text matches.
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        let text = composed(text);
+        self.words.iter().all(|word| !word.find(&text, 1).is_empty())
+            && self.query.exact.iter().all(|exact| text.contains(&*composed(exact)))
+            && self.patterns.iter().all(|pattern| pattern.is_match(&text))
     }
 }
 
@@ -167,8 +191,8 @@ mod tests {
     fn check(query: &Query, text: &str, want: Option<&[&str]>) {
         let matcher = TextMatcher::of(query).unwrap();
         let found = matcher.find(text);
+        assert_eq!(matcher.is_match(text), found.is_some(), "{query:?} in {text}");
         let words = found.as_ref().map(|found| {
-            let found = found.as_match();
             found.ranges.iter().map(|range| found.text[range.clone()].to_owned()).collect::<Vec<_>>()
         });
         let want = want.map(|words| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());

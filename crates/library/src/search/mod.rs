@@ -14,7 +14,7 @@ use steno_views::digest::TextKind;
 
 pub use self::json::{plural, shortest_id};
 pub use self::matcher::PatternError;
-use self::matcher::TextMatcher;
+use self::matcher::{TextMatch, TextMatcher};
 pub(crate) use self::scan::read_event;
 use self::scan::{Family, FamilyHits, Scan};
 pub use self::snippet::Snippet;
@@ -44,6 +44,22 @@ pub struct SessionHits {
     pub row: SessionRow,
     /// The matches: those of the conversation first, the best before others; then outputs in their order.
     pub hits: Vec<SearchHit>,
+    /// How many other texts match.
+    pub more: u64,
+}
+
+/// How much of what a search finds is wanted with its text. The rest is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchLimits {
+    /// How many sessions.
+    pub sessions: usize,
+    /// How many hits of each.
+    pub hits: usize,
+}
+
+impl SearchLimits {
+    /// Everything is wanted.
+    pub const NONE: Self = Self { sessions: usize::MAX, hits: usize::MAX };
 }
 
 /// The result of a search.
@@ -70,7 +86,7 @@ impl Library {
     /// If a regular expression cannot be read, and what the index or the system says.
     pub fn search(&self, query: &Query, filter: &SessionFilter) -> Result<SearchReport, Error> {
         let mut sessions = Vec::new();
-        let mut report = self.search_each(query, filter, |session| {
+        let mut report = self.search_each(query, filter, SearchLimits::NONE, |session| {
             sessions.push(session);
             true
         })?;
@@ -79,7 +95,8 @@ impl Library {
     }
 
     /// Searches all sessions that pass a filter, and passes each session with a match to `found` as soon as it is known. The
-    /// search ends early when that returns false. The report has no sessions.
+    /// search ends early when that returns false. The report has no sessions. Sessions beyond the limits are passed without
+    /// hits.
     ///
     /// # Errors
     /// If a regular expression cannot be read, and what the index or the system says.
@@ -87,6 +104,7 @@ impl Library {
         &self,
         query: &Query,
         filter: &SessionFilter,
+        limits: SearchLimits,
         mut found: impl FnMut(SessionHits) -> bool,
     ) -> Result<SearchReport, Error> {
         let index = self.indexed()?;
@@ -106,13 +124,15 @@ impl Library {
         let families = families(index, query, is_read_whole, &rows)?;
         let is_outputs = !is_read_whole;
         let texts_of = |run: &RunToRead| index.texts_of_run(query, run, is_outputs).map_err(Stop::Error);
-        let scan = Scan { store: self.store()?, matcher: &matcher };
-        let scanned = scan.run(families, texts_of, |root, FamilyHits { hits, unread }| {
+        let scan = Scan::new(self.store()?, &matcher, limits);
+        let scanned = scan.run(families, texts_of, |root, FamilyHits { hits, more, unread }| {
             report.unread += unread;
-            let Some(row) = rows.remove(&root).filter(|_| !hits.is_empty()) else { return Ok(()) };
+            let count = hits.len() as u64 + more;
+            let Some(row) = rows.remove(&root).filter(|_| count > 0) else { return Ok(()) };
             report.sessions_found += 1;
-            report.hits += hits.len() as u64;
-            if found(SessionHits { row, hits }) { Ok(()) } else { Err(Stop::Enough) }
+            report.hits += count;
+            scan.count_session();
+            if found(SessionHits { row, hits, more }) { Ok(()) } else { Err(Stop::Enough) }
         });
         match scanned {
             Ok(()) | Err(Stop::Enough) => Ok(report),
@@ -164,13 +184,13 @@ fn families(
 }
 
 /// Makes the hit of a text.
-fn hit(place: &TextPlace, found: &matcher::TextMatch<'_>) -> SearchHit {
+fn hit(place: &TextPlace, found: &TextMatch<'_>) -> SearchHit {
     SearchHit {
         session: place.session,
         run: place.run,
         seq: place.seq,
         kind: place.kind,
-        snippet: Snippet::around(found.text, &found.ranges),
+        snippet: Snippet::around(&found.text, &found.ranges),
         matches: found.ranges.len() as u64,
     }
 }

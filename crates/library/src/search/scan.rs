@@ -4,6 +4,7 @@
 //! and only lines with a clue are decoded. The index itself stays on the thread of the caller, which answers the others.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +15,7 @@ use steno_model::{ExchangeEvent, RunId};
 use steno_views::digest::unit_text;
 
 use super::matcher::TextMatcher;
-use super::{SearchHit, hit};
+use super::{SearchHit, SearchLimits, hit};
 
 const THREADS_MAX: usize = 8;
 /// How much of a transcript is read at once: it should stay in a processor's cache.
@@ -33,6 +34,8 @@ pub(super) struct Family {
 #[derive(Default)]
 pub(super) struct FamilyHits {
     pub(super) hits: Vec<SearchHit>,
+    /// How many other texts match.
+    pub(super) more: u64,
     /// How many texts could not be read.
     pub(super) unread: u64,
 }
@@ -46,11 +49,30 @@ enum Message {
 }
 
 pub(super) struct Scan<'a> {
-    pub(super) store: &'a Store,
-    pub(super) matcher: &'a TextMatcher<'a>,
+    store: &'a Store,
+    matcher: &'a TextMatcher<'a>,
+    limits: SearchLimits,
+    /// How many sessions with a match are known.
+    sessions: AtomicUsize,
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
+    pub(super) fn new(store: &'a Store, matcher: &'a TextMatcher<'a>, limits: SearchLimits) -> Self {
+        Self { store, matcher, limits, sessions: AtomicUsize::new(0) }
+    }
+
+    /// Notes that a session has a match. Families are passed on in order, so once there are enough, all that are still read
+    /// come after them.
+    pub(super) fn count_session(&self) {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many hits of a family are wanted that is read now.
+    fn hits_wanted(&self) -> usize {
+        let is_enough = self.sessions.load(Ordering::Relaxed) >= self.limits.sessions;
+        if is_enough { 0 } else { self.limits.hits }
+    }
+
     /// Reads all families, and passes the matches of each to `found`, in order, as soon as those before it are known.
     ///
     /// `texts_of` returns the texts of a run in the order of their lines.
@@ -126,18 +148,23 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn family(&mut self, family: &Family) -> FamilyHits {
-        let mut found = FamilyHits::default();
+        let mut found = Finding { hits: FamilyHits::default(), wanted: self.scan.hits_wanted() };
         self.places(&family.places, &mut found);
         for run in &family.runs {
             self.run(run, &mut found);
         }
-        found
+        found.hits
     }
 
     /// Reads texts that the index found.
-    fn places(&mut self, places: &[TextPlace], found: &mut FamilyHits) {
+    fn places(&mut self, places: &[TextPlace], found: &mut Finding) {
         let mut files = BTreeMap::new();
-        for place in places {
+        for (number, place) in places.iter().enumerate() {
+            if found.is_enough() {
+                // The index and the matcher agree, so what is not shown need not be read.
+                found.hits.more += (places.len() - number) as u64;
+                return;
+            }
             let file = files.entry(place.run).or_insert_with(|| open(self.scan.store, place.run));
             let is_read = file.as_ref().is_some_and(|file| read_line(&**file, place, &mut self.buffer));
             let line: &[u8] = if is_read { &self.buffer } else { &[] };
@@ -146,7 +173,7 @@ impl Worker<'_> {
     }
 
     /// Reads a run from beginning to end.
-    fn run(&mut self, run: &RunToRead, found: &mut FamilyHits) {
+    fn run(&mut self, run: &RunToRead, found: &mut Finding) {
         let ask = || {
             let (reply, answer) = sync_channel(1);
             let is_asked = self.sender.send(Message::Ask(*run, reply)).is_ok();
@@ -169,23 +196,40 @@ impl Worker<'_> {
         });
         if read < run.bytes {
             let places = places.get_or_insert_with(ask);
-            found.unread += places.iter().filter(|place| place.offset + place.length > read).count() as u64;
+            let is_unread = |place: &&TextPlace| place.offset + place.length > read;
+            found.hits.unread += places.iter().filter(is_unread).count() as u64;
         }
+    }
+}
+
+/// What a thread has found in a family, and how many hits are wanted.
+struct Finding {
+    hits: FamilyHits,
+    wanted: usize,
+}
+
+impl Finding {
+    fn is_enough(&self) -> bool {
+        self.hits.hits.len() >= self.wanted
     }
 }
 
 impl Scan<'_> {
     /// Compares the texts of a line.
-    fn line(&self, line: &[u8], places: &[TextPlace], found: &mut FamilyHits) {
+    fn line(&self, line: &[u8], places: &[TextPlace], found: &mut Finding) {
         let Some(first) = places.first() else { return };
         let is_known = line.len() as u64 == first.length && crc32fast::hash(line) == first.crc;
         let Some(event) = is_known.then(|| ExchangeEvent::parse(line).ok()).flatten() else {
-            found.unread += places.len() as u64;
+            found.hits.unread += places.len() as u64;
             return;
         };
         for place in places {
             let text = unit_text(&event, place.block, place.kind).unwrap_or_default();
-            found.hits.extend(self.matcher.find(&text).map(|matched| hit(place, &matched.as_match())));
+            if found.is_enough() {
+                found.hits.more += u64::from(self.matcher.is_match(&text));
+            } else {
+                found.hits.hits.extend(self.matcher.find(&text).map(|matched| hit(place, &matched)));
+            }
         }
     }
 }

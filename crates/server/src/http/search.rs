@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use steno_index::{Query, SessionFilter};
-use steno_library::SessionHits;
+use steno_library::{SearchLimits, SessionHits};
 use steno_model::Timestamp;
 use utoipa::IntoParams;
 
@@ -70,7 +70,7 @@ pub(super) async fn search(
     State(api): State<Arc<Api>>,
     InQuery(wanted): InQuery<SearchQuery>,
 ) -> Result<Response, Problem> {
-    let limits = Limits {
+    let limits = SearchLimits {
         sessions: limit("limit", wanted.limit.unwrap_or(SESSIONS_LEN), SESSIONS_LEN_MAX)?,
         hits: limit("hits", wanted.hits.unwrap_or(HITS_LEN), HITS_LEN_MAX)?,
     };
@@ -79,13 +79,6 @@ pub(super) async fn search(
     let query = query.map_err(|error| Problem::bad_request(format!("`q` cannot be read: {error}")))?;
     let filter = filter(wanted)?;
     api.answer(move |api| found(api, &query, &filter, limits)).await
-}
-
-/// How much an answer has.
-#[derive(Clone, Copy)]
-struct Limits {
-    sessions: usize,
-    hits: usize,
 }
 
 fn limit(name: &str, number: usize, max: usize) -> Result<usize, Problem> {
@@ -117,10 +110,10 @@ fn filter(wanted: SearchQuery) -> Result<SessionFilter, Problem> {
     })
 }
 
-fn found(api: &Job, query: &Query, filter: &SessionFilter, limits: Limits) -> Result<String, Problem> {
+fn found(api: &Job, query: &Query, filter: &SessionFilter, limits: SearchLimits) -> Result<String, Problem> {
     let library = api.library();
     let mut sessions: Vec<SessionHits> = Vec::new();
-    let report = library.search_each(query, filter, |session| {
+    let report = library.search_each(query, filter, limits, |session| {
         if sessions.len() < limits.sessions {
             sessions.push(session);
         }
@@ -130,7 +123,7 @@ fn found(api: &Job, query: &Query, filter: &SessionFilter, limits: Limits) -> Re
     let ids = library.index()?;
     let hits: Vec<String> = sessions
         .iter()
-        .flat_map(|session| session.hits.iter().take(limits.hits).map(move |hit| (session, hit)))
+        .flat_map(|session| session.hits.iter().map(move |hit| (session, hit)))
         .map(|(session, hit)| hit.to_json(session, ids).as_str().to_owned())
         .collect();
     Ok(format!("{{\"hits\":[{}],\"searched\":{}}}", hits.join(","), report.to_json().as_str()))

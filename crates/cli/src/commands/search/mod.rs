@@ -3,7 +3,7 @@
 mod text;
 
 use steno_index::{Query, QueryError};
-use steno_library::{IdIndex, SearchHit, SearchReport, SessionHits, plural};
+use steno_library::{IdIndex, SearchLimits, SearchReport, SessionHits, plural};
 use steno_model::RunId;
 use steno_views::count;
 
@@ -29,7 +29,9 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     let ids = library.index()?;
     let lines = SearchText { ids, now: now(), width: output.width() };
     let mut printer = Printer::of(args, ids, &lines, output);
-    let report = library.search_each(&query, &filter, |session| printer.session(&session))?;
+    let all_if_zero = |limit: usize| if limit == 0 { usize::MAX } else { limit };
+    let limits = SearchLimits { sessions: all_if_zero(args.limit), hits: all_if_zero(args.hits) };
+    let report = library.search_each(&query, &filter, limits, |session| printer.session(&session))?;
     printer.finish(&report);
     if report.unread > 0 {
         notice(&format!("{} could not be read; `steno verify` says why", count(report.unread, "text")));
@@ -102,12 +104,10 @@ impl<'a> Printer<'a> {
         self.is_full |= self.args.limit > 0 && self.sessions_shown >= self.args.limit;
         if !self.is_full {
             self.sessions_shown += 1;
-            let hits = &session.hits;
-            let shown = if self.args.hits == 0 { hits.len() } else { hits.len().min(self.args.hits) };
             if self.args.json {
-                self.json(session, &hits[..shown]);
+                self.json(session);
             } else {
-                self.text(session, &hits[..shown]);
+                self.text(session);
             }
             // The first sessions are shown while others are still searched.
             self.output.flush();
@@ -115,19 +115,18 @@ impl<'a> Printer<'a> {
         !self.output.is_broken()
     }
 
-    fn text(&mut self, session: &SessionHits, hits: &[SearchHit]) {
+    fn text(&mut self, session: &SessionHits) {
         if !self.line(&self.lines.session(session)) {
             return;
         }
-        for hit in hits {
+        for hit in &session.hits {
             if !self.line(&self.lines.hit(hit)) {
                 return;
             }
             self.hits_shown += 1;
         }
-        let more = (session.hits.len() - hits.len()) as u64;
-        if more > 0 {
-            self.output.line(&format!("    {} more", count(more, "hit")));
+        if session.more > 0 {
+            self.output.line(&format!("    {} more", count(session.more, "hit")));
         }
     }
 
@@ -140,8 +139,8 @@ impl<'a> Printer<'a> {
         !self.is_full
     }
 
-    fn json(&mut self, session: &SessionHits, hits: &[SearchHit]) {
-        for hit in hits {
+    fn json(&mut self, session: &SessionHits) {
+        for hit in &session.hits {
             let json = hit.to_json(session, self.ids);
             self.is_full |= !self.budget.take(json.as_str());
             if self.is_full {
