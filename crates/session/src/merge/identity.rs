@@ -297,6 +297,11 @@ fn assistant(fields: &PayloadFields<'_>, turn: &str, counts: &mut KeyCounts) -> 
     let words = hash(&words(fields));
     if let Some(response) = response {
         exact.push(numbered(&format!("response {response} {words:x}"), counts));
+        // Another channel may have a record for each block, with ids of its own.
+        for block in &blocks {
+            let block = hash(&words_of_blocks(&[*block], |kind| kind != "tool_use"));
+            exact.push(numbered(&format!("block\0{response}\0{block:x}"), counts));
+        }
     }
     let calls = blocks.iter().map(|block| {
         let block = PayloadFields::parse(block.get());
