@@ -1,18 +1,18 @@
 """The claim of `steno proxy`: an agent whose model is behind it notices nothing, and what its model said is recorded as
-the session of the agent's own file, if the agent names that in its requests."""
+the session of the agent's own file, by what the requests name or by the ids of their calls."""
 
 import shutil
 from collections import Counter
 from pathlib import Path
 
-from agents import COPILOT, GEMINI, WORK
+from agents import GEMINI, WORK
 from merged import Merged
 from oracle import key
 from promises import demand
 from store import STENO, Store
 
 WRAPPER = Path(__file__).parent / "sandboxed" / "proxied.sh"
-# Does not name its session in requests. Then each conversation, that of the subagent too, is a session of its own.
+# Does not name its session in requests. Until its files are there, each conversation is a session of its own.
 NAMELESS = [GEMINI]
 
 
@@ -26,22 +26,20 @@ def proxied(agent):
     said = Path(f"{store.path}.err").read_text()
     demand(said == "", f"the proxy complains: {said}")
     store.run("verify")
-    alone, together = (2, 3) if agent in NAMELESS else (1, 1)
+    alone = 2 if agent in NAMELESS else 1
     sessions = top_sessions(store)
     demand(len(sessions) == alone, f"{alone} sessions were to be recorded, and not {sessions}")
-    calls = check_calls(store, job)
+    calls, tokens = check_calls(store, job), counted(store, "output_tokens")
     store.run("import")
     after = top_sessions(store)
-    demand(len(after) == together and sessions <= after, f"with the agent's own files there are {after}")
-    responses = job.responses()
-    figures = f"{calls} calls of the model in {alone} sessions"
-    if agent in NAMELESS:
-        return f"{figures}, {responses} responses; its own files are another session, since its requests name none"
-    demand(counted(store) == responses, f"{counted(store)} responses are counted, and the model gave {responses}")
-    # A subagent of Copilot CLI has no id in requests, and its calls are there and in the session's own file.
-    if agent is not COPILOT:
-        Merged(store).check_calls(job)
-    return f"{figures}, {responses} responses counted once, also with the agent's own files"
+    demand(len(after) == 1, f"with the agent's own files there are {after}")
+    demand(agent in NAMELESS or sessions == after, f"with the agent's own files, {sessions} became {after}")
+    responses, have = job.responses(), counted(store, "responses")
+    demand(have == responses, f"{have} responses are counted, and the model gave {responses}")
+    have = counted(store, "output_tokens")
+    demand(have == tokens, f"{tokens} tokens of output became {have} with the agent's own files")
+    Merged(store).check_calls(job)
+    return f"{calls} calls of the model in {alone} sessions; one with the agent's own files, and {responses} responses in it"
 
 
 def top_sessions(store):
@@ -65,6 +63,6 @@ def check_calls(store, job):
     return len(wanted)
 
 
-def counted(store):
-    """How many responses the store has."""
-    return sum(row["responses"] for row in store.lines("usage", "--json"))
+def counted(store, what):
+    """How many responses or tokens the store has."""
+    return sum(row[what] for row in store.lines("usage", "--json"))

@@ -27,8 +27,10 @@ pub struct RunRow {
     pub run: RunId,
     /// The run that started it.
     pub parent: Option<RunId>,
-    /// The session that it shows, if that has another id.
+    /// The session that it names, if that has another id.
     pub shows: Option<RunId>,
+    /// The session that has its ids, if it names none.
+    pub shows_by_ids: Option<RunId>,
     /// The source in the vault that it was made from.
     pub source: Option<String>,
     /// The provider of the agent.

@@ -11,6 +11,7 @@ CREATE TABLE runs (
     session INTEGER,
     parent TEXT,
     shows TEXT,
+    shows_by_ids TEXT,
     source TEXT,
     provider TEXT,
     channel TEXT,

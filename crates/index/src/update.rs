@@ -12,7 +12,7 @@ use crate::{Error, Index, used_by_model};
 
 /// The columns of a run.
 const RUN_COLUMNS: &str = "run, parent, shows, source, provider, channel, adapter, directory, started_at, inode, \
-     size, changed, bytes, seq_last, crc, state, damage";
+     size, changed, bytes, seq_last, crc, state, damage, shows_by_ids";
 
 /// A transaction that brings the index up to date. Dropped without [`Update::commit`], it changes nothing.
 pub struct Update<'a> {
@@ -64,11 +64,11 @@ impl Update<'_> {
         let id = |id: Option<RunId>| id.map(|id| id.to_string());
         self.run(
             "INSERT INTO runs (run, parent, shows, source, provider, channel, adapter, directory, started_at, inode, \
-             size, changed, bytes, seq_last, crc, state, damage) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
+             size, changed, bytes, seq_last, crc, state, damage, shows_by_ids) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) \
              ON CONFLICT (run) DO UPDATE SET parent = ?2, shows = ?3, source = ?4, provider = ?5, channel = ?6, \
              adapter = ?7, directory = ?8, started_at = ?9, inode = ?10, size = ?11, changed = ?12, bytes = ?13, \
-             seq_last = ?14, crc = ?15, state = ?16, damage = ?17",
+             seq_last = ?14, crc = ?15, state = ?16, damage = ?17, shows_by_ids = ?18",
             params![
                 run.run.to_string(),
                 id(run.parent),
@@ -87,6 +87,7 @@ impl Update<'_> {
                 run.crc,
                 run.state,
                 run.damage,
+                id(run.shows_by_ids),
             ],
         )
     }
@@ -386,6 +387,7 @@ fn read_run(row: &rusqlite::Row<'_>) -> rusqlite::Result<RunRow> {
         crc: row.get(14)?,
         state: row.get(15)?,
         damage: row.get(16)?,
+        shows_by_ids: id(17)?,
     })
 }
 

@@ -16,8 +16,10 @@ pub struct RunHead {
     pub run: RunId,
     /// The run that started it.
     pub parent: Option<RunId>,
-    /// The session that it shows, if that has another id.
+    /// The session that it names, if that has another id.
     pub session: Option<RunId>,
+    /// The session that has its ids, if it names none. Only the heads of all runs together tell.
+    pub session_by_ids: Option<RunId>,
     /// The source in the vault that it was made from.
     pub source: Option<SourceId>,
     /// The provider of the agent.
@@ -44,6 +46,7 @@ impl RunHead {
             run: first.run_id,
             parent: first.parent_run_id,
             session: session_run_id(first).filter(|session| *session != first.run_id),
+            session_by_ids: None,
             source: source_of(first),
             provider: provider_of(&source).filter(|_| is_start).map(|name| name.to_text().into_owned()),
             channel: text(&source, "channel"),
@@ -60,6 +63,7 @@ impl RunHead {
             run,
             parent: None,
             session: None,
+            session_by_ids: None,
             source: None,
             provider: None,
             channel: None,
@@ -74,19 +78,21 @@ impl RunHead {
         Self::of_first(run, first_event_if(store, run, |_| true), Self::of)
     }
 
-    /// Reads only the runs that a run names. Most name none, which a byte search shows quickly.
+    /// Reads only the runs that a run names, and the channel of a run of HTTP requests. Most name none, which a byte search
+    /// shows quickly.
     pub(crate) fn read_links(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
         let may_name_runs = |line: &[u8]| {
             let has = |text: &str| memchr::memmem::find(line, text.as_bytes()).is_some();
             // The field name may contain escapes.
-            has("_run_id") || has("\\u")
+            has("_run_id") || has(r#""http""#) || has("\\u")
         };
         Self::of_first(run, first_event_if(store, run, may_name_runs), Self::links_of)
     }
 
     fn links_of(first: &ExchangeEvent) -> Self {
         let session = session_run_id(first).filter(|session| *session != first.run_id);
-        Self { parent: first.parent_run_id, session, ..Self::unknown(first.run_id) }
+        let channel = PayloadFields::of(first).object("source").text("channel").map(Cow::into_owned);
+        Self { parent: first.parent_run_id, session, channel, ..Self::unknown(first.run_id) }
     }
 
     fn of_first(
@@ -106,6 +112,22 @@ impl RunHead {
             ) => Ok(Some(Self::unknown(run))),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the session that it shows, if that has another id.
+    #[must_use]
+    pub fn shows(&self) -> Option<RunId> {
+        self.session.or(self.session_by_ids)
+    }
+
+    /// Tells whether it was made from requests to a model.
+    pub(crate) fn is_http(&self) -> bool {
+        self.channel.as_deref() == Some("http")
+    }
+
+    /// Tells whether it may show a session without naming it.
+    pub(crate) fn lacks_session(&self) -> bool {
+        self.session.is_none() && self.is_http()
     }
 
     /// Tells whether it is an agent's own session file, and not another channel.

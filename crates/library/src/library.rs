@@ -12,7 +12,9 @@ use steno_vault::{Manifest, Vault};
 use steno_views::{Lines, visible};
 
 use crate::indexed::{IndexProgress, KnownFiles, head_of};
+use crate::read_each::read_each;
 use crate::run_overview::RunOverview;
+use crate::session_match::match_sessions;
 use crate::{Error, IdIndex, Relations, RunHead, SessionOverview};
 
 /// A store, with a cache of what was read. All answers of one library are consistent.
@@ -80,10 +82,13 @@ impl Library {
         if let Some(heads) = self.heads.get() {
             return Ok(heads);
         }
-        let heads = match self.overviews.get() {
+        let mut heads: Vec<RunHead> = match self.overviews.get() {
             Some(overviews) => overviews.values().map(|overview| overview.head.clone()).collect(),
             None => self.each_run(RunHead::read)?,
         };
+        if let Some(store) = &self.store {
+            match_sessions(store, &mut heads)?;
+        }
         Ok(self.heads.get_or_init(|| heads))
     }
 
@@ -145,24 +150,8 @@ impl Library {
         &self,
         read: impl Fn(&Store, RunId) -> Result<Option<T>, Error> + Sync,
     ) -> Result<Vec<T>, Error> {
-        const THREADS_MAX: usize = 8;
-        const RUNS_MIN: usize = 32;
         let Some(store) = &self.store else { return Ok(Vec::new()) };
-        let runs = self.runs()?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-        let share = runs.len().div_ceil(processors).max(RUNS_MIN);
-        let some = |runs: &[RunId]| -> Result<Vec<T>, Error> {
-            runs.iter().filter_map(|run| read(store, *run).transpose()).collect()
-        };
-        let parts = std::thread::scope(|scope| {
-            let some = &some;
-            let begun: Vec<_> = runs.chunks(share).map(|runs| scope.spawn(move || some(runs))).collect();
-            begun
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect::<Result<Vec<_>, Error>>()
-        });
-        Ok(parts?.into_iter().flatten().collect())
+        read_each(store, &self.runs()?, read)
     }
 
     /// Returns the relations of all runs.
@@ -178,7 +167,13 @@ impl Library {
         } else if self.heads.get().is_some() || self.overviews.get().is_some() {
             Relations::of(self.heads()?)
         } else {
-            Relations::of(&self.each_run(RunHead::read_links)?)
+            let links = self.each_run(RunHead::read_links)?;
+            // To find its session, more than links is needed.
+            if links.iter().any(RunHead::lacks_session) {
+                Relations::of(self.heads()?)
+            } else {
+                Relations::of(&links)
+            }
         };
         Ok(self.relations.get_or_init(|| relations))
     }

@@ -5,7 +5,7 @@ use steno_model::{RunId, with_causes};
 use steno_session::{Content, RunEvents, Session, SessionBuilder, SessionRun, merge};
 use steno_views::{Lines, visible};
 
-use crate::{Error, Library};
+use crate::{Error, Library, Relations};
 
 impl Library {
     /// Returns the runs of a session, that of its own file first. An unknown id is returned itself.
@@ -31,13 +31,12 @@ impl Library {
     /// When there is no such session, or one of its runs cannot be read.
     pub fn session(&self, id: RunId, content: Content) -> Result<Session, Error> {
         let store = self.store()?;
-        let runs = self.runs_of(id)?;
+        let (runs, relations) = (self.runs_of(id)?, self.relations()?);
         let mut session = if let [run] = runs[..] {
             Session { id, ..read_one(store, run, content)? }
         } else {
-            fold(id, read_all(store, runs)?, content)
+            fold(id, read_all(store, runs, relations)?, content)
         };
-        let relations = self.relations()?;
         session.rename_children(|run| relations.owner(run));
         Ok(session)
     }
@@ -72,10 +71,14 @@ fn read_one(store: &Store, run: RunId, content: Content) -> Result<Session, Erro
 }
 
 /// Reads the runs of a session. A damaged one is logged and skipped.
-fn read_all(store: &Store, runs: Vec<RunId>) -> Result<Vec<RunEvents>, Error> {
+pub(crate) fn read_all(
+    store: &Store,
+    runs: Vec<RunId>,
+    relations: &Relations,
+) -> Result<Vec<RunEvents>, Error> {
     let (mut read, mut first_error) = (Vec::new(), None);
     for run in runs {
-        match read_events(store, run) {
+        match read_events(store, run, relations) {
             Ok(events) => read.push(events),
             Err(Error::Journal(error @ JournalError::Damaged { .. })) => {
                 let why = with_causes(&error);
@@ -91,9 +94,10 @@ fn read_all(store: &Store, runs: Vec<RunId>) -> Result<Vec<RunEvents>, Error> {
     }
 }
 
-fn read_events(store: &Store, run: RunId) -> Result<RunEvents, Error> {
+fn read_events(store: &Store, run: RunId, relations: &Relations) -> Result<RunEvents, Error> {
     let mut reader = Reader::open(store, run)?.until_now()?;
     let mut events = Vec::new();
     while reader.read_with(|_, event| events.push(event))?.is_some() {}
+    relations.name_session(run, &mut events);
     Ok(RunEvents { id: run, events })
 }

@@ -150,10 +150,9 @@ impl Library {
                 return Ok(Target::Run(id));
             }
             // Only this run is read, unless it names a session.
-            return Ok(match self.head(id)?.and_then(|head| head.session) {
-                None => Target::Session(id),
-                Some(_) => Target::Session(self.relations()?.owner(id)),
-            });
+            let may_show_another =
+                self.head(id)?.is_some_and(|head| head.session.is_some() || head.lacks_session());
+            return Ok(Target::Session(if may_show_another { self.relations()?.owner(id) } else { id }));
         }
         if want == TargetKind::Run && self.was_recorded(id)? {
             // Its transcript is gone; reading the run reports that.

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use steno_model::RunId;
+use steno_model::json::JsonString;
+use steno_model::{EventType, ExchangeEvent, RunId};
 
 use crate::RunHead;
 
@@ -26,6 +27,8 @@ pub struct Relations {
     roots: HashMap<RunId, RunId>,
     children: BTreeMap<RunId, Vec<RunId>>,
     shown: BTreeMap<RunId, Vec<RunId>>,
+    /// The sessions of runs that name none.
+    by_ids: HashMap<RunId, RunId>,
 }
 
 impl Relations {
@@ -39,20 +42,43 @@ impl Relations {
             }
         }
         // A run may name a session that names another one: the last one counts.
-        let sessions = heads.iter().map(|head| (head.run, head.session)).collect();
+        let sessions = heads.iter().map(|head| (head.run, head.shows())).collect();
         relations.owners = ends_of(&sessions);
-        for head in heads.iter().filter(|head| head.session.is_some()) {
+        for head in heads.iter().filter(|head| head.shows().is_some()) {
             let session = relations.owner(head.run);
             relations.shown.entry(session).or_default().push(head.run);
         }
         // A parent that the store does not have is ignored.
         let is_known = |run: &RunId| sessions.contains_key(run) || relations.shown.contains_key(run);
-        let above = |head: &RunHead| (head.run, head.parent.filter(is_known).or(head.session));
+        let above = |head: &RunHead| (head.run, head.parent.filter(is_known).or(head.shows()));
         relations.roots = ends_of(&heads.iter().map(above).collect());
         for runs in relations.children.values_mut().chain(relations.shown.values_mut()) {
             runs.sort_unstable();
         }
+        let by_ids = heads.iter().filter_map(|head| Some((head.run, head.session_by_ids?)));
+        relations.by_ids = by_ids.collect();
         relations
+    }
+
+    /// Tells whether only its ids connect a run with the session that it shows.
+    #[must_use]
+    pub fn is_by_ids(&self, run: RunId) -> bool {
+        self.by_ids.contains_key(&run)
+    }
+
+    /// Tells whether a session has a run that only its ids connect with it.
+    pub(crate) fn has_runs_by_ids(&self, session: RunId) -> bool {
+        !self.by_ids.is_empty()
+            && self.shown.get(&session).into_iter().flatten().any(|run| self.is_by_ids(*run))
+    }
+
+    /// Adds the session to the start of a run that does not name it, so that its events are read as those of others.
+    pub(crate) fn name_session(&self, run: RunId, events: &mut [ExchangeEvent]) {
+        let is_start = |event: &&mut ExchangeEvent| event.event_type.known() == Some(EventType::RunStarted);
+        for event in events.iter_mut().filter(|_| self.is_by_ids(run)).filter(is_start) {
+            let session = self.owner(run).to_string();
+            event.extra.push("session_run_id", JsonString::from(session.as_str()).to_json());
+        }
     }
 
     /// Tells whether a run is among them.

@@ -53,7 +53,9 @@ pub use call_output::{CallOutput, call_output};
 pub use calls::{Content, Effect, Outcome};
 pub use family::{FamilyLinks, parents_of};
 pub use fields::{PayloadFields, forked_from, run_id_in, session_run_id};
-pub use merge::{RunEvents, has_provider_ids, merge, merge_by_ids, merged_order};
+pub use merge::{
+    RunEvents, call_of_result, forms_of_call_id, has_provider_ids, merge, merge_by_ids, merged_order,
+};
 pub use session::*;
 pub use state::{ParentReport, State};
 pub use steps::StepPath;

@@ -3,6 +3,7 @@
 use steno_model::json::{Extra, JsonString, RawJson};
 use steno_model::{ContentBlock, EntryType};
 
+use super::client::Client;
 use super::content::{CallEnd, Content, Output, Part, Text, answer, call_report};
 use super::reply::ReplyFact;
 use super::thread::{ReplyName, Thread, sent_part};
@@ -89,7 +90,8 @@ impl Thread {
                 ReplyFact::Unknown(name) => unknown = Some(name),
                 ReplyFact::Part(part) if is_said(&part) => {
                     // Parts of different items are different messages.
-                    if !is_first && message.id != part.id.json() {
+                    let is_next = message.id != part.id.json() || self.is_apart(&message, &part);
+                    if !is_first && is_next {
                         self.flush(std::mem::take(&mut message), of, (None, None), emit);
                     }
                     is_first = false;
@@ -114,6 +116,12 @@ impl Thread {
         unknown
     }
 
+    /// Tells whether a part is not in the record of the parts before it: the file of Gemini CLI has words and calls in two.
+    fn is_apart(&self, message: &Message, part: &Part<'_>) -> bool {
+        let is_call = matches!(part.content, Content::Call { .. });
+        self.client == Client::GeminiCli && is_call == message.calls.is_empty()
+    }
+
     /// Adds a part to a message.
     fn add(&mut self, message: &mut Message, part: &Part<'_>) {
         message.id = part.id.json();
@@ -129,9 +137,12 @@ impl Thread {
         };
         let mut call_id = None;
         if let Content::Call { id, name, input, .. } = &part.content {
+            let mut call = call_report(name, input);
+            // The agent's id comes with the result.
+            push(&mut call.extra, "id_available", id.is_none().then(|| RawJson::from(false)));
             let id = id.as_ref().map_or_else(|| self.next_call_id(), Text::string);
             let id = self.client.call_id(id, input);
-            message.calls.push((id.clone(), call_report(name, input)));
+            message.calls.push((id.clone(), call));
             call_id = Some(id);
         }
         message.blocks.extend(part.block(call_id.as_ref()));
@@ -212,11 +223,18 @@ impl Thread {
                 |id: &&String| calls.get(id).is_some_and(|call| name.is_some_and(|name| call.name.is(name)));
             calls.open_after(0).find(is_its).map(|id| JsonString::from(id.as_str()))
         };
+        let agents = id.clone().filter(|_| known.is_none());
         let id = known.or_else(by_name).or(id).unwrap_or_else(|| self.next_call_id());
         if self.run.calls.get(&id.to_text()).is_some_and(|call| call.is_answered) {
             return;
         }
-        emit.result(&mut self.run, &id, name.unwrap_or_default(), answer(output, end));
+        let mut answer = answer(output, end);
+        push(
+            &mut answer.extra,
+            "agent_call_id",
+            agents.filter(|agents| *agents != id).map(|id| id.to_json()),
+        );
+        emit.result(&mut self.run, &id, name.unwrap_or_default(), answer);
         emit.entry(&self.run, EntryType::ToolResult, None);
     }
 }

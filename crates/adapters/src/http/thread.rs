@@ -161,9 +161,16 @@ impl Thread {
         if news.iter().any(|part| part.role == Role::Model && is_said(part)) {
             return self.earlier_answer(&news, emit);
         }
+        // Gemini CLI sends a picture that a tool gave after the result.
+        let is_output = self.client == Client::GeminiCli
+            && parts.iter().any(|part| matches!(part.content, Content::Result { .. }));
         let mut blocks = Vec::new();
         for part in news {
             match (&part.content, part.role) {
+                (Content::Mark { kind, bytes }, _) if is_output => {
+                    let size = RawJson::object(|object| object.number("size_bytes", *bytes as u64));
+                    self.fact(kind, Some(size), emit);
+                }
                 (Content::Text { text, .. }, Role::User) => {
                     let text = text.text();
                     match self.client.notice(&text) {

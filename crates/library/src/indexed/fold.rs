@@ -43,7 +43,8 @@ pub(super) fn session(
     }
     let (mut read, mut places) = (Vec::new(), RunLines::new());
     for row in &mut runs {
-        let (events, lines) = read_run(store, row)?;
+        let (mut events, lines) = read_run(store, row)?;
+        relations.name_session(row.run, &mut events);
         if !events.is_empty() {
             read.push(RunEvents { id: row.run, events });
         }

@@ -27,7 +27,8 @@ use self::sources::StaleSources;
 use self::stale::Stale;
 pub(crate) use self::stale::head_of;
 pub use self::status::IndexStatus;
-use crate::{Error, Library, Relations};
+use crate::session_match::match_sessions;
+use crate::{Error, Library, Relations, RunHead};
 
 /// How many folded sessions may wait for the writer.
 const QUEUE_LEN_MAX: usize = 4;
@@ -287,8 +288,11 @@ fn apply(
     for row in stale.read_heads(store)? {
         rows.insert(row.run, row);
     }
+    match_rows(store, &mut rows)?;
     let after = relations_of(&rows);
-    let runs = stale.gone.iter().chain(stale.changed.keys());
+    // A run whose session was found by its ids moves there without a change of its own.
+    let moved = rows.keys().filter(|run| before.owner(**run) != after.owner(**run));
+    let runs = stale.gone.iter().chain(stale.changed.keys()).chain(moved);
     let sessions: BTreeSet<RunId> = runs.flat_map(|run| [before.owner(*run), after.owner(*run)]).collect();
     let jobs: Vec<FoldJob> = sessions
         .into_iter()
@@ -307,6 +311,16 @@ fn apply(
     })?;
     update.set_roots(|session| after.root(session))?;
     Ok(!is_stopped())
+}
+
+/// Finds the sessions of runs that name none.
+fn match_rows(store: &Store, rows: &mut BTreeMap<RunId, RunRow>) -> Result<(), Error> {
+    let mut heads: Vec<RunHead> = rows.values().map(head_of).collect();
+    match_sessions(store, &mut heads)?;
+    for (row, head) in rows.values_mut().zip(heads) {
+        row.shows_by_ids = head.session_by_ids;
+    }
+    Ok(())
 }
 
 /// Puts a folded session into the index. One without runs is taken out.

@@ -6,6 +6,8 @@ mod table;
 mod tests;
 mod windows;
 
+use std::collections::BTreeSet;
+
 use serde::de::IgnoredAny;
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{ExchangeEvent, RunId};
@@ -13,6 +15,7 @@ use steno_session::usage::UsageBuilder;
 use steno_vault::{Error as VaultError, Manifest, Role, Vault};
 
 use crate::in_order::in_order;
+use crate::read_session::read_all;
 use crate::{Error, Library};
 
 pub use columns::UsageColumn;
@@ -46,6 +49,9 @@ impl Library {
     ) -> Result<RunCounts, Error> {
         let store = self.store()?;
         let mut read = RunCounts::default();
+        let relations = self.relations()?;
+        let (merged, alone): (Vec<RunId>, Vec<RunId>) =
+            store.runs()?.into_iter().partition(|run| relations.has_runs_by_ids(relations.owner(*run)));
         let take = |run: RunRead| {
             for event in &run.events {
                 builder.push(event);
@@ -63,11 +69,40 @@ impl Library {
             }
             is_wanted()
         };
-        in_order(&store.runs()?, |run| RunRead::of(store, *run, is_wanted), take);
+        in_order(&alone, |run| RunRead::of(store, *run, is_wanted), take);
+        let sessions: BTreeSet<RunId> = merged.iter().map(|run| relations.owner(*run)).collect();
+        for session in sessions.into_iter().take_while(|_| is_wanted()) {
+            self.session_usage(session, builder, &mut read)?;
+        }
         for run in self.torn_runs()? {
             builder.mark_incomplete(run);
         }
         Ok(read)
+    }
+
+    /// Adds the usage of a session whose runs have no id of a turn or a response in common.
+    fn session_usage(
+        &self,
+        session: RunId,
+        builder: &mut UsageBuilder,
+        read: &mut RunCounts,
+    ) -> Result<(), Error> {
+        let (store, relations) = (self.store()?, self.relations()?);
+        let mut whole = Vec::new();
+        for run in relations.runs_of(session) {
+            match read_all(store, vec![run], relations) {
+                Ok(events) => whole.extend(events),
+                Err(Error::Journal(JournalError::NoSuchRun { .. })) => continue,
+                Err(error) => {
+                    read.damaged += 1;
+                    tracing::warn!("cannot read all usage of run {run}: {error}");
+                    builder.mark_incomplete(run);
+                }
+            }
+            read.total += 1;
+        }
+        builder.push_session(session, whole);
+        Ok(())
     }
 
     /// Returns the runs of stored files that end inside a record. Unreadable sources are skipped; `steno verify` reports them.

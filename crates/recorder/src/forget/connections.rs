@@ -61,11 +61,11 @@ pub fn connections_of(
         // A run that cannot be read counts as another thread's.
         let runs: BTreeSet<String> =
             adapted.cloned().chain(heads.iter().map(|head| head.run.to_string())).collect();
-        let shown = own.iter().filter_map(|head| head.session).collect();
+        let shown = own.iter().filter_map(|head| head.shows()).collect();
         if runs.len() == own.len() && !has_other_spines(store, manifest, &shown)? {
             selection.going.push(manifest.clone());
         } else {
-            let named = own.iter().map(|head| head.session.unwrap_or(head.run).to_string());
+            let named = own.iter().map(|head| head.shows().unwrap_or(head.run).to_string());
             let threads = threads.iter().map(ToString::to_string).chain(named).collect();
             let own = own.iter().map(|head| head.run).collect();
             selection.shared.push(SharedConnection { manifest: manifest.clone(), runs: own, threads });
@@ -81,7 +81,7 @@ fn with_subagents<'a>(heads: &[&'a RunHead], sessions: &BTreeSet<RunId>) -> Vec<
     loop {
         let is_own = |head: &&&RunHead| {
             !known.contains(&head.run)
-                && (sessions.contains(&head.session.unwrap_or(head.run))
+                && (sessions.contains(&head.shows().unwrap_or(head.run))
                     || head.parent.is_some_and(|parent| known.contains(&parent)))
         };
         let Some(next) = heads.iter().find(is_own) else { return own };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use steno_journal::Reader;
-use steno_library::{Error as LibraryError, Library, SourceTarget};
+use steno_library::{Error as LibraryError, Library, RunHead, SourceTarget};
 use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word};
 use steno_vault::{Manifest, NameHash, Reason, Role, SourceId};
 
@@ -58,7 +58,7 @@ impl ForgetSelection {
             .iter()
             .filter(|head| head.project.as_deref().is_some_and(|dir| is_in_project(project, dir)));
         // What was said over connections is found by its threads.
-        let sessions = in_project.filter_map(|head| head.session);
+        let sessions = in_project.filter_map(RunHead::shows);
         let threads = sessions.filter_map(|session| ThreadId::parse(&session.to_string()).ok()).collect();
         let pieces = PieceFilter { project: Some(project.to_owned()), ..PieceFilter::default() };
         Ok(Self { threads, pieces, ..Self::of(seeds, Reason::Project) })
@@ -167,7 +167,7 @@ fn sessions_of(
     let going: BTreeSet<SourceId> = files.map(|manifest| manifest.id).collect();
     let is_going = |source: Option<SourceId>| source.is_some_and(|source| going.contains(&source));
     let made = library.heads()?.iter().filter(|head| is_going(head.source));
-    let sessions = made.map(|head| head.session.unwrap_or(head.run)).chain(run);
+    let sessions = made.map(|head| head.shows().unwrap_or(head.run)).chain(run);
     Ok(sessions.filter_map(|session| ThreadId::parse(&session.to_string()).ok()).collect())
 }
 

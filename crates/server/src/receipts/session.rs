@@ -388,7 +388,9 @@ fn session_of(runs: &[RunEvents]) -> Option<RunId> {
 /// Returns the runs of the session that an id names.
 fn runs_of(library: &Library, id: RunId) -> Result<Vec<RunId>, Error> {
     let relations = library.relations()?;
-    let runs = relations.runs_of(relations.owner(id));
+    let mut runs = relations.runs_of(relations.owner(id));
+    // From its transcript alone nobody could tell that such a run belongs to the session.
+    runs.retain(|run| !relations.is_by_ids(*run));
     if runs.is_empty() {
         return Err(Error::Journal(JournalError::NoSuchRun { run: id }));
     }

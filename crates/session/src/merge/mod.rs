@@ -4,6 +4,9 @@
 //! on channels without ids, by content within the turn. A matching fact may make the known one more exact. A new fact is
 //! inserted after the last preceding fact that both runs have. Times are not used.
 
+#[cfg(test)]
+mod http_call_tests;
+mod http_calls;
 mod identity;
 #[cfg(test)]
 mod property_tests;
@@ -23,6 +26,7 @@ use std::collections::HashMap;
 use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent, RunId, Timestamp};
 
+pub use self::http_calls::{call_of_result, forms_of_call_id};
 use self::identity::{Comparison, FactKeys, FactMatch, Identities, KeyCounts, content_hash};
 use self::turn_paths::is_turn;
 use self::turn_paths::{PathMap, TurnPaths};
@@ -44,9 +48,22 @@ pub struct RunEvents {
 /// The result does not depend on the order of `runs`.
 #[must_use]
 pub fn merge(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
+    merge_in_order(id, &in_order_with_ids(runs), content, Matching::Likeness)
+}
+
+/// Sorts the runs of a session by precedence, and gives calls the agent's ids where they have none.
+fn in_order_with_ids(runs: Vec<RunEvents>) -> Vec<RunEvents> {
     let mut runs = merged_order(runs);
+    http_calls::set_ids(&mut runs);
     router_calls::set_ids(&mut runs);
-    merge_in_order(id, &runs, content, Matching::Likeness)
+    runs
+}
+
+/// Passes on the events of a session's runs that may have usage, with the paths that they have in the merged session.
+pub(crate) fn each_with_usage(runs: Vec<RunEvents>, mut each: impl FnMut(&ExchangeEvent)) {
+    let runs = in_order_with_ids(runs);
+    let mut heads: Vec<SessionRun> = runs.iter().map(head_of).collect();
+    Timeline::of(&mut heads, &runs, Matching::Likeness).each_with_usage(&runs, &mut each);
 }
 
 /// Folds the events of runs into one session in the given order, by ids alone.
@@ -81,18 +98,11 @@ pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
 fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: Matching) -> Session {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let mut heads: Vec<SessionRun> = runs.iter().map(head_of).collect();
-    let mut line = Timeline::default();
-    for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
-        match RunNumber(number) {
-            RunNumber::MAIN => line.begin(head, &run.events),
-            run_number if has_provider_ids(head) => line.add(run_number, head, &run.events, matching),
-            _ => line.compare(head, &run.events),
-        }
-    }
+    let line = Timeline::of(&mut heads, runs, matching);
     let mut builder = SessionBuilder::of_runs(id, &ids, content);
     builder.runs = heads;
     builder.branches = line.branches(runs);
-    line.use_tokens(runs, &mut builder);
+    line.each_with_usage(runs, &mut |event| builder.use_tokens(event));
     line.fold(runs, &mut builder);
     builder.finish()
 }
@@ -192,6 +202,19 @@ impl InsertPositions {
 }
 
 impl Timeline {
+    /// Puts the facts of all runs in order.
+    fn of(heads: &mut [SessionRun], runs: &[RunEvents], matching: Matching) -> Self {
+        let mut line = Self::default();
+        for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
+            match RunNumber(number) {
+                RunNumber::MAIN => line.begin(head, &run.events),
+                run_number if has_provider_ids(head) => line.add(run_number, head, &run.events, matching),
+                _ => line.compare(head, &run.events),
+            }
+        }
+        line
+    }
+
     /// Adds the run that gives the order.
     fn begin(&mut self, head: &SessionRun, events: &[ExchangeEvent]) {
         let mut counts = KeyCounts::new();
@@ -359,8 +382,8 @@ impl Timeline {
         }
     }
 
-    /// Adds the usage of all runs, including branches.
-    fn use_tokens(&self, runs: &[RunEvents], builder: &mut SessionBuilder) {
+    /// Passes on what may have usage in all runs, including branches.
+    fn each_with_usage(&self, runs: &[RunEvents], each: &mut dyn FnMut(&ExchangeEvent)) {
         let is_total = |event: &ExchangeEvent| {
             event.event_type.known() == Some(EventType::RunStarted)
                 || PayloadFields::of(event).text("usage_scope").is_some_and(|scope| scope == "session")
@@ -368,8 +391,8 @@ impl Timeline {
         for (run, paths) in runs.iter().zip(&self.paths) {
             for event in &run.events {
                 match paths {
-                    Some(paths) => builder.use_tokens(&moved(event, paths.path_of(event).as_ref())),
-                    None if is_total(event) => builder.use_tokens(event),
+                    Some(paths) => each(&moved(event, paths.path_of(event).as_ref())),
+                    None if is_total(event) => each(event),
                     None => {}
                 }
             }

@@ -12,10 +12,10 @@ use super::RunEvents;
 use crate::fields::PayloadFields;
 
 /// The field that says that a call's id is not the agent's.
-const ID_AVAILABLE: &str = "id_available";
+pub(super) const ID_AVAILABLE: &str = "id_available";
 
 /// The field of a call whose id was found this way.
-const ID_MATCHED: &str = "id_matched";
+pub(super) const ID_MATCHED: &str = "id_matched";
 
 /// A tool's name and the input of a call, in a form that can be compared.
 type CallLook = (String, String);
@@ -37,7 +37,7 @@ pub(super) fn set_ids(runs: &mut [RunEvents]) {
     }
 }
 
-fn is_anonymous(event: &ExchangeEvent) -> bool {
+pub(super) fn is_anonymous(event: &ExchangeEvent) -> bool {
     event.event_type.known() == Some(EventType::ToolCall)
         && PayloadFields::of(event).json_text(ID_AVAILABLE) == Some("false")
 }
@@ -81,7 +81,7 @@ fn looks_of_router(fields: &PayloadFields<'_>) -> Vec<CallLook> {
 }
 
 /// Returns the input with its keys in order; no input is an empty one.
-fn input_of(fields: &PayloadFields<'_>) -> String {
+pub(super) fn input_of(fields: &PayloadFields<'_>) -> String {
     let input = fields.json_text("input").unwrap_or("null");
     let value = serde_json::from_str::<Value>(input).unwrap_or_default();
     if value.is_null() { "{}".to_owned() } else { value.to_string() }

@@ -14,7 +14,7 @@ mod tests;
 mod tokens;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use steno_model::{EventType, ExchangeEvent, RunId, Timestamp, Word};
 
@@ -31,6 +31,7 @@ use self::by_model::RequestCount;
 use self::processes::ProcessSum;
 use self::tally::Tally;
 use crate::fields::{PayloadFields, run_id_in, session_run_id};
+use crate::merge::{RunEvents, each_with_usage};
 use crate::path_tree::PathTree;
 
 /// The name of the step for a record that could not be read.
@@ -49,6 +50,8 @@ pub struct UsageBuilder {
     processes: Vec<ProcessSum>,
     /// Whether the runs belong to one session, with the same paths for the same turns.
     is_session: bool,
+    /// The sessions whose runs were taken with the same paths for the same turns.
+    merged: HashSet<RunId>,
 }
 
 /// The identity of a response.
@@ -170,6 +173,13 @@ impl UsageBuilder {
         if event.event_type.known().is_some_and(Self::may_tell) {
             self.push_read(event, &PayloadFields::of(event));
         }
+    }
+
+    /// Takes the events of all runs of a session together. Needed for runs that have no id of a turn or a response in
+    /// common, and whose first events name the session: only the merged session knows which of their turns are the same.
+    pub fn push_session(&mut self, session: RunId, runs: Vec<RunEvents>) {
+        self.merged.insert(session);
+        each_with_usage(runs, |event| self.push(event));
     }
 
     /// Takes an event whose payload was read.

@@ -45,8 +45,8 @@ struct TurnGroup<'a> {
 enum TurnKey<'a> {
     /// The provider's id.
     Id(RunId, &'a str),
-    /// The path in the session, and the number of turns there before.
-    Path(&'a str, usize),
+    /// The path in a merged session, and the number of turns there before.
+    Path(Option<RunId>, &'a str, usize),
     /// Usage of an agent outside of turns.
     Outside(RunId),
 }
@@ -203,7 +203,10 @@ impl<'a> Tally<'a> {
     fn key_of(&self, turn: &'a TurnEntry) -> Option<TurnKey<'a>> {
         let agent = self.agent_of(turn.run);
         match &turn.name {
-            Some(name) if self.usage.is_session => Some(TurnKey::Path(&name.path, name.number)),
+            Some(name) if self.usage.is_session => Some(TurnKey::Path(None, &name.path, name.number)),
+            Some(name) if self.usage.merged.contains(&agent) => {
+                Some(TurnKey::Path(Some(agent), &name.path, name.number))
+            }
             Some(name) => name.id.as_deref().map(|id| TurnKey::Id(agent, id)),
             // A total outside of turns is that of a turn without a recorded start.
             None => turn.total.is_none().then_some(TurnKey::Outside(agent)),

@@ -4,6 +4,7 @@
 mod answers;
 mod opening;
 mod orders;
+mod requests;
 mod stores;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -213,8 +214,8 @@ fn written_tokens(usage: &Value) -> u64 {
     match () {
         () if !usage["tool_calls"].is_null() => of("total_tokens") - of("input_tokens"),
         () => {
-            let output = ["output_tokens", "outputTokens", "output", "candidates"];
-            output.into_iter().map(of).sum::<u64>() + of("thoughts")
+            let output = ["output_tokens", "outputTokens", "output", "candidates", "candidatesTokenCount"];
+            output.into_iter().map(of).sum::<u64>() + of("thoughts") + of("thoughtsTokenCount")
         }
     }
 }

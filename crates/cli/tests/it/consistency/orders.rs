@@ -88,20 +88,20 @@ fn less_used(known: &ShowAnswer, now: &ShowAnswer, is_sum_kept: bool) -> Option<
 }
 
 /// Tells whether some tokens are less than before.
-fn is_less(before: &UsageAnswer, after: &UsageAnswer) -> bool {
+pub fn is_less(before: &UsageAnswer, after: &UsageAnswer) -> bool {
     let tokens = |usage: &UsageAnswer| [usage.input, usage.cache_read, usage.cache_write, usage.output];
     tokens(before).into_iter().zip(tokens(after)).any(|(known, now)| now < known)
 }
 
 /// Returns the usage of all sessions together.
-fn all_used(shown: &BTreeMap<String, Value>) -> UsageAnswer {
+pub fn all_used(shown: &BTreeMap<String, Value>) -> UsageAnswer {
     let mut sum = UsageAnswer::none();
     shown.values().filter_map(|shown| count_shown(shown).usage).for_each(|usage| sum.add(&usage));
     sum
 }
 
 /// Returns permutations of `n` things: all of them up to four, otherwise fifty.
-fn orders(count: usize) -> Vec<Vec<usize>> {
+pub fn orders(count: usize) -> Vec<Vec<usize>> {
     if count > SOURCES_FOR_ALL {
         let mut dice = Dice::new(count as u64);
         let shuffled = |_| {
