@@ -29,15 +29,17 @@ def proxied(agent):
     alone = 2 if agent in NAMELESS else 1
     sessions = top_sessions(store)
     demand(len(sessions) == alone, f"{alone} sessions were to be recorded, and not {sessions}")
-    calls, tokens = check_calls(store, job), counted(store, "output_tokens")
+    calls = check_calls(store, job)
     store.run("import")
     after = top_sessions(store)
     demand(len(after) == 1, f"with the agent's own files there are {after}")
     demand(agent in NAMELESS or sessions == after, f"with the agent's own files, {sessions} became {after}")
     responses, have = job.responses(), counted(store, "responses")
     demand(have == responses, f"{have} responses are counted, and the model gave {responses}")
-    have = counted(store, "output_tokens")
-    demand(have == tokens, f"{tokens} tokens of output became {have} with the agent's own files")
+    files = Store(agent, "proxied-files")
+    files.run("import")
+    have, want = counted(store, "output_tokens"), counted(files, "output_tokens")
+    demand(have == want, f"{have} tokens of output are counted, and the agent's own files have {want}")
     Merged(store).check_calls(job)
     return f"{calls} calls of the model in {alone} sessions; one with the agent's own files, and {responses} responses in it"
 
