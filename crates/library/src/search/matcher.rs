@@ -8,7 +8,7 @@ use regex::Regex;
 use regex::bytes::Regex as BytesRegex;
 use steno_index::{Query, WordQuery, composed};
 
-use super::clues;
+use super::clues::{self, Clue};
 
 /// The memory that a compiled pattern may take.
 const PATTERN_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -63,25 +63,23 @@ pub(super) struct TextMatch<'a> {
 impl<'a> TextMatcher<'a> {
     pub(super) fn of(query: &'a Query) -> Result<Self, PatternError> {
         let patterns = query.patterns.iter().map(|pattern| compile(pattern)).collect::<Result<_, _>>()?;
-        let mut clues: Vec<String> = query
+        let term = |word: &WordQuery| word.clue().map(|number| Clue::word(&word.terms[number]));
+        let mut clues: Vec<Clue> = query
             .words
             .iter()
-            .filter_map(|word| word.terms.iter().filter(|term| term.is_ascii()).max_by_key(|term| term.len()))
-            .cloned()
-            .chain(query.exact.iter().filter_map(|text| clues::longest_word(text)))
-            .chain(query.patterns.iter().filter_map(|pattern| clues::of_pattern(pattern)))
+            .filter_map(term)
+            .chain(query.exact.iter().flat_map(|text| clues::of_exact(&composed(text))))
+            .chain(query.patterns.iter().flat_map(|pattern| clues::of_pattern(pattern)))
             .collect();
         clues.sort_by_key(|clue| std::cmp::Reverse(clue.len()));
-        let word = |word: &'a WordQuery| WordMatcher {
-            word,
-            term: word.clue().and_then(|number| clues::expression(&word.terms[number])),
-        };
+        let word =
+            |word: &'a WordQuery| WordMatcher { word, term: term(word).and_then(|clue| clue.expression()) };
         Ok(Self {
             query,
             words: query.words.iter().map(word).collect(),
             patterns,
             hidden: clues::hidden(&clues),
-            clues: clues.iter().filter_map(|clue| clues::expression(clue)).collect(),
+            clues: clues.iter().filter_map(Clue::expression).collect(),
         })
     }
 
