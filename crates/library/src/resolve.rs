@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steno_adapters::codex::session_run;
+use steno_index::{Index, SessionFilter, SessionRow};
 use steno_model::{RunId, Seq, ThreadId, Timestamp};
 use steno_vault::Manifest;
 
@@ -204,12 +205,26 @@ impl Library {
             None | Some(_) => return Ok(None),
         };
         self.store()?;
-        let mut sessions = self.sessions()?;
-        sessions.sort_by_cached_key(|overview| (Reverse(overview.last_instant()), overview.session.id));
+        let mut sessions = match self.ready_index()? {
+            Some(index) => self.times_of_sessions(index)?,
+            None => self.sessions()?.iter().map(|known| (known.last_instant(), known.session.id)).collect(),
+        };
+        sessions.sort_unstable_by_key(|(last, id)| (Reverse(*last), *id));
         match sessions.get(back) {
-            Some(overview) => Ok(Some(overview.session.id)),
+            Some((_, session)) => Ok(Some(*session)),
             None => Err(Error::LastOutOfRange { text: text.to_owned(), sessions: sessions.len() }),
         }
+    }
+
+    /// Returns the top-level sessions with the times of their last events, also those without a readable event.
+    fn times_of_sessions(&self, index: &Index) -> Result<Vec<(Option<jiff::Timestamp>, RunId)>, Error> {
+        let rows = index.sessions(&SessionFilter::default())?;
+        let last = |row: &SessionRow| row.digest.last_at.as_ref().and_then(Timestamp::instant);
+        let mut times: Vec<_> = rows.iter().map(|row| (last(row), row.digest.id)).collect();
+        let has_row = index.session_ids()?;
+        let others = self.relations()?.sessions().into_iter().map(|session| session.id);
+        times.extend(others.filter(|id| !has_row.contains(id)).map(|id| (None, id)));
+        Ok(times)
     }
 
     /// Resolves the beginning or end of an id.
@@ -221,6 +236,8 @@ impl Library {
         }
         if is_part {
             self.store()?;
+            // It knows the runs, so that their files need not be read.
+            self.ready_index()?;
         }
         let matches = self.index()?.parts(text);
         let Some((_, session)) = matches.first() else {

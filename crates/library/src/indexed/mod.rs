@@ -33,6 +33,8 @@ use crate::{Error, Library, Relations, RunHead};
 /// How many folded sessions may wait for the writer.
 const QUEUE_LEN_MAX: usize = 4;
 const THREADS_MAX: usize = 8;
+/// How many changed runs may have to be read before an answer that is possible without the index.
+const READY_RUNS_MAX: usize = 16;
 
 /// Who is told how far an update of the index is.
 #[derive(Default)]
@@ -66,6 +68,28 @@ impl Library {
         }
         let index = self.open_index()?;
         Ok(self.indexed.get_or_init(|| index))
+    }
+
+    /// Returns the index if it is there, and up to date or nearly so. Nobody who asks for one session waits until all are read.
+    pub(crate) fn ready_index(&self) -> Result<Option<&Index>, Error> {
+        if let Some(index) = self.indexed.get() {
+            return Ok(Some(index));
+        }
+        let Some(path) = self.index_path()?.filter(|path| is_ours(path)) else { return Ok(None) };
+        let Ok(Some(index)) = Index::open_existing(&path) else { return Ok(None) };
+        let Ok(known) = KnownFiles::read(&index) else { return Ok(None) };
+        let (stale, sources) = Files::list(self.store()?, self.vault()?)?.stale(&known);
+        match stale.len() {
+            0 if sources.is_empty() => {
+                self.known.get_or_init(|| known);
+                Ok(Some(self.indexed.get_or_init(|| index)))
+            }
+            0..=READY_RUNS_MAX => {
+                drop(index);
+                Ok(self.indexed().ok())
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Returns where the index is; `None` where the store is not on the host's file system.

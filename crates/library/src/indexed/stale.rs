@@ -33,7 +33,12 @@ impl Stale {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.changed.is_empty() && self.gone.is_empty()
+        self.len() == 0
+    }
+
+    /// Returns how many runs they are.
+    pub(super) fn len(&self) -> usize {
+        self.changed.len() + self.gone.len()
     }
 
     /// Reads the heads of the changed runs.

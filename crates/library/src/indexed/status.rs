@@ -41,7 +41,7 @@ impl Library {
             is_usable: index.is_some(),
             sessions,
             texts,
-            runs_behind: (stale.changed.len() + stale.gone.len()) as u64,
+            runs_behind: stale.len() as u64,
         })
     }
 
