@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{RUN, RunningSteno, Steno, TIME, run};
+use crate::kit::{RUN, RunningSteno, Steno, TIME, id, run};
 
 const COMPLETED: &str = r#"{"type":"run.completed","payload":null}"#;
 
@@ -195,7 +195,7 @@ fn follow_waits_for_a_missing_run_only_with_wait() {
     let said = steno.run(&["follow", RUN]);
     assert!(said.code == 1 && said.out.is_empty() && said.err.contains("hint: "), "no store: {said:?}");
     assert!(!steno.store().exists(), "a reader makes no store");
-    let other = crate::kit::id(9);
+    let other = id(9);
     steno.recorded(&other, &[json!({ "type": "run.started" })]);
     let said = steno.run(&["follow", RUN]);
     assert!(said.code == 1 && said.out.is_empty() && said.err.contains("hint: "), "no run: {said:?}");
@@ -242,4 +242,80 @@ fn latest_session_is_named_if_none_is_live() {
     let said = steno.run(&["follow"]);
     assert!(said.code == 1 && said.err.contains(&format!("the latest is {RUN}")), "{said:?}");
     assert!(said.err.contains("`steno show last`"), "{said:?}");
+}
+
+/// An event of a turn.
+fn turn_event(kind: &str, child: Option<&str>, payload: &Value) -> String {
+    let mut event = json!({ "type": kind, "timestamp": TIME, "path": "turn-0001", "payload": payload });
+    if let Some(child) = child {
+        event["child_run_id"] = child.into();
+    }
+    event.to_string()
+}
+
+fn said(role: &str, text: &str) -> String {
+    let blocks = json!([{ "type": "text", "fidelity": "agent_emitted", "text": text }]);
+    turn_event(&format!("message.{role}"), None, &json!({ "role": role, "blocks": blocks }))
+}
+
+#[test]
+fn subagent_is_named_while_it_runs_and_shown_when_its_call_ends() {
+    let steno = Steno::new();
+    let child = id(9);
+    let turn = turn_event("step.started", None, &json!({ "name": "turn-0001", "kind": "turn" }));
+    let step = json!({ "name": "counter", "kind": "subagent", "tool_call_id": "c1" });
+    let call = json!({ "name": "Task", "call_id": "c1", "class": "agent", "input": { "description": "Count" },
+        "output": null, "fidelity": "agent_emitted" });
+    let mut recorder = recorder(&steno);
+    let begin = [
+        turn.clone(),
+        said("user", "How many?"),
+        turn_event("tool.call", None, &call),
+        turn_event("step.call_workflow.started", Some(&child), &step),
+    ];
+    send(&mut recorder, &begin);
+    let mut follower = steno.start(&["follow", RUN]);
+    let running = until(&mut follower, "(`steno follow` with this id shows it)");
+    assert!(running.contains(&format!("↳ child run {child}  counter  open")), "{running}");
+    let work = [turn, said("user", "Count the lines."), said("assistant", "There are three.")];
+    let answered = steno.run_with(&["record", "--run", &child], format!("{}\n", work.join("\n")).as_bytes());
+    assert_eq!(answered.code, 0, "{answered:?}");
+    let result = json!({ "name": "Task", "call_id": "c1", "class": "agent", "input": null, "output": "three",
+        "outcome": "ok", "fidelity": "agent_emitted" });
+    let end = [
+        turn_event("tool.result", None, &result),
+        turn_event("step.call_workflow.completed", Some(&child), &step),
+        COMPLETED.to_owned(),
+    ];
+    send(&mut recorder, &end);
+    assert_eq!(recorder.finish().code, 0);
+    let shown = follower.ended();
+    assert!(shown.code == 0 && shown.out.contains("┃   ai │ There are three."), "{shown:?}");
+}
+
+/// Reads lines up to one that has a text.
+fn until(follower: &mut RunningSteno, text: &str) -> String {
+    let mut read = String::new();
+    while !read.contains(text) {
+        read += &follower.line();
+    }
+    read
+}
+
+#[test]
+fn other_runs_of_the_session_are_named() {
+    let steno = Steno::new();
+    steno.recorded(
+        RUN,
+        &[json!({ "type": "message.user", "timestamp": TIME, "payload": { "role": "user", "blocks": [] } })],
+    );
+    let mut other = json!({ "type": "run.started", "timestamp": TIME, "payload": { "name": "claude", "kind": "session" } });
+    other["session_run_id"] = RUN.into();
+    steno.recorded(&id(7), &[other, json!({ "type": "run.completed", "timestamp": TIME, "payload": null })]);
+    let said = steno.run(&["follow", &id(7)]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let want = format!(
+        "this is one run of its session; 1 other run not shown: `steno show {RUN}` shows the whole\n"
+    );
+    assert_eq!(said.err, want);
 }

@@ -342,7 +342,12 @@ impl Screen<'_> {
             return false;
         }
         let mark = [spaces(INDENT_COLUMNS), Segment::new(ScreenTone::Frame, "↳ ")];
-        self.put([&mark, &[spaces(INDENT_COLUMNS + 2)]], &child_words(child), Wrap::Words);
+        let mut words = child_words(child);
+        // What is being recorded has a name, and can be followed by itself.
+        if self.style.is_live && !self.style.children.contains_key(&child.run_id) {
+            words.push(Segment::new(ScreenTone::Frame, "  (`steno follow` with this id shows it)"));
+        }
+        self.put([&mark, &[spaces(INDENT_COLUMNS + 2)]], &words, Wrap::Words);
         let Some(conversation) = self.style.children.get(&child.run_id) else { return false };
         let is_wanted = self.style.detail >= Detail::Changes && self.depth < super::CHILD_DEPTH_MAX;
         if !is_wanted || !self.drawn.insert(child.run_id) {

@@ -8,11 +8,14 @@ use std::time::Duration;
 use steno_journal::{Error as JournalError, Follower, RecordedEvent, Store};
 use steno_library::warn_about_broken_seals;
 use steno_model::{RunId, Seq};
+use steno_session::Content;
+use steno_views::conversation::Conversation;
+use steno_views::count;
 
 use super::event_lines;
 use crate::args::FollowArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, notice};
 use crate::runs;
 use crate::settings::Settings;
 use talk::LiveTalk;
@@ -38,8 +41,11 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
     let first = if has_events { from } else { Seq::FIRST };
     let (store, mut follower) = open(run, first, args, settings)?;
     warn_about_broken_seals(&store, run);
-    let mut talk = LiveTalk::new(run, from, args.detail);
-    let take = |recorded: RecordedEvent, talk: &mut LiveTalk, output: &mut Output| {
+    if !has_events {
+        notice_other_runs(run, settings);
+    }
+    let mut talk = LiveTalk::new(run, from, args.detail, Box::new(|child| read_child(child, settings)));
+    let take = |recorded: RecordedEvent, talk: &mut LiveTalk<'_>, output: &mut Output| {
         if has_events {
             event_lines::print(&recorded, args.form, output);
         } else {
@@ -64,6 +70,27 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
             return Ok(Exit::Done);
         }
         follower.wait(WAIT_MAX).map_err(|error| ended(&store, run, error))?;
+    }
+}
+
+/// Reads what is recorded of a subagent so far; `None` if nothing is.
+fn read_child(child: RunId, settings: &Settings) -> Option<Conversation> {
+    let library = runs::open_library(settings).ok()?;
+    let session = library.session(child, Content::Whole).ok()?;
+    Some(Conversation::of(&session)).filter(|child| !child.turns.is_empty() || !child.outside.is_empty())
+}
+
+/// Says that other runs record the same session: only `show` merges them.
+fn notice_other_runs(run: RunId, settings: &Settings) {
+    let Ok(library) = runs::open_library(settings) else { return };
+    let Ok(sessions) = library.sessions() else { return };
+    let session = sessions.iter().map(|session| &session.session).find(|session| session.runs.contains(&run));
+    if let Some(session) = session.filter(|session| session.runs.len() > 1) {
+        let others = count(session.runs.len() as u64 - 1, "other run");
+        notice(&format!(
+            "this is one run of its session; {others} not shown: `steno show {}` shows the whole",
+            session.id
+        ));
     }
 }
 

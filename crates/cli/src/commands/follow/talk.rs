@@ -5,15 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use steno_model::{EventType, ExchangeEvent, RunId, Seq};
 use steno_session::{Content, PayloadFields, SessionBuilder};
 use steno_views::State;
-use steno_views::conversation::Conversation;
+use steno_views::conversation::{Block, Conversation, Item};
 use steno_views::digest::SessionDigest;
 use steno_views::screen::{Detail, HeaderFacts, Screen, ScreenState, ScreenStyle, UnitKey};
 
 use crate::output::{Output, colors_are_on};
 use crate::screen_style::{local_minute, paint};
 
+/// How deep subagents of subagents are read.
+const CHILD_DEPTH_MAX: usize = 3;
+
 /// A session that grows. It is folded again after each batch of events, from the beginning of its last turn.
-pub struct LiveTalk {
+pub struct LiveTalk<'a> {
     run: RunId,
     from: Seq,
     detail: Detail,
@@ -26,10 +29,16 @@ pub struct LiveTalk {
     /// The calls that were drawn while they ran.
     running: BTreeSet<UnitKey>,
     state: ScreenState,
+    /// The subagents whose calls have ended.
+    children: BTreeMap<RunId, Conversation>,
+    read_child: ReadChild<'a>,
 }
 
-impl LiveTalk {
-    pub fn new(run: RunId, from: Seq, detail: u8) -> Self {
+/// Reads what is recorded of a subagent.
+pub type ReadChild<'a> = Box<dyn Fn(RunId) -> Option<Conversation> + 'a>;
+
+impl<'a> LiveTalk<'a> {
+    pub fn new(run: RunId, from: Seq, detail: u8, read_child: ReadChild<'a>) -> Self {
         Self {
             run,
             from,
@@ -40,6 +49,20 @@ impl LiveTalk {
             drawn: BTreeSet::new(),
             running: BTreeSet::new(),
             state: ScreenState::default(),
+            children: BTreeMap::new(),
+            read_child,
+        }
+    }
+
+    /// Reads the subagents of calls that have ended, and theirs. Those of running calls are only named.
+    fn read_children(&mut self, conversation: &Conversation, depth: usize) {
+        for run in ended_children(conversation) {
+            if depth == 0 || self.children.contains_key(&run) {
+                continue;
+            }
+            let Some(child) = (self.read_child)(run) else { continue };
+            self.read_children(&child, depth - 1);
+            self.children.insert(run, child);
         }
     }
 
@@ -48,6 +71,7 @@ impl LiveTalk {
         if is_turn(&event) && self.events.len() > 1 {
             self.draw(output);
             self.events.truncate(1);
+            self.children.clear();
         }
         self.has_news = true;
         self.events.push(event);
@@ -78,7 +102,7 @@ impl LiveTalk {
         self.events.iter().for_each(|event| builder.push(event));
         let session = builder.finish();
         let (conversation, digest) = (Conversation::of(&session), SessionDigest::of(&session));
-        let children = BTreeMap::new();
+        self.read_children(&conversation, CHILD_DEPTH_MAX);
         let style = ScreenStyle {
             paint: &paint,
             time: &local_minute,
@@ -89,7 +113,7 @@ impl LiveTalk {
             has_every_step: false,
             is_live: true,
             focus: None,
-            children: &children,
+            children: &self.children,
             directory: digest.directory.as_deref(),
         };
         let mut sink = |line: &str| {
@@ -111,6 +135,21 @@ impl LiveTalk {
         });
         self.state = screen.state();
     }
+}
+
+/// Returns the subagents of calls that have a result.
+fn ended_children(conversation: &Conversation) -> Vec<RunId> {
+    let items = conversation.turns.iter().flat_map(|turn| &turn.items).chain(&conversation.outside);
+    let blocks = items.flat_map(|item| match item {
+        Item::Message(message) => &message.blocks[..],
+        Item::Call(call) => &call.blocks,
+        Item::Prompt(_) | Item::Approval(_) | Item::Child(_) | Item::Compaction(_) | Item::Fact(_) => &[],
+    });
+    let calls = blocks.filter_map(|block| match block {
+        Block::ToolUse(call) if !call.is_dangling => Some(call),
+        Block::ToolUse(_) | Block::ToolResult(_) | Block::Recorded(_) => None,
+    });
+    calls.flat_map(|call| call.child_runs.iter().map(|child| child.run_id)).collect()
 }
 
 /// Tells whether an event begins a turn.
