@@ -1,5 +1,7 @@
 //! `steno show`: a session as a conversation, from the store and from agents' files.
 
+mod pagers;
+
 use serde_json::{Value, json};
 
 use crate::agents_files::{put, session, session_with_subagent, text};

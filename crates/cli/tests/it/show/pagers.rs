@@ -1,0 +1,155 @@
+//! The pager of `steno show`: which one is started and when, what reaches it, and how it ends.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use steno_testkit::{needs, tool};
+
+use crate::kit::{Steno, json as parsed, program, run};
+
+/// Runs a program on a terminal of 80 columns. Prints what the terminal shows, and the exit code.
+const DRIVER: &str = r#"
+import fcntl, json, os, pty, struct, sys, termios
+
+asked = json.loads(sys.argv[1])
+master, slave = pty.openpty()
+fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+pid = os.fork()
+if pid == 0:
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    streams = [slave, slave, slave]
+    if asked.get("file"):
+        streams[1] = os.open(asked["file"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.environ.update(asked["variables"])
+    os.execv(asked["words"][0], asked["words"])
+os.close(slave)
+shown, is_pressed = b"", False
+while True:
+    try:
+        piece = os.read(master, 65536)
+    except OSError:
+        break
+    if not piece:
+        break
+    shown += piece
+    if b"ready" in shown and not is_pressed:
+        is_pressed = True
+        os.write(master, b"\x03")
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print(json.dumps([shown.decode(errors="replace"), code]))
+"#;
+
+/// How many lines the prompt of the session has: more than a pipe holds.
+const LINES: usize = 20_000;
+
+/// A directory with a long session of Claude Code.
+fn long_session() -> Steno {
+    let steno = Steno::new();
+    let words: Vec<String> = (1..=LINES).map(|number| format!("- item {number}")).collect();
+    let prompt = json!({
+        "type": "user", "sessionId": "550e8400-e29b-41d4-a716-446655440000", "version": "2.1.100", "uuid": "u1",
+        "timestamp": "2026-06-08T08:14:00.000Z", "message": {"role": "user", "content": words.join("\n")},
+    });
+    fs::write(steno.dir.path().join("long.jsonl"), format!("{prompt}\n")).unwrap();
+    steno
+}
+
+/// Shows the session on a terminal. Returns what the terminal shows, and the exit code.
+#[track_caller]
+fn show(steno: &Steno, options: &[&str], variables: &Value, file: Option<&str>) -> (String, i64) {
+    let mut words = vec![program().into_string().unwrap(), "show".into(), "long.jsonl".into()];
+    words.extend(options.iter().map(ToString::to_string));
+    let mut all = json!({"TERM": "xterm-256color"});
+    all.as_object_mut().unwrap().extend(variables.as_object().unwrap().clone());
+    let mut python = Command::new("python3");
+    python.env_clear().current_dir(steno.dir.path());
+    python.env("HOME", steno.dir.path()).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    python.arg("-c").arg(DRIVER);
+    python.arg(json!({"words": words, "variables": all, "file": file}).to_string());
+    let said = run(python, b"");
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+    let answer = parsed(&said.out);
+    (answer[0].as_str().unwrap().to_owned(), answer[1].as_i64().unwrap())
+}
+
+fn last_item() -> String {
+    format!("item {LINES}")
+}
+
+#[test]
+fn pager_gets_everything_in_colours() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = long_session();
+    let pager = json!({"STENO_PAGER": "cat > seen; echo PAGED", "PAGER": "echo OTHER"});
+    assert_eq!(show(&steno, &[], &pager, None), ("PAGED\r\n".to_owned(), 0));
+    let seen = fs::read_to_string(steno.dir.path().join("seen")).unwrap();
+    assert!(seen.contains("\u{1b}[") && seen.contains(&last_item()), "{}", &seen[..500]);
+    let (shown, _) = show(&steno, &["--color", "never"], &pager, None);
+    assert_eq!(shown, "PAGED\r\n");
+    assert!(!fs::read_to_string(steno.dir.path().join("seen")).unwrap().contains('\u{1b}'));
+    let (shown, _) = show(&steno, &[], &json!({"PAGER": "cat > seen; echo OTHER"}), None);
+    assert_eq!(shown, "OTHER\r\n");
+}
+
+#[test]
+fn less_is_the_pager_unless_another_is_set() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = long_session();
+    fs::create_dir(steno.dir.path().join("bin")).unwrap();
+    let less = steno.dir.path().join("bin/less");
+    fs::write(&less, "#!/bin/sh\n/bin/cat > seen\necho \"$@\" \"$LESS\"\n").unwrap();
+    make_executable(&less);
+    let path = steno.dir.path().join("bin");
+    let path = path.to_str().unwrap();
+    assert_eq!(show(&steno, &[], &json!({"PATH": path}), None), ("-R FRX\r\n".to_owned(), 0));
+    let own = json!({"PATH": path, "LESS": "S"});
+    assert_eq!(show(&steno, &[], &own, None), ("-R S\r\n".to_owned(), 0));
+    // Without any pager, the session is printed.
+    fs::remove_file(less).unwrap();
+    let (shown, code) = show(&steno, &[], &json!({"PATH": path}), None);
+    assert!(code == 0 && shown.contains(&last_item()), "{code}");
+}
+
+#[test]
+fn pager_is_not_started_if_nobody_wants_it() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = long_session();
+    let paged = json!({"STENO_PAGER": "echo PAGED"});
+    for (options, variables) in [
+        (&["--no-pager"][..], &paged),
+        (&[], &json!({"PAGER": "cat"})),
+        (&[], &json!({"STENO_PAGER": "", "PAGER": "echo PAGED"})),
+        (&["--json"], &paged),
+    ] {
+        let (shown, code) = show(&steno, options, variables, None);
+        assert!(
+            code == 0 && shown.contains(&last_item()) && !shown.contains("PAGED"),
+            "{options:?} {variables}"
+        );
+    }
+    let (shown, code) = show(&steno, &[], &paged, Some("out"));
+    assert_eq!((shown.as_str(), code), ("", 0));
+    let out = fs::read_to_string(steno.dir.path().join("out")).unwrap();
+    assert!(out.contains(&last_item()) && !out.contains('\u{1b}'));
+}
+
+#[test]
+fn leaving_the_pager_is_no_error() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = long_session();
+    let (shown, code) = show(&steno, &["--color", "never"], &json!({"STENO_PAGER": "head -n 1"}), None);
+    assert_eq!((shown.as_str(), code), ("- item 1\r\n", 0));
+    // Ctrl-C is for the pager.
+    let pager = "cat > /dev/null; trap 'echo caught; exit 3' INT; echo ready; while :; do sleep 0.05; done";
+    let (shown, code) = show(&steno, &[], &json!({"STENO_PAGER": pager}), None);
+    assert!(code == 0 && shown.ends_with("caught\r\n"), "{code} {shown:?}");
+}
+
+fn make_executable(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+}
