@@ -25,37 +25,51 @@ type IdPlace = (RunId, usize);
 /// The places of ids that a session has, by session.
 type PlacesBySession = BTreeMap<RunId, BTreeSet<usize>>;
 
+/// Where the session of a run is searched: the provider, and for a run with a known parent the family.
+type Scope = (String, Option<RunId>);
+
 /// Sets the sessions of runs that name none and whose ids one session has.
+///
+/// Reads only these runs, and those that may show the same session.
 pub(crate) fn match_sessions(store: &Store, heads: &mut [RunHead]) -> Result<(), Error> {
+    if !heads.iter().any(RunHead::lacks_session) {
+        return Ok(());
+    }
+    let relations = Relations::of(heads);
+    let candidates: BTreeMap<RunId, [Scope; 2]> = heads
+        .iter()
+        .filter(|head| !head.is_http())
+        .filter_map(|head| {
+            let provider = head.provider.clone()?;
+            Some((head.run, [(provider.clone(), None), (provider, Some(relations.root(head.run)))]))
+        })
+        .collect();
+    let known: HashSet<&Scope> = candidates.values().flatten().collect();
     let mut wanted = HashMap::<String, Vec<IdPlace>>::new();
-    let mut providers = HashMap::new();
+    let mut scopes = HashMap::<RunId, Scope>::new();
     for head in heads.iter().filter(|head| head.lacks_session()) {
-        let Some(provider) = &head.provider else { continue };
+        let Some(provider) = head.provider.clone() else { continue };
+        // A parent that the store does not have tells nothing.
+        let scope = (provider, Some(relations.root(head.run)).filter(|root| *root != head.run));
+        if !known.contains(&scope) {
+            continue;
+        }
         for (place, forms) in ids_of(store, head.run)?.into_iter().enumerate() {
-            providers.insert(head.run, provider.clone());
+            scopes.entry(head.run).or_insert_with(|| scope.clone());
             for form in forms {
                 wanted.entry(form).or_default().push((head.run, place));
             }
         }
     }
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let wanted_providers: HashSet<&String> = providers.values().collect();
-    let may_have = |head: &&RunHead| {
-        !head.is_http() && head.provider.as_ref().is_some_and(|provider| wanted_providers.contains(provider))
-    };
-    let candidates: BTreeMap<RunId, String> = heads
-        .iter()
-        .filter(may_have)
-        .map(|head| (head.run, head.provider.clone().unwrap_or_default()))
-        .collect();
-    let runs: Vec<RunId> = candidates.keys().copied().collect();
+    let searched: HashSet<&Scope> = scopes.values().collect();
+    let is_searched = |of: &[Scope; 2]| of.iter().any(|scope| searched.contains(scope));
+    let runs: Vec<RunId> = candidates.iter().filter(|(_, of)| is_searched(of)).map(|(run, _)| *run).collect();
     let found = read_each(store, &runs, |store, run| Ok(Some((run, places_in(store, run, &wanted)?))))?;
-    let relations = Relations::of(heads);
     let mut sessions = HashMap::<RunId, PlacesBySession>::new();
     for (candidate, places) in found {
-        for (run, place) in places.into_iter().filter(|(run, _)| providers[run] == candidates[&candidate]) {
+        for (run, place) in
+            places.into_iter().filter(|(run, _)| candidates[&candidate].contains(&scopes[run]))
+        {
             let of_session = sessions.entry(run).or_default().entry(relations.owner(candidate)).or_default();
             of_session.insert(place);
         }

@@ -244,37 +244,36 @@ fn requests_do_not_join_a_session_with_equal_words_and_one_of_their_ids() {
     assert!(sessions(&store).values().all(|(runs, _)| *runs == 1));
 }
 
-/// The requests of a subagent of Copilot CLI, which name the session but not the subagent.
+/// The first request of a session of Copilot CLI, and those of its subagent, which name the session but not the subagent.
 fn subagents_requests() -> Vec<Value> {
     let mut recording = Recording::new();
-    let instructions = "As a sub-agent, count.\nSession folder: /srv/.copilot/session-state/3c000000-0000-4000-8000-000000000001\n";
-    let mut input = vec![json!({"role": "user", "content": [{"type": "input_text", "text": "Count"}]})];
-    let answers = [
-        (
-            "resp_2",
-            vec![
-                json!({"type": "function_call", "id": "fc_1", "call_id": "call_2", "name": "bash",
-                "arguments": "{\"command\":\"wc -l a\"}"}),
-                json!({"type": "function_call", "id": "fc_2", "call_id": "call_3", "name": "task",
-                "arguments": "{\"prompt\":\"Deeper\"}"}),
-            ],
-        ),
-        (
-            "resp_4",
-            vec![json!({"type": "message", "id": "msg_1", "role": "assistant",
-            "content": [{"type": "output_text", "text": "3 lines"}]})],
-        ),
-    ];
-    for (id, output) in answers {
-        let body = json!({"model": "gpt-x", "instructions": instructions, "input": input, "tools": [{"type": "function"}]});
-        let answer = json!({"id": id, "object": "response", "model": "gpt-x", "status": "completed", "output": output,
-            "usage": {"input_tokens": 50, "output_tokens": 2, "total_tokens": 52}});
+    let folder = "Session folder: /srv/.copilot/session-state/3c000000-0000-4000-8000-000000000001\n";
+    let user = |text: &str| json!({"role": "user", "content": [{"type": "input_text", "text": text}]});
+    let mut ask = |begin: &str, input: &[Value], id: &str, output: &[Value]| {
+        let instructions = format!("{begin}\n{folder}");
+        let body = json!({"model": "gpt-x", "instructions": instructions, "input": input,
+            "tools": [{"type": "function"}]});
+        let answer = json!({"id": id, "object": "response", "model": "gpt-x", "status": "completed",
+            "output": output, "usage": {"input_tokens": 50, "output_tokens": 2, "total_tokens": 52}});
         recording.exchange("/v1/responses", &json!({}), &body, &answer);
-        input.extend(output);
-        for call in ["call_2", "call_3"] {
-            input.push(json!({"type": "function_call_output", "call_id": call, "output": "3 a"}));
-        }
+    };
+    let call = |item: &str, id: &str, name: &str, arguments: &str| json!({"type": "function_call", "id": item, "call_id": id, "name": name, "arguments": arguments});
+    let task = r#"{"prompt":"Count","agent_type":"explore","mode":"sync"}"#;
+    let main = "You are the GitHub Copilot CLI, a terminal assistant.";
+    ask(main, &[user("Delegate")], "resp_1", &[call("fc_0", "call_1", "task", task)]);
+    let calls = [
+        call("fc_1", "call_2", "bash", r#"{"command":"wc -l a"}"#),
+        call("fc_2", "call_3", "task", r#"{"prompt":"Deeper"}"#),
+    ];
+    let mut input = vec![user("Count")];
+    ask("As a sub-agent, count.", &input, "resp_2", &calls);
+    input.extend(calls);
+    for call in ["call_2", "call_3"] {
+        input.push(json!({"type": "function_call_output", "call_id": call, "output": "3 a"}));
     }
+    let said = json!({"type": "message", "id": "msg_1", "role": "assistant",
+        "content": [{"type": "output_text", "text": "3 lines"}]});
+    ask("As a sub-agent, count.", &input, "resp_4", &[said]);
     recording.0
 }
 
@@ -306,4 +305,23 @@ fn every_view_gives_the_same_answer_for_requests_and_chat_files() {
     let dir = tempfile::tempdir().unwrap();
     gemini_files(dir.path());
     check_all(&[dir.path().to_owned()], 4);
+}
+
+#[test]
+fn requests_of_a_subagent_join_only_its_own_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let golden = steno_testkit::places::workspace_root().join("crates/adapters/tests/golden/copilot");
+    let events = std::fs::read_to_string(golden.join("subagents.in.jsonl")).unwrap();
+    // A copy of the session under another id, with the same calls.
+    let copy = events.replace("-000000000001\"", "-000000000002\"").replace("-00000000000a", "-00000000000b");
+    let store = MemoryStore::new();
+    for (name, text) in [("copy/events.jsonl", copy), ("events.jsonl", events)] {
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        store.import(&put(dir.path(), name, &lines));
+    }
+    store.import(&put(dir.path(), "requests.jsonl", &subagents_requests()));
+    let sessions = sessions(&store);
+    let runs = |agent: &str| sessions[&RunId::parse(agent).unwrap()].0;
+    assert_eq!(runs("3c000000-0000-4000-8000-00000000000a"), 2);
+    assert_eq!(runs("3c000000-0000-4000-8000-00000000000b"), 1);
 }
