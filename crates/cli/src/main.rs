@@ -83,7 +83,7 @@ fn run(cli: &Cli) -> Outcome {
     let mut output = Output::new(settings.color.value);
     let outcome = match &cli.command {
         Some(command) => dispatch(command, &settings, &mut output),
-        None => Ok(commands::overview::run(&settings, &mut output)),
+        None => commands::overview::run(&settings, &mut output),
     };
     match (outcome, output.finish()) {
         // The reader of stdout has left, which is not a failure.

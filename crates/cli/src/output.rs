@@ -1,7 +1,9 @@
 //! stdout: buffered, coloured if wanted, silent once the reader has left.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::rc::Rc;
 
 use anstream::AutoStream;
 use anstyle::AnsiColor;
@@ -32,6 +34,14 @@ impl Output {
         let choice = AutoStream::choice(&io::stdout());
         let stream = BufWriter::new(AutoStream::new(stdout_by_blocks(), choice));
         Self { stream, error: None, width: terminal_width(), pager: None }
+    }
+
+    /// Returns an output that keeps what is written, up to a number of bytes, as for a terminal of this width.
+    pub fn collected(width: usize, bytes_max: usize) -> (Self, CollectedLines) {
+        let lines = CollectedLines { bytes: Rc::default(), bytes_max };
+        let writer: Box<dyn Write> = Box::new(lines.clone());
+        let stream = BufWriter::new(AutoStream::new(writer, anstream::ColorChoice::AlwaysAnsi));
+        (Self { stream, error: None, width: Some(width), pager: None }, lines)
     }
 
     /// Sends the following lines through a pager, if stdout is a terminal and a pager can be started.
@@ -118,6 +128,35 @@ fn stdout_by_blocks() -> Box<dyn Write> {
     match rustix::io::fcntl_dupfd_cloexec(io::stdout(), 0) {
         Ok(stdout) => Box::new(BufWriter::new(File::from(stdout))),
         Err(_) => Box::new(io::stdout()),
+    }
+}
+
+/// What was written to an output that keeps it.
+#[derive(Clone)]
+pub struct CollectedLines {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    bytes_max: usize,
+}
+
+impl CollectedLines {
+    pub fn lines(&self) -> Vec<String> {
+        String::from_utf8_lossy(&self.bytes.borrow()).lines().map(str::to_owned).collect()
+    }
+}
+
+impl Write for CollectedLines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut kept = self.bytes.borrow_mut();
+        if kept.len() >= self.bytes_max {
+            // The writer stops, as if a reader had left.
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        kept.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,9 +1,13 @@
 //! Arguments of the commands that list and show sessions.
 
 use clap::Args;
+use steno_model::RunId;
 
 use super::{EventFormat, FilterArgs};
 use crate::time_words::TimeForm;
+
+/// How much `show` and `follow` show.
+const DETAIL: u8 = 2;
 
 /// Arguments of `tree` and `show`.
 #[derive(Args, Debug)]
@@ -25,7 +29,7 @@ pub struct ShowArgs {
     pub view: ViewArgs,
     /// How much to show: 0 prompts and final answers, 1 calls as lines, 2 diffs and outputs of commands, 3 outputs of all
     /// calls, 4 everything
-    #[arg(short = 't', long, value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=4))]
+    #[arg(short = 't', long, value_name = "LEVEL", default_value_t = DETAIL, value_parser = clap::value_parser!(u8).range(0..=4))]
     pub detail: u8,
     /// Do not start a pager on a terminal
     #[arg(long)]
@@ -38,13 +42,21 @@ pub struct ShowArgs {
     pub channels: bool,
 }
 
+impl ShowArgs {
+    /// Returns the arguments of `steno show RUN`.
+    pub fn of(run: RunId) -> Self {
+        let view = ViewArgs { run: run.to_string(), all: false, json: false };
+        Self { view, detail: DETAIL, no_pager: false, branches: false, channels: false }
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct FollowArgs {
     /// A run: its UUID, four or more characters of its beginning or end, or `last`; without it, the session that is
     /// being recorded
     pub run: Option<String>,
     /// How much to show, as with `steno show`
-    #[arg(short = 't', long, value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=4))]
+    #[arg(short = 't', long, value_name = "LEVEL", default_value_t = DETAIL, value_parser = clap::value_parser!(u8).range(0..=4))]
     pub detail: u8,
     /// Show one line per event instead of a conversation
     #[arg(long)]

@@ -21,6 +21,7 @@ pub mod ls;
 pub mod mcp;
 pub mod overview;
 pub mod pause;
+mod picker;
 pub mod proxy;
 pub mod receipt;
 pub mod record;

@@ -1,14 +1,21 @@
-//! `steno` without a command: shows the current state, and what to try next.
+//! `steno` without a command: shows the current state, and what to try next; on a terminal, sessions to choose from.
 
-use steno_library::SessionOverview;
+use steno_index::{SessionFilter, SessionRow};
+use steno_library::{Library, ListFilter};
+use steno_model::RunId;
 use steno_views::{Lines, count, cut, visible};
 
 use super::doctor::{Examination, Severity, examine};
-use crate::failure::{Exit, Failure};
+use super::picker::{self, Choice};
+use super::show;
+use crate::args::ShowArgs;
+use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::{minute, project_name};
 use crate::output::{Output, size};
+use crate::resume::resume_command;
 use crate::runs;
 use crate::settings::Settings;
+use crate::time_words::now;
 
 /// The maximum length of a title.
 const TITLE_CHARS_MAX: usize = 60;
@@ -22,11 +29,58 @@ struct StoreSummary {
     last: Option<String>,
 }
 
-pub fn run(settings: &Settings, output: &mut Output) -> Exit {
+pub fn run(settings: &Settings, output: &mut Output) -> Outcome {
     let examination = examine(settings);
     let summary = summary(settings);
+    let lines = state_lines(&examination, &summary, settings);
+    let is_empty = summary.ok().flatten().is_none_or(|summary| summary.sessions == 0);
+    if !is_empty && picker::is_possible() {
+        match pick(&lines, settings) {
+            Ok((Choice::Read(run), _)) => return show::run(&ShowArgs::of(run), settings, output),
+            Ok((Choice::Resume(run), library)) => return print_resume(run, &library, output),
+            Ok((Choice::Leave, _)) => {}
+            // The state can be shown without it.
+            Err(failure) => tracing::debug!("no picker: {}", failure.message),
+        }
+    }
+    for line in &lines {
+        output.line(line);
+    }
+    output.line("");
+    for (command, does) in next(is_empty) {
+        let command = if settings.is_demo { format!("{command} --demo") } else { command.to_owned() };
+        output.line(&format!("{command:<COMMAND_CHARS$}  {does}"));
+    }
+    output.line("\n`steno help` lists all commands, `steno up --demo` uses sample sessions");
+    Ok(Exit::Done)
+}
+
+fn pick(head: &[String], settings: &Settings) -> Result<(Choice, Library), Failure> {
+    let library = super::index_progress::shown(runs::need_library(settings)?);
+    Ok((picker::choose(&library, head, settings)?, library))
+}
+
+/// Prints the command that resumes a session in its agent.
+fn print_resume(run: RunId, library: &Library, output: &mut Output) -> Outcome {
+    let sessions = SessionFilter { sessions: Some([run].into()), ..SessionFilter::default() };
+    let found = library.list(&ListFilter { sessions, ..ListFilter::default() }, now().timestamp())?;
+    let row = found.into_iter().find_map(|session| session.row);
+    let Some(command) = row.and_then(|row| resume_command(&row.digest)) else {
+        return Err(Failure::could_not(format!("no agent can resume session {run}"))
+            .with_hint(format!("`steno show {run}` shows it")));
+    };
+    output.line(&visible(&command, Lines::Escape));
+    Ok(Exit::Done)
+}
+
+/// Returns the state in a few lines.
+fn state_lines(
+    examination: &Examination,
+    summary: &Result<Option<StoreSummary>, Failure>,
+    settings: &Settings,
+) -> Vec<String> {
     let store = settings.store.value.display().to_string();
-    let sessions = match &summary {
+    let sessions = match summary {
         Err(_) => "the store cannot be read: run `steno doctor`".to_owned(),
         Ok(Some(summary)) => {
             let sessions = count(summary.sessions as u64, "session");
@@ -34,28 +88,19 @@ pub fn run(settings: &Settings, output: &mut Output) -> Exit {
         }
         Ok(None) => "nothing is archived yet".to_owned(),
     };
-    let summary = summary.ok().flatten();
-    let mut line = |name: &str, words: &str| {
-        output.line(format!("{name:<10} {}", visible(words, Lines::Escape)).trim_end());
+    let last = summary.as_ref().ok().and_then(|summary| summary.as_ref()?.last.clone());
+    let lines = [
+        ("agents", Some(agents(examination))),
+        ("store", Some(store)),
+        ("sessions", Some(sessions)),
+        ("last", last),
+        ("kept", examination.gone_words()),
+        ("problems", Some(problems(examination))),
+    ];
+    let line = |(name, words): (&str, Option<String>)| {
+        Some(format!("{name:<10} {}", visible(&words?, Lines::Escape)).trim_end().to_owned())
     };
-    line("agents", &agents(&examination));
-    line("store", &store);
-    line("sessions", &sessions);
-    if let Some(last) = summary.as_ref().and_then(|summary| summary.last.as_deref()) {
-        line("last", last);
-    }
-    if let Some(gone) = examination.gone_words() {
-        line("kept", &gone);
-    }
-    line("problems", &problems(&examination));
-    output.line("");
-    let is_empty = summary.is_none_or(|summary| summary.sessions == 0);
-    for (command, does) in next(is_empty) {
-        let command = if settings.is_demo { format!("{command} --demo") } else { command.to_owned() };
-        output.line(&format!("{command:<COMMAND_CHARS$}  {does}"));
-    }
-    output.line("\n`steno help` lists all commands, `steno up --demo` uses sample sessions");
-    Exit::Done
+    lines.into_iter().filter_map(line).collect()
 }
 
 fn agents(examination: &Examination) -> String {
@@ -97,26 +142,23 @@ fn next(is_empty: bool) -> [(&'static str, &'static str); 3] {
 
 /// Summarises the store; `None` if there is none. `steno doctor` reports what is wrong with an unreadable one.
 fn summary(settings: &Settings) -> Result<Option<StoreSummary>, Failure> {
-    let library = runs::open_library(settings)?;
+    let library = super::index_progress::shown(runs::open_library(settings)?);
     if library.store().is_err() {
         return Ok(None);
     }
-    let sessions = library.sessions()?;
-    let bytes = sessions.iter().map(|look| look.size.bytes).sum();
-    let last = sessions.iter().max_by_key(|look| look.last_instant());
-    let last = last.map(|look| {
-        let title = look.first_run().and_then(|run| library.title(run)).unwrap_or_default();
-        words(look, &title)
-    });
+    let bytes = library.sessions()?.iter().map(|look| look.size.bytes + look.size_below.bytes).sum();
+    let sessions = library.list(&ListFilter::default(), now().timestamp())?;
+    let last = sessions.iter().find_map(|session| session.row.as_ref()).map(words);
     Ok(Some(StoreSummary { sessions: sessions.len(), bytes, last }))
 }
 
-fn words(look: &SessionOverview, title: &str) -> String {
+fn words(row: &SessionRow) -> String {
+    let digest = &row.digest;
     let words = [
-        minute(look.last.as_ref()),
-        look.provider.clone().unwrap_or_default(),
-        project_name(look.project.as_deref()),
-        cut(title, TITLE_CHARS_MAX),
+        minute(digest.last_at.as_ref()),
+        digest.provider.clone().unwrap_or_default(),
+        project_name(row.project.as_deref()),
+        cut(digest.title.as_deref().unwrap_or_default(), TITLE_CHARS_MAX),
     ];
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("  ")
 }

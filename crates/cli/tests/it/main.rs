@@ -33,6 +33,7 @@ mod mcp;
 mod mcp_config;
 mod naming;
 mod permissions;
+mod picker;
 mod privacy;
 mod proxy;
 mod proxy_model;

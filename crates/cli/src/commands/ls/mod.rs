@@ -16,7 +16,7 @@ use crate::output::{Output, notice};
 use crate::recording::warn;
 use crate::runs as stores;
 use crate::settings::Settings;
-use crate::time_words::now;
+use crate::time_words::{TimeForm, now};
 
 /// How many sessions are listed on a terminal, unless another number is given.
 const TERMINAL_LIMIT: usize = 40;
@@ -83,6 +83,20 @@ fn writer<'a>(
 ) -> Result<RowWriter<'a>, Failure> {
     let (time, prices) = (args.time.form(), &settings.prices.prices);
     Ok(RowWriter { ids: library.index()?, prices, now: now(), time, width: output.width() })
+}
+
+/// Returns sessions as lines of a table that is so wide.
+pub fn table(
+    sessions: &[ListedSession],
+    library: &Library,
+    settings: &Settings,
+    width: usize,
+) -> Result<Vec<String>, Failure> {
+    let (prices, time, width) = (&settings.prices.prices, TimeForm::Age, Some(width));
+    let writer = RowWriter { ids: library.index()?, prices, now: now(), time, width };
+    let rows: Vec<_> = sessions.iter().map(|session| writer.row(session)).collect();
+    let layout = Layout::of(&rows, width);
+    Ok(rows.iter().enumerate().map(|(number, row)| layout.line(row, number == 0)).collect())
 }
 
 fn print_table(shown: &[ListedSession], total: usize, writer: &RowWriter<'_>, output: &mut Output) {

@@ -2,6 +2,7 @@
 
 mod branches;
 mod channels;
+mod preview;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,8 @@ use crate::resume::resume_command;
 use crate::runs;
 use crate::screen_style::{local_minute, paint};
 use crate::settings::Settings;
+
+pub use preview::preview;
 
 /// How old the last event of a live session is at most, as in `ls`.
 const LIVE_SECONDS_MAX: i64 = 60;
@@ -76,7 +79,11 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
         if !args.no_pager {
             output.start_pager();
         }
-        draw(sessions, &related, (args, event), settings, output);
+        for (run, branches) in draw(sessions, &related, (args, event), settings, output) {
+            output.flush();
+            let hint = format!("`steno show {run} --branches` lists them");
+            tracing::warn!("{} not shown: {hint}", count_of_branches(branches));
+        }
     }
     related.check()?;
     Ok(Exit::Done)
@@ -145,13 +152,15 @@ fn add_to_outer(heads: &mut [Head], digest: &SessionDigest) {
     }
 }
 
+/// Draws sessions. Returns those with branches that are not shown, and how many.
 fn draw(
     sessions: Vec<ShownSession>,
     related: &RelatedSessions,
     (args, event): (&ShowArgs, Option<EventRef>),
     settings: &Settings,
     output: &mut Output,
-) {
+) -> Vec<(RunId, u64)> {
+    let mut with_branches = Vec::new();
     let shown: BTreeSet<RunId> = related.sessions.keys().copied().collect();
     let paint_ids = |tone, words: &str| {
         let marked = if tone == ScreenTone::Frame {
@@ -218,9 +227,8 @@ fn draw(
             break;
         }
         if conversation.branches > 0 {
-            output.flush();
-            let hint = format!("`steno show {run} --branches` lists them");
-            tracing::warn!("{} not shown: {hint}", count_of_branches(conversation.branches));
+            with_branches.push((run, conversation.branches));
         }
     }
+    with_branches
 }
