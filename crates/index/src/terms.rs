@@ -78,10 +78,27 @@ pub fn fold_case(text: &str) -> Cow<'_, str> {
 /// Returns a text in NFC. Most texts are in it already, which is found out much faster than they are normalised.
 #[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {
-    // A character of ASCII never combines with the one before it, so what is between them is checked by itself.
-    let mut others = text.split(|character: char| character.is_ascii()).filter(|part| !part.is_empty());
-    let is_composed = text.is_ascii() || others.all(|part| is_nfc_quick(part.chars()) == IsNormalized::Yes);
-    if is_composed { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
+    if is_composed(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
+}
+
+/// Tells whether a text is certainly in NFC.
+fn is_composed(text: &str) -> bool {
+    /// How many bytes are looked at together.
+    const STEP_BYTES: usize = 64;
+    let mut rest = text;
+    loop {
+        let steps = rest.as_bytes().chunks(STEP_BYTES).take_while(|step| step.is_ascii());
+        let ascii = steps.map(<[u8]>::len).sum::<usize>();
+        let Some(start) = rest[ascii..].find(|character: char| !character.is_ascii()) else { return true };
+        // A character of ASCII never combines with the one before it, so what is between them is checked by itself.
+        let others = &rest[ascii + start..];
+        let (part, after) =
+            others.split_at(others.find(|character: char| character.is_ascii()).unwrap_or(others.len()));
+        if is_nfc_quick(part.chars()) != IsNormalized::Yes {
+            return false;
+        }
+        rest = after;
+    }
 }
 
 fn push(terms: &mut String, term: &str) {
@@ -217,8 +234,11 @@ mod tests {
 
         #[test]
         fn composed_text_is_in_normal_form(text in "[ae\u{301}\u{308}\u{323}é\u{212a}\u{1100}\u{1161}가…言]{0,8}") {
-            let want: String = text.nfc().collect();
-            prop_assert_eq!(composed(&text), want);
+            for before in [0, 63, 64, 100] {
+                let text = format!("{}{text}", "x".repeat(before));
+                let want: String = text.nfc().collect();
+                prop_assert_eq!(composed(&text), want);
+            }
         }
 
         #[test]
