@@ -3,23 +3,32 @@
 use steno_views::digest::SessionDigest;
 
 /// Returns the command that resumes a session in its agent; `None` for agents that cannot.
+///
+/// Claude Code and Gemini CLI find only sessions of the directory that they are started in. If the record does not name
+/// it, a comment of the shell says so.
 pub fn resume_command(digest: &SessionDigest) -> Option<String> {
     if digest.parent.is_some() {
         return None;
     }
     let id = digest.id;
-    let command = match digest.provider.as_deref()? {
-        "claude" => format!("claude --resume {id}"),
-        "codex" => format!("codex resume {id}"),
-        "gemini" => format!("gemini --resume {id}"),
-        "copilot" => format!("copilot --resume={id}"),
-        "opencode" => format!("opencode --session {id}"),
+    let (command, needs_directory) = match digest.provider.as_deref()? {
+        "claude" => (format!("claude --resume {id}"), true),
+        "codex" => (format!("codex resume {id}"), false),
+        "gemini" => (format!("gemini --resume {id}"), true),
+        "copilot" => (format!("copilot --resume={id}"), false),
+        "opencode" => (format!("opencode --session {}", quoted(own_name(digest)?)), true),
         _ => return None,
     };
     Some(match digest.directory.as_deref() {
         Some(directory) => format!("cd {} && {command}", quoted(directory)),
+        None if needs_directory => format!("{command}  # in the project's directory"),
         None => command,
     })
+}
+
+/// Returns the agent's own name of a session, which must not look like an option.
+fn own_name(digest: &SessionDigest) -> Option<&str> {
+    digest.own_name.as_deref().filter(|name| !name.starts_with('-'))
 }
 
 /// Returns a word for a shell, in quotes if it needs them.

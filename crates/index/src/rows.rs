@@ -245,6 +245,7 @@ pub(crate) fn session_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRo
         forked_from,
         provider,
         name,
+        own_name: None,
         kind,
         version,
         models,

@@ -15,7 +15,7 @@ const PROVIDER: &str = "opencode";
 static ABOUT: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: "opencode_cli",
-    adapter: "opencode/1",
+    adapter: "opencode/2",
     channel: "stream",
     carries: &["calls", "results", "usage", "subagents"],
     detail_name: "stream_event",

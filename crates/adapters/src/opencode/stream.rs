@@ -79,7 +79,10 @@ impl SessionRun {
     /// Begins the run and its turn. A process works on one prompt, which it does not print.
     fn begin(&mut self, emit: &mut Emit<'_>) {
         if !self.run.is_started {
-            emit.begin(&mut self.run, None, Extra::default());
+            let mut extra = Extra::default();
+            // OpenCode resumes a session by this name, of which the run's id cannot be undone.
+            push(&mut extra, "session_id", self.run.session.as_deref().map(string));
+            emit.begin(&mut self.run, None, extra);
             emit.begin_turn(&mut self.run, None, None);
         }
     }

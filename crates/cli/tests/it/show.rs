@@ -73,7 +73,7 @@ fn agents_files_are_shown_as_conversations() {
          3 in · 100 cached · 20 out · cost unknown\nrun {RUN}\n\
          not recorded: approvals, exit codes\n\n\
          ── turn-0001  2026-06-08 08:14  open\n you │ Build it.\n\n  ai │ On it.\n     ▸ $ make  1.0s\n       done\n\n\
-         ── resume: claude --resume {RUN}\n"
+         ── resume: claude --resume {RUN}  # in the project's directory\n"
     );
     assert_eq!((said.code, said.out, said.err.as_str()), (0, want, ""));
     assert!(!steno.store().exists());

@@ -34,6 +34,8 @@ pub struct SessionDigest {
     pub provider: Option<String>,
     /// The name of its run: the agent's, or the one that `steno run --name` gave.
     pub name: Option<String>,
+    /// The agent's name of the session, if that is not the id. The index does not have it.
+    pub own_name: Option<String>,
     /// The kind of its run.
     pub kind: Option<String>,
     /// The version of the agent.
@@ -113,6 +115,7 @@ impl SessionDigest {
             forked_from: session.runs.iter().find_map(|run| run.forked_from),
             provider: summaries().find_map(|summary| word(&summary.provider)),
             name: summaries().find_map(|summary| word(&summary.name)),
+            own_name: heads.iter().find_map(|head| text_in(head, "session_id")),
             kind: summaries().find_map(|summary| word(&summary.kind)),
             version: heads.iter().find_map(|head| text_in(&head.object("source"), "version")),
             models: models(session),
