@@ -221,7 +221,8 @@ fn invalid_session_or_turn_is_refused_with_a_hint() {
             refused(&steno, &["ls", "--thread", thread], code, why, hint);
         }
     }
-    refused(&steno, &["ls", "--thread", &without_turns], 1, "no turns found", "without `--thread`");
+    let said = receipt(&steno, &["ls", "--thread", &without_turns]);
+    assert!(said.code == 1 && said.err.starts_with("no turns found\nhint: without `--thread`"), "{said:?}");
     let records = fixtures().join("records").to_str().unwrap().to_owned();
     let of_records = |turn| ["export", "--records", &records, "--thread", "thr_1", "--turn", turn];
     let turns = "its turns are `turn_1`, `turn_2`, `turn_3`";

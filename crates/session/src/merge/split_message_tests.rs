@@ -42,7 +42,8 @@ fn message_of_a_response_that_another_channel_splits_is_one_message() {
     };
     let runs = || {
         let whole = [message("m1", "r1", &blocks), call("turn-0001", "c1", "command")];
-        let split = blocks.each_ref().map(|block| message(&block.to_string(), "r1", &[block.clone()]));
+        let split =
+            blocks.each_ref().map(|block| message(&block.to_string(), "r1", std::slice::from_ref(block)));
         let other = [message("m9", "r2", &blocks[1..2])];
         let begin = || vec![turn("turn-0001", "t1"), prompt("turn-0001", None, "Go")];
         vec![

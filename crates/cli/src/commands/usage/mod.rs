@@ -66,7 +66,10 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
     if table.rows.is_empty() {
         files.check()?;
         let when = if counted.records.is_empty() { "" } else { ", at the time that was asked for," };
-        return Err(Failure::empty(format!("no usage found{when} in {sources}")));
+        let message = format!("no usage found{when} in {sources}");
+        // Files that were named and are no agent's are a mistake, an empty answer is none.
+        let is_mistake = files.total > 0 && files.known == 0 && runs.total == 0;
+        return Err(if is_mistake { Failure::nothing(message) } else { Failure::empty(message) });
     }
     if files.unread + files.cut > 0 {
         // Unread usage may belong to any row.
