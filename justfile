@@ -22,8 +22,8 @@ bench:
     cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder -p steno-server --bench journal --bench adapters --bench import_and_reading --bench load
 
 # Builds the journal and the vault with each known mistake; the tests must notice every one
-mutants:
-    scripts/mutants.sh
+mutants *args:
+    scripts/mutants.sh {{args}}
 
 # Full disks, failing syncs, kills and power cuts; needs root
 faults:
@@ -41,10 +41,12 @@ archive-faults *args:
 api *args:
     scripts/api.sh {{args}}
 
-# Compares all views over every file by itself and a very long session, and stops a recorder for 30 s; then mutants of a few files
+# Compares all views over every file by itself and a very long session, stops a recorder for 30 s, tries all known mistakes, fuzzes for 17 minutes; then mutants of a few files
 nightly:
     STENO_TEST_LONG=1 cargo test -p steno --test it consistency
     STENO_TEST_LONG=1 cargo test -p steno --test it run_faults
+    scripts/mutants.sh
+    scripts/fuzz.sh
     scripts/nightly_mutants.sh
 
 # Harbor's own code over what `steno export atif` and `steno spine distill` write; fetches harbor
@@ -60,8 +62,8 @@ model-check:
     cargo test -p steno-journal --features shuttle --test it shuttle
 
 # Feeds mutated input to adapters and the spine's validator for some seconds; needs a C++ compiler
-fuzz seconds="60":
-    scripts/fuzz.sh {{seconds}}
+fuzz seconds="60" *targets:
+    scripts/fuzz.sh {{seconds}} {{targets}}
 
 # How many lines of model and journal their tests reach; fails below 85 %
 coverage:

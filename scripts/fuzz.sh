@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Feeds mutated input to the adapters and to the spine's validator for some seconds (60), guided by coverage. Fails on a
 # finding.
-#   scripts/fuzz.sh [SECONDS] [TARGET...]
+#   scripts/fuzz.sh [SECONDS] [sample|TARGET...]
+# `sample` is every fourth target, others on other days.
 # Needs a C++ compiler and 64-bit Linux, and no other Rust toolchain. Inputs that reach new code stay in fuzz/corpus,
 # findings in fuzz/artifacts; neither is committed.
 set -euo pipefail
@@ -14,6 +15,13 @@ all=(claude_disk claude_stream codex_rollout codex_exec codex_app_server gemini_
     spine_segment spine_archive distill)
 targets=("$@")
 [ "$#" -gt 0 ] || targets=("${all[@]}")
+if [ "${1:-}" = sample ]; then
+    targets=()
+    day=$(($(date +%s) / 86400))
+    for number in "${!all[@]}"; do
+        [ $(((number + day) % 4)) -ne 0 ] || targets+=("${all[number]}")
+    done
+fi
 shared=${STENO_SHARED:-../shared}
 input_bytes_max=16384
 seed_bytes_max=6000
@@ -29,7 +37,7 @@ instruments="--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 -Cllvm-args=
 command -v c++ >/dev/null || { echo "fuzz: FAILED: there is no C++ compiler (\`c++\`)" >&2; exit 1; }
 # With an explicit target, build scripts are not instrumented.
 RUSTFLAGS=$(echo $instruments) CARGO_TARGET_DIR=$build \
-    cargo build --quiet --release --locked --manifest-path fuzz/Cargo.toml --target "$host"
+    cargo build --quiet --release --locked --manifest-path fuzz/Cargo.toml --target "$host" "${targets[@]/#/--bin=}"
 
 # Prints the samples for a target, if there are any.
 samples() {
