@@ -12,7 +12,7 @@ make_work "${TMPDIR:-/tmp}/steno-cross-check.XXXXXX"
 build_copy steno
 python3 -m venv "$work/python"
 "$work/python/bin/pip" install --quiet regex
-python3 "$shared/corpus/gen.py" "$work/history" --mb "${1:-3}" --seed 3 >"$work/truth.json"
+python3 "$shared/corpus/gen.py" "$work/history" --mb "${1:-1}" --seed 3 >"$work/truth.json"
 
 echo "== search"
 "$work/python/bin/python" scripts/searches.py "$work/steno" "$shared/captures" "$work/history"
