@@ -120,6 +120,27 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Returns the id of a record: its turn, or else its request, or else its method.
+pub(super) fn record_id(message: &Message<'_>) -> String {
+    let request = message.id.map(|id| id.trim_matches('"').to_owned());
+    let turn = message.turn().filter(|_| message.lane == Lane::FromAgent).map(Cow::into_owned);
+    turn.or(request).unwrap_or_else(|| message.method.clone().into_owned())
+}
+
+/// Returns the payload of a message, with its direction, kind and ticket.
+pub(super) fn rpc(lane: Lane, id: &str, body: &RawJson, kind: Kind, ticket: u64) -> RawJson {
+    RawJson::object(|object| {
+        object.string("id", &JsonString::from_text(id));
+        object.json(if lane == Lane::ToAgent { "op" } else { "msg" }, body);
+        let rpc = RawJson::object(|rpc| {
+            rpc.word("dir", if lane == Lane::ToAgent { "c2s" } else { "s2c" });
+            rpc.word("kind", kind.name());
+            rpc.number("ticket", ticket);
+        });
+        object.json("rpc", &rpc);
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
