@@ -82,7 +82,7 @@ pub(super) fn of_client(
     };
     let is_odd = sent.is_odd;
     let is_new = app.get(thread).is_none();
-    emit.set_said(&sent.text);
+    emit.set_user_text(&sent.text);
     let conversation = app.conversation(thread, emit);
     if method == "turn/start" {
         for (name, value) in [

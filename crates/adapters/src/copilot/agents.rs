@@ -32,16 +32,16 @@ pub(super) struct Agent {
     pub(super) last_usage: LastUsage,
     /// Whether its responses name their model.
     pub(super) names_models: bool,
-    /// The error that is the last thing of the turn.
+    /// The error, if it is the last event of the turn so far.
     pub(super) last_error: Option<JsonString>,
-    /// The last request that failed, until it is known to be made again.
+    /// The last request that failed, until the next response or round.
     pub(super) failure: Option<Failure>,
     /// Whether a compaction has begun and not ended.
     pub(super) is_compacting: bool,
     /// How many responses had no id.
     pub(super) unnamed_responses: u64,
     /// The history of calls, by id.
-    heard: HashMap<String, CallHistory>,
+    histories: HashMap<String, CallHistory>,
     /// The calls whose subagents have begun, with their names.
     began: HashMap<String, JsonString>,
     /// The calls whose subagents have ended.
@@ -65,7 +65,7 @@ pub(super) struct Child<'a> {
     pub(super) run: RunId,
     /// The agent's id, if it has one.
     pub(super) id: Option<&'a str>,
-    /// The run of the session's file that is the same agent, if this is another channel.
+    /// The run of the same agent in the session's file, if this is another channel.
     pub(super) mirrors: Option<RunId>,
 }
 
@@ -85,15 +85,15 @@ impl Agent {
             failure: None,
             is_compacting: false,
             unnamed_responses: 0,
-            heard: HashMap::new(),
+            histories: HashMap::new(),
             began: HashMap::new(),
             ended: HashSet::new(),
         }
     }
 
     /// Returns the history of a call.
-    pub(super) fn heard(&mut self, call: &JsonString) -> &mut CallHistory {
-        self.heard.entry(call.to_text().into_owned()).or_default()
+    pub(super) fn call_history(&mut self, call: &JsonString) -> &mut CallHistory {
+        self.histories.entry(call.to_text().into_owned()).or_default()
     }
 
     /// Writes that a call has begun a subagent, once.

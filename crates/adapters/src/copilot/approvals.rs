@@ -17,7 +17,7 @@ use crate::wire::{Raw, RawField as _, object};
 #[derive(Default)]
 pub(super) struct Approvals {
     requests: HashMap<String, Request>,
-    /// What has accepted a call without anybody being asked, by call.
+    /// What accepted a call for which nobody was asked, by call.
     accepted: HashMap<String, String>,
 }
 
@@ -29,7 +29,7 @@ struct Request {
 }
 
 impl Approvals {
-    /// Returns what has accepted a call without anybody being asked.
+    /// Returns what accepted a call for which nobody was asked.
     pub(super) fn accepted_by(&self, call: &str) -> Option<RawJson> {
         self.accepted.get(call).map(|by| string(by))
     }
@@ -115,7 +115,7 @@ fn verdict(kind: &str) -> &str {
     }
 }
 
-/// Returns who decided: a field says it, else the result.
+/// Returns who decided, from a field or else from the result.
 fn decider(source: Raw<'_>, kind: &str) -> &'static str {
     match source.text().as_deref() {
         Some("human_response") => return "user",
@@ -144,7 +144,7 @@ fn scope(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the result as its kind, or whole if it says more: the user's words, a rule.
+/// Returns the kind of the result, or the whole result if it has more, such as the user's words or a rule.
 fn raw_result(result: Raw<'_>, kind: &JsonString) -> RawJson {
     let fields = result.and_then(|result| Fields::parse(result.get()).ok());
     let says_more = fields.is_some_and(|fields| fields.iter().count() > 1);

@@ -19,7 +19,7 @@ use crate::wire::{Raw, RawField as _, list, object};
 pub(super) struct CallHistory {
     /// Name and input, as a hash.
     call: Option<u64>,
-    /// Whether another record than the model's response has given name and input.
+    /// Whether name and input come from another record than the model's response.
     is_inferred: bool,
     result: Option<u64>,
 }
@@ -35,7 +35,7 @@ pub(super) enum CallSource {
     Request,
 }
 
-/// Makes a call of what a record has of it.
+/// Makes a call from the fields of a record.
 pub(super) fn report_of(name: Raw<'_>, arguments: Raw<'_>, mcp_server: Raw<'_>) -> CallReport {
     let name = words(name).unwrap_or_else(|| "".into());
     let class = if is_absent(mcp_server) { class_of(&name.to_text(), arguments) } else { Class::Mcp };
@@ -73,21 +73,21 @@ impl Agent {
     ) -> bool {
         let hash = hash_of(&(call.name.as_raw(), call.input.as_str()));
         let path = self.run.calls.get(&id.to_text()).map(|call| call.path.clone());
-        let heard = self.heard(id);
+        let history = self.call_history(id);
         let Some(path) = path else {
-            (heard.call, heard.is_inferred) = (Some(hash), source == CallSource::Request);
+            (history.call, history.is_inferred) = (Some(hash), source == CallSource::Request);
             emit.call(&mut self.run, id, call);
             return true;
         };
-        let is_same = heard.call == Some(hash);
+        let is_same = history.call == Some(hash);
         if source == CallSource::Request || is_same {
             return true;
         }
         // A response that uses an id again asks for another call.
-        if source == CallSource::Response && heard.call.is_some() && !heard.is_inferred {
+        if source == CallSource::Response && history.call.is_some() && !history.is_inferred {
             return false;
         }
-        (heard.call, heard.is_inferred) = (Some(hash), false);
+        (history.call, history.is_inferred) = (Some(hash), false);
         let result = RawJson::object(|object| {
             object.string("name", &call.name);
             object.json("input", &call.input);
@@ -119,11 +119,11 @@ impl Agent {
         RecordOutcome::Understood
     }
 
-    /// Tells whether a start says what is known of its call, which is the usual case.
+    /// Tells whether a start only repeats what is known about its call, which is the usual case.
     fn repeats_call(&mut self, id: &JsonString, data: &Data<'_>) -> bool {
         let hash =
             data.tool_name.zip(data.arguments).map(|(name, input)| hash_of(&(name.get(), input.get())));
-        hash.is_some() && self.heard(id).call == hash
+        hash.is_some() && self.call_history(id).call == hash
     }
 
     /// Writes the result of a call; a second one amends the first.
@@ -147,9 +147,10 @@ impl Agent {
             );
         }
         push(&mut answer.extra, "accepted_by", self.approvals.accepted_by(&id.to_text()));
-        let told = [data.success, data.result, data.error, data.shell].map(|field| field.map(RawValue::get));
-        let hash = hash_of(&told);
-        if self.heard(&id).result.replace(hash) != Some(hash) {
+        let fields =
+            [data.success, data.result, data.error, data.shell].map(|field| field.map(RawValue::get));
+        let hash = hash_of(&fields);
+        if self.call_history(&id).result.replace(hash) != Some(hash) {
             self.write_result(&id, data.tool_name, answer, emit);
         }
         let is_read = is_absent(data.result) || result.is_some() || is_text_result(data.result);
@@ -173,10 +174,10 @@ impl Agent {
 
 /// Returns what the model got: the tool's output, else the error.
 fn output_of(data: &Data<'_>, result: Option<ToolResult<'_>>, error: Option<ToolError<'_>>) -> RawJson {
-    let told = result.and_then(|result| result.content.json().or_else(|| result.contents.json()));
-    let told = told.or_else(|| data.result.json().filter(|_| result.is_none()));
+    let output = result.and_then(|result| result.content.json().or_else(|| result.contents.json()));
+    let output = output.or_else(|| data.result.json().filter(|_| result.is_none()));
     let failed = || error.and_then(|error| error.message.json()).or_else(|| data.error.json());
-    told.or_else(failed).unwrap_or_else(RawJson::null)
+    output.or_else(failed).unwrap_or_else(RawJson::null)
 }
 
 fn is_text_result(raw: Raw<'_>) -> bool {
@@ -198,8 +199,8 @@ fn outcome(data: &Data<'_>, error: Option<ToolError<'_>>) -> Outcome {
 }
 
 fn error_text(data: &Data<'_>, error: Option<ToolError<'_>>) -> Option<JsonString> {
-    let told = error.and_then(|error| words(error.message));
-    told.or_else(|| words(data.error)).or_else(|| Some("the tool reported an error".into()))
+    let message = error.and_then(|error| words(error.message));
+    message.or_else(|| words(data.error)).or_else(|| Some("the tool reported an error".into()))
 }
 
 /// Returns the exit code, if a field has it; older versions have it only in the text.

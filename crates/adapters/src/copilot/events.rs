@@ -30,12 +30,12 @@ pub(super) enum Channel {
 pub(super) struct Events {
     pub(super) channel: Channel,
     source: JsonString,
-    /// The session that the file is named by, as in early releases.
+    /// The session in the file's name, as early releases write it.
     named_by_file: Option<String>,
     /// The provider's id of the session, once a record names it.
     pub(super) session: Option<String>,
     pub(super) agents: Vec<Agent>,
-    /// Which of them is the session's main one: the output of another process begins another run.
+    /// The index of the current main agent. The output of another process begins another one.
     pub(super) main: usize,
     /// How many processes of the output have ended.
     ended: u32,
@@ -83,7 +83,7 @@ impl Events {
         !self.agents.is_empty() && !self.is_over
     }
 
-    /// Opens the session's run; without a name of the session it is one of the source alone.
+    /// Opens the session's run. If no record names the session, the run's id comes from the source alone.
     fn open(&mut self, session: Option<&str>) {
         self.session = session.map(str::to_owned);
         let mut run = match (self.channel, session) {
@@ -174,7 +174,7 @@ impl Events {
             return self.fact(place, &kind, &data, emit);
         }
         let calls = self.agents[place].run.calls.len();
-        let read = self.said(place, &kind, (line, &data), emit);
+        let read = self.conversation_record(place, &kind, (line, &data), emit);
         for call in self.agents[place].run.calls.open_after(calls) {
             self.makers.entry(call.clone()).or_insert(place);
         }
@@ -185,8 +185,8 @@ impl Events {
         read
     }
 
-    /// Writes what a record says.
-    fn said(
+    /// Writes the facts of a record of the conversation.
+    fn conversation_record(
         &mut self,
         place: usize,
         kind: &str,
@@ -237,7 +237,7 @@ impl Events {
             "session.compaction_start" => agent.compaction_begins(emit),
             "session.compaction_complete" => {
                 agent.compaction_ends(data, emit);
-                // Versions that record each request have this one among them.
+                // Versions that record each request record this one too.
                 if let Some(used) = data.tokens_used.filter(|_| !self.has_usage_records) {
                     agent.request_usage(&compaction_usage(used), &mut self.totals, emit);
                 }
@@ -257,7 +257,7 @@ impl Events {
         RecordOutcome::Understood
     }
 
-    /// Writes a fact; some of them say more than that.
+    /// Writes a fact. Some facts also change the model, report usage or belong to a failed request.
     fn fact(&mut self, place: usize, kind: &str, data: &Data<'_>, emit: &mut Emit<'_>) -> RecordOutcome {
         let agent = &mut self.agents[place];
         match kind {
@@ -318,7 +318,7 @@ impl Events {
     }
 }
 
-/// Returns the session that a record names. Others than these may name one that it is about.
+/// Returns the session that a record belongs to. Records of other types may name a session that they are about.
 fn session_of<'a>(line: &Line<'a>, channel: Channel) -> Option<Cow<'a, str>> {
     let data = line.data.unwrap_or_default();
     let named = match &*line.kind.text()? {
@@ -335,7 +335,7 @@ fn session_of<'a>(line: &Line<'a>, channel: Channel) -> Option<Cow<'a, str>> {
     named.filter(|session| !session.is_empty())
 }
 
-/// Returns the session that the name of a file is, if it is a UUID.
+/// Returns the session in a file's name, if the name is a UUID.
 fn named_by_file(source: &Source) -> Option<String> {
     let stem = source.file_name.as_deref()?.strip_suffix(".jsonl")?;
     RunId::parse(stem).ok().map(|_| stem.to_owned())

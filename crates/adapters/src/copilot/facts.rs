@@ -165,7 +165,7 @@ pub(super) fn is_fact(kind: &str) -> bool {
     FACTS.binary_search(&kind).is_ok()
 }
 
-/// Deltas are part of the entry of what they are pieces of.
+/// A delta is part of the entry of the whole to which it belongs.
 pub(super) fn is_delta(kind: &str) -> bool {
     kind.starts_with("assistant.") && kind.ends_with("_delta")
 }
@@ -200,13 +200,13 @@ impl Agent {
             emit.entry(&self.run, EntryType::SystemEvent, Some(kind));
             return;
         }
-        let told = failure.error.clone().or_else(|| words(data.reason)).or_else(|| words(data.message));
+        let message = failure.error.clone().or_else(|| words(data.reason)).or_else(|| words(data.message));
         let attempt = failure.attempt.map(|attempt| RawJson::from(attempt.saturating_add(1)));
         let result = RawJson::object(|object| {
             object.optional("attempt", attempt.as_ref(), ObjectWriter::json);
             object.optional("status", failure.status.as_ref(), ObjectWriter::json);
         });
-        let error = Some(told.unwrap_or_else(|| "failed".into()));
+        let error = Some(message.unwrap_or_else(|| "failed".into()));
         let payload = StepPayload { error, result: Some(result), ..StepPayload::new("api", "retry") };
         emit.step_completed(&self.run, &self.run.turns.path(), payload);
         emit.entry(&self.run, EntryType::Error, None);

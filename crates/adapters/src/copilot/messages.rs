@@ -19,9 +19,9 @@ use crate::wire::{Raw, RawField as _, list, object, objects};
 /// The thoughts of a turn, as hashes: each comes with its response and, in some versions, in a record of its own too.
 #[derive(Default)]
 pub(super) struct Thoughts {
-    /// Those that responses had and no other record yet.
+    /// Thoughts that were in a response, and in no other record yet.
     in_responses: HashMap<u64, u32>,
-    /// Those that other records had and no response yet.
+    /// Thoughts that were in another record, and in no response yet.
     alone: HashMap<u64, u32>,
 }
 
@@ -168,8 +168,8 @@ impl Agent {
         }
     }
 
-    /// Takes the thought of a response; false if it was written before. Some versions repeat the last thought of the turn,
-    /// with its signature if they have one, in responses that have none.
+    /// Takes the thought of a response; false if it was written before. Some versions repeat the turn's last thought, and
+    /// its signature if there is one, in responses without a thought.
     fn is_new_thought(&mut self, text: &str, data: &Data<'_>) -> bool {
         let hash = hash_of(&(text, data.reasoning_opaque.map(RawValue::get)));
         if self.last_thought.replace(hash) == Some(hash) {
@@ -227,7 +227,7 @@ impl Agent {
 }
 
 impl ResponseContent {
-    /// Adds a thought; one without words is there and kept secret.
+    /// Adds a thought. One without text exists but is kept secret.
     fn think(&mut self, thought: JsonString) {
         let is_secret = thought.is_empty();
         let mut block = ContentBlock::new(Fidelity::AgentEmitted, BlockContent::Thinking(Some(thought)));

@@ -18,7 +18,7 @@ impl Events {
         let id = line.agent_id.text().filter(|id| !id.is_empty() && !self.is_main(id));
         let kind = line.kind.text().unwrap_or_default();
         if matches!(&*kind, "subagent.started" | "subagent.completed" | "subagent.failed") {
-            // It is the caller that says so.
+            // These records come from the caller.
             return self.caller_of(data);
         }
         if let Some(id) = id {

@@ -19,7 +19,7 @@ impl Agent {
         }
     }
 
-    /// Finds the turn in which the model works; begins one if nothing has.
+    /// Finds the turn in which the model works; begins one if there is none.
     pub(super) fn begin_work(&mut self, interaction: Raw<'_>, emit: &mut Emit<'_>) {
         match interaction.string() {
             Some(id) => self.join_interaction(&id, emit),
@@ -34,7 +34,7 @@ impl Agent {
             // The model works again after the end of its turn, as it does when a background task has ended.
             self.run.turns.reopen();
         } else if self.interaction.is_none() && self.run.turns.is_open() {
-            // The prompt did not name it.
+            // The prompt did not name its interaction.
             self.interaction = Some(id.clone());
         } else {
             self.begin_turn(Some(id), emit);

@@ -87,8 +87,8 @@ impl Agent {
         true
     }
 
-    /// Writes the total of the session, which Copilot adds up over all processes and subagents, and what no other
-    /// record has of it: older versions record only the output of each response.
+    /// Writes the total of the session, which Copilot adds up over all processes and subagents, and the part of
+    /// it that no other record has: older versions record only the output of each response.
     pub(super) fn session_usage(
         &mut self,
         metrics: Raw<'_>,
@@ -129,7 +129,7 @@ fn push_usage(extra: &mut Extra, counts: Counts) {
     extra.push("final", RawJson::from(true));
 }
 
-/// Returns the output of a response, of which some versions record nothing else.
+/// Returns the output tokens of a response. Some versions record no other usage.
 pub(super) fn output_only(data: &Data<'_>, totals: &mut SessionTotals) -> Option<RawJson> {
     let counts = counts(&Usage { output: data.output_tokens, ..Usage::default() })?;
     totals.add(counts);

@@ -24,8 +24,8 @@ impl Nesting {
         }
     }
 
-    /// Takes bytes up to the end of an element of a list, and returns how many it has; `None` if it continues after
-    /// them. The bracket that closes it belongs to it, the comma or bracket after a plain value does not.
+    /// Takes bytes up to the end of a list's element, and returns how many belong to it; `None` if it continues after
+    /// these bytes. Its own closing bracket belongs to it; the comma or bracket after a plain value does not.
     pub(crate) fn element_end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {

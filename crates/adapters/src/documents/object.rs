@@ -72,7 +72,7 @@ pub(super) struct ObjectReader {
     place: ObjectSection,
     piece: ObjectPiece,
     nesting: Nesting,
-    /// The last string directly in the object, as far as a list's name may be long.
+    /// The last string directly in the object, cut at the length of the longest name of a list.
     name: Vec<u8>,
     /// Whether a colon follows that string and nothing else so far.
     is_key: bool,

@@ -54,7 +54,7 @@ pub(crate) struct Emit<'a> {
     at: CurrentRecord<'a>,
     part: u32,
     /// The text of this record's user message; kept only for entries.
-    said: Option<String>,
+    user_text: Option<String>,
     /// The text of the item's deltas; kept only for entries.
     accumulated: Option<String>,
     /// How many entries the record has.
@@ -93,7 +93,7 @@ impl<'a> Emit<'a> {
             about,
             at,
             part: 0,
-            said: None,
+            user_text: None,
             accumulated: None,
             entries: 0,
             kept: OnceCell::new(),
@@ -334,9 +334,9 @@ impl<'a> Emit<'a> {
     }
 
     /// Sets the user's text of the record, if its message is written later.
-    pub(crate) fn set_said(&mut self, text: &str) {
+    pub(crate) fn set_user_text(&mut self, text: &str) {
         if self.sink.wants_entries() {
-            self.said = Some(text.to_owned());
+            self.user_text = Some(text.to_owned());
         }
     }
 
@@ -375,7 +375,7 @@ impl<'a> Emit<'a> {
                 timestamp: self.memory.time(),
                 captured: self.memory.captured.as_ref(),
                 session_id: run.session.as_deref(),
-                text: self.said.as_deref().filter(|_| entry_type == EntryType::UserMessage),
+                text: self.user_text.as_deref().filter(|_| entry_type == EntryType::UserMessage),
                 subtype,
                 detail_name: self.about.detail_name,
                 detail,

@@ -122,7 +122,7 @@ impl Emit<'_> {
     /// Writes a message of the user's side.
     pub(crate) fn user(&mut self, run: &Run, blocks: Vec<ContentBlock>, extra: Extra) {
         if self.sink.wants_entries() {
-            self.said = blocks.iter().find_map(text_in).filter(|text| !text.is_empty());
+            self.user_text = blocks.iter().find_map(text_in).filter(|text| !text.is_empty());
         }
         let message = MessagePayload { extra, ..MessagePayload::new(Role::User, blocks) };
         self.put(run, (EventType::MessageUser, &run.turns.path()), &Payload::Message(message), None);

@@ -146,7 +146,7 @@ impl<'a> CallRecord<'a> {
         })
     }
 
-    /// Makes a call of which the content of a message has name and input.
+    /// Makes a call from the name and input in the content of a message.
     pub(super) fn of_content(id: String, name: JsonString, args: Raw<'a>) -> Self {
         let class = class_of(&name.to_text(), &ToolCall::default());
         Self { id, name, class, args, end: None, time: None, is_copy: true, agent: None }
@@ -193,7 +193,7 @@ fn first_round(calls: &[CallRecord<'_>]) -> usize {
     calls.len()
 }
 
-/// Returns when a call was made by its id, as of 0.12: `read_file-1780906482000-637e8f9a31ff4`.
+/// Returns the time at which a call was made. The ids of 0.12 have it: `read_file-1780906482000-637e8f9a31ff4`.
 fn time_made(id: &str) -> Option<Timestamp> {
     let (rest, _) = id.rsplit_once('-')?;
     let (_, digits) = rest.rsplit_once('-')?;
@@ -274,7 +274,7 @@ impl Session {
         }
     }
 
-    /// Writes the input of a call that was known without it, or with another.
+    /// Writes the input of a call that was first recorded without one, or with another.
     fn amend_input(&mut self, id: &JsonString, report: &CallReport, emit: &mut Emit<'_>) {
         let Some(path) = self.run.calls.get(&id.to_text()).map(|call| call.path.clone()) else { return };
         let result = RawJson::object(|object| {
@@ -285,7 +285,8 @@ impl Session {
         emit.entry(&self.run, EntryType::ToolUse, None);
     }
 
-    /// Writes the end of a call, once. Another outcome amends it, another output is a fact: old outputs are masked.
+    /// Writes the end of a call, once. A later outcome that differs amends it. A later output that differs becomes a fact,
+    /// because Gemini CLI masks old outputs.
     fn end_call(&mut self, id: &str, index: usize, end: CallEnd<'_>, emit: &mut Emit<'_>) {
         let Some(known) = self.calls.get(id, index) else { return };
         let is_new = !known.outputs.contains(&end.hash);

@@ -20,7 +20,7 @@ static ABOUT: AdapterInfo = CHANNEL;
 /// A chat file while it is read.
 pub(super) struct Chat {
     source: String,
-    /// The session that a subagent's file stands below.
+    /// The parent session of a subagent's file.
     parent: Option<String>,
     session: Option<Session>,
     waiting: PendingRecords,
@@ -160,7 +160,7 @@ impl Mapper for Chat {
     }
 
     fn record(&mut self, record: Record<'_>, emit: &mut Emit<'_>) -> Result<RecordOutcome, NoObject> {
-        // The text of `emit` is the record's, and lives as long as what is written of it.
+        // The text of `emit` is that of the record, but it lives long enough for what is written.
         let read: ChatRecord<'_> = parse(emit.text())?;
         emit.set_time(read.timestamp.string().or_else(|| read.start_time.string()));
         // Lines are known by their bytes: a message is written several times.

@@ -13,9 +13,9 @@ use crate::wire::{Raw, RawField as _, WireObject as _, list, object};
 
 /// A part of a message's content.
 pub(super) enum ContentPart<'a> {
-    /// What was said; the value is a string.
+    /// A text; the value is a string.
     Text(&'a RawValue),
-    /// What the model thought; the value is a string.
+    /// A thought; the value is a string.
     Thought(&'a RawValue),
     Call(FunctionCall<'a>),
     Response(FunctionResponse<'a>),

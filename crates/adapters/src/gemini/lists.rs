@@ -29,7 +29,7 @@ pub(super) const FACTS: [&str; 3] = ["activeExtensionName", "directories", "memo
 pub(super) struct LiveMessages {
     order: Vec<u64>,
     there: QuickSet<u64>,
-    /// Whether a summary was told whose list is still to come.
+    /// Whether a summary has come, but not yet the list of messages that belongs to it.
     is_compacted: bool,
 }
 
@@ -47,7 +47,7 @@ impl LiveMessages {
         *self = Self::default();
     }
 
-    /// Notes that a summary of earlier messages was told.
+    /// Notes that a summary of earlier messages has come.
     pub(super) fn compacted(&mut self) {
         self.is_compacted = true;
     }
@@ -113,7 +113,7 @@ impl Session {
     fn session_fact(&mut self, name: &str, value: &RawValue, emit: &mut Emit<'_>) -> bool {
         if let Some(value) = Some(value).json() {
             match name {
-                // A subagent's is what it reports to its parent.
+                // The summary of a subagent is its report to its parent, not a title.
                 "summary" if self.run.parent.is_some() => self.changed_fact(name, name, value, emit),
                 "summary" => self.changed_fact("title", "title", value, emit),
                 _ if FACTS.contains(&name) => self.changed_fact(name, name, value, emit),
@@ -159,7 +159,7 @@ impl Session {
         read
     }
 
-    /// Tells whether a message of a list that lacks others is new and stands for them.
+    /// Tells whether a message is the summary that replaces others: it is new, and known messages are gone.
     fn is_summary(&self, message: &ChatRecord<'_>, id: &str, gone: usize) -> bool {
         if !message.message_type.is("user") || self.is_known(id) {
             return false;
@@ -171,7 +171,7 @@ impl Session {
         !text.is_empty() && !has_responses && !is_context && (gone > 0 || is_snapshot(&text))
     }
 
-    /// Tells whether a message is what Gemini CLI has the model say to a summary.
+    /// Tells whether a message is the answer to a summary, which Gemini CLI writes in the model's name.
     fn is_filler(&self, message: &ChatRecord<'_>, id: &str) -> bool {
         message.message_type.is("gemini")
             && message.tokens.json().is_none()

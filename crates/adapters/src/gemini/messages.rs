@@ -17,7 +17,7 @@ use crate::emit::{Emit, push, string};
 use crate::shapes::decoded_words;
 use crate::wire::{RawField as _, WireObject as _};
 
-/// The words of a message that are new, and which entries they give.
+/// The new blocks of a message, and the entries made from them.
 #[derive(Default)]
 struct NewWords {
     blocks: Vec<ContentBlock>,
@@ -69,13 +69,13 @@ impl Session {
         let is_again = self.is_known(id);
         let (mut calls, has_odd_call) = calls_of(message.tool_calls.as_deref(), id);
         calls.extend(calls_in(parts, id, is_again));
-        let mut said = NewWords::default();
-        let has_odd_thought = self.new_thoughts(id, message.thoughts.as_deref(), parts, &mut said);
-        self.new_text(id, parts, &mut said);
+        let mut words = NewWords::default();
+        let has_odd_thought = self.new_thoughts(id, message.thoughts.as_deref(), parts, &mut words);
+        self.new_text(id, parts, &mut words);
         let counts = message.tokens.filter(|tokens| tokens.get().starts_with('{'));
-        said.tokens = counts.filter(|tokens| self.known(id).tokens(tokens.get())).json();
+        words.tokens = counts.filter(|tokens| self.known(id).tokens(tokens.get())).json();
         let response = ResponseOf { id, round: 0, model: message.model };
-        self.say(response, said, emit);
+        self.say(response, words, emit);
         self.take_calls(response, calls, emit);
         self.take_responses(parts, emit);
         !(has_odd_call || has_odd_thought)
@@ -87,14 +87,14 @@ impl Session {
         id: &str,
         thoughts: Option<&[Option<ThoughtRecord<'_>>]>,
         parts: &[ContentPart<'_>],
-        said: &mut NewWords,
+        words: &mut NewWords,
     ) -> bool {
         let mut is_odd = false;
         let known = self.known(id);
         let mut take = |thought: ThoughtText<'_>| {
             if known.thought(&thought.text()) {
                 let text = BlockContent::Thinking(Some(thought.into_json()));
-                said.push(ContentBlock::new(Fidelity::AgentEmitted, text), EntryType::Thinking);
+                words.push(ContentBlock::new(Fidelity::AgentEmitted, text), EntryType::Thinking);
             }
         };
         for thought in thoughts.unwrap_or_default() {
@@ -114,49 +114,49 @@ impl Session {
     }
 
     /// Finds the text that is new: all of it, or what it has grown by.
-    fn new_text(&mut self, id: &str, parts: &[ContentPart<'_>], said: &mut NewWords) {
+    fn new_text(&mut self, id: &str, parts: &[ContentPart<'_>], words: &mut NewWords) {
         let text = text_of(parts);
         match self.known(id).text(&text) {
             NewText::Nothing => {}
             NewText::Rest(rest) => {
-                said.push(ContentBlock::text(Fidelity::AgentEmitted, rest), EntryType::AssistantMessage);
+                words.push(ContentBlock::text(Fidelity::AgentEmitted, rest), EntryType::AssistantMessage);
             }
             NewText::All => {
                 for part in parts {
                     if let ContentPart::Text(raw) = part
                         && raw.get() != "\"\""
                     {
-                        said.push(text_block(raw), EntryType::AssistantMessage);
+                        words.push(text_block(raw), EntryType::AssistantMessage);
                     }
                 }
             }
         }
-        if said.blocks.is_empty() {
+        if words.blocks.is_empty() {
             return;
         }
         // A file comes with the words that are new.
         for part in parts {
             if let ContentPart::File(blob) = part {
-                said.push(file_mark(blob), EntryType::AssistantMessage);
+                words.push(file_mark(blob), EntryType::AssistantMessage);
             }
         }
     }
 
     /// Writes new words and usage of a response.
-    fn say(&mut self, response: ResponseOf<'_>, said: NewWords, emit: &mut Emit<'_>) {
-        if said.blocks.is_empty() && said.tokens.is_none() {
+    fn say(&mut self, response: ResponseOf<'_>, words: NewWords, emit: &mut Emit<'_>) {
+        if words.blocks.is_empty() && words.tokens.is_none() {
             return;
         }
         let mut extra = response.fields();
-        if !said.blocks.is_empty() {
+        if !words.blocks.is_empty() {
             extra.push("id", string(response.id));
         }
-        let has_usage = said.tokens.is_some();
-        if let Some(tokens) = said.tokens {
+        let has_usage = words.tokens.is_some();
+        if let Some(tokens) = words.tokens {
             push_usage(&mut extra, tokens, Scope::Response);
         }
-        emit.assistant(&self.run, said.blocks, extra);
-        for entry in said.entries {
+        emit.assistant(&self.run, words.blocks, extra);
+        for entry in words.entries {
             emit.entry(&self.run, entry, None);
         }
         if has_usage {

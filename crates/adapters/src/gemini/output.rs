@@ -36,7 +36,7 @@ impl Output {
         }
     }
 
-    /// Begins the run that a document's session has here, unless it is the one that is being written.
+    /// Begins the run of a document's session, unless it is the current run.
     fn open(&mut self, session: &str, emit: &mut Emit<'_>) {
         if self.run.as_ref().is_some_and(|run| run.session.as_deref().unwrap_or_default() == session) {
             return;

@@ -11,7 +11,7 @@ const TAGS: [&str; 7] = [
     "system_reminder",
 ];
 
-/// What Gemini CLI says by itself when the model stopped too early.
+/// The prompt that Gemini CLI sends by itself when the model stopped too early.
 const CONTINUE: &str = "System: Please continue.";
 
 /// How Gemini CLI's own warning begins when the model seems to repeat itself.
@@ -23,7 +23,7 @@ const SETTING_UP: &str = "This is the Gemini CLI. We are setting up the context 
 /// How the summary that replaces compressed messages begins.
 const SNAPSHOT: &str = "<state_snapshot>";
 
-/// What Gemini CLI has the model say to such a summary.
+/// The answer to such a summary, which Gemini CLI writes in the model's name.
 const ACKNOWLEDGEMENT: &str = "Got it. Thanks for the additional context!";
 
 /// Returns the name of text that no person wrote; `None` for a prompt.

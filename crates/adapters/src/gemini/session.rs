@@ -11,7 +11,7 @@ use crate::repeats::{QuickMap, QuickSet, hash_of, hash_of_words};
 use crate::run::Run;
 use crate::wire::{Raw, RawField as _};
 
-/// A chat file that has said which session it is.
+/// A chat file whose session is known.
 pub(super) struct Session {
     pub(super) run: Run,
     /// The description of the run, until it begins.
@@ -20,16 +20,16 @@ pub(super) struct Session {
     messages: QuickMap<u64, KnownMessage>,
     pub(super) calls: KnownCalls,
     pub(super) live: LiveMessages,
-    /// The facts about the session as they were last, as hashes.
+    /// The last value of each fact about the session, as hashes.
     facts: QuickMap<String, u64>,
 }
 
-/// The response that a message of the model is.
+/// The response in a message of the model.
 #[derive(Clone, Copy)]
 pub(super) struct ResponseOf<'a> {
     /// The message's id.
     pub(super) id: &'a str,
-    /// How many responses of the message were before it: 0.12 puts several into one message.
+    /// How many responses come before it in the message: 0.12 puts several into one.
     pub(super) round: u32,
     pub(super) model: Raw<'a>,
 }

@@ -41,7 +41,7 @@ struct StreamRun {
     opening: Extra,
     model: Option<RawJson>,
     open_text: Option<OpenText>,
-    /// The ids in events of calls without a result, by Gemini's id, in order. An id may be used again.
+    /// The calls without a result, in order: their ids in events, by Gemini's id, which may be used again.
     waiting: HashMap<String, VecDeque<JsonString>>,
     /// How often an id was used.
     uses: HashMap<String, u32>,
@@ -180,8 +180,8 @@ impl StreamRun {
         RecordOutcome::Unknown(name.to_owned())
     }
 
-    /// Returns the fields of a message of the model's: a response ends with the first result or prompt.
-    fn said(&mut self) -> Extra {
+    /// Returns the fields of a message of the model. The next result or prompt ends the response.
+    fn response_fields(&mut self) -> Extra {
         if !std::mem::replace(&mut self.is_speaking, true) {
             self.responses += 1;
         }
@@ -214,13 +214,13 @@ impl StreamRun {
         RecordOutcome::Understood
     }
 
-    /// Writes the text that is open, at its last piece.
+    /// Writes the collected text, at the place of its last piece.
     fn flush(&mut self, emit: &mut Emit<'_>) {
         let Some(open) = self.open_text.take() else { return };
         let token = format!("\"{}\"", open.token);
         let text = serde_json::from_str::<&RawValue>(&token).ok().and_then(JsonString::from_raw);
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
-        let extra = self.said();
+        let extra = self.response_fields();
         emit.release(&open.last, |emit| {
             emit.set_accumulated((open.pieces > 1).then(|| text.to_text().into_owned()));
             emit.assistant(&self.run, vec![ContentBlock::text(Fidelity::AgentEmitted, text)], extra);
@@ -247,7 +247,7 @@ impl StreamRun {
         let class = class_of(&name.to_text(), &ToolCall::default());
         let input = line.parameters.json().unwrap_or_else(RawJson::null);
         let call = CallReport::new(name, class, input);
-        let extra = self.said();
+        let extra = self.response_fields();
         emit.assistant(&self.run, vec![use_block(&id, &call)], extra);
         emit.entry(&self.run, EntryType::ToolUse, None);
         emit.call(&mut self.run, &id, call);

@@ -50,7 +50,7 @@ wire! {
 }
 
 wire! {
-    /// What a subagent's call shows of it.
+    /// What a call shows about its subagent.
     pub(super) struct AgentDisplay {
         agent_name: "agentName",
         state: "state",
@@ -169,7 +169,7 @@ wire! {
 }
 
 wire! {
-    /// The sums of one model by who asked it.
+    /// The sums of one model, by role.
     pub(super) struct RoleStats {
         main: "main" => Sums,
     }

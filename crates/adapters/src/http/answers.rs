@@ -116,7 +116,7 @@ impl Thread {
         unknown
     }
 
-    /// Tells whether a part is not in the record of the parts before it: the file of Gemini CLI has words and calls in two.
+    /// Tells whether a part needs a message of its own: Gemini CLI's own file has text and calls in separate records.
     fn is_apart(&self, message: &Message, part: &Part<'_>) -> bool {
         let is_call = matches!(part.content, Content::Call { .. });
         self.client == Client::GeminiCli && is_call == message.calls.is_empty()
@@ -138,7 +138,7 @@ impl Thread {
         let mut call_id = None;
         if let Content::Call { id, name, input, .. } = &part.content {
             let mut call = call_report(name, input);
-            // The agent's id comes with the result.
+            // The agent's own id is known only when the result comes.
             push(&mut call.extra, "id_available", id.is_none().then(|| RawJson::from(false)));
             let id = id.as_ref().map_or_else(|| self.next_call_id(), Text::string);
             let id = self.client.call_id(id, input);
@@ -194,7 +194,7 @@ impl Thread {
         }
     }
 
-    /// Writes a part that is no word of a message.
+    /// Writes a part that is not a block of a message.
     pub(super) fn other(&mut self, part: &Part<'_>, emit: &mut Emit<'_>) {
         match &part.content {
             Content::Result { id, name, output, end } => {

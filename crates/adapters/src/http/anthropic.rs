@@ -233,7 +233,7 @@ impl Reply {
 
     pub(super) fn finish(&mut self, facts: &mut Vec<ReplyFact<'_>>) {
         for block in std::mem::take(&mut self.open).into_values() {
-            // A call that was not written to its end was not made.
+            // An incomplete call was never made.
             let part = block.part().filter(|part| !matches!(part.content, Content::Call { .. }));
             facts.extend(part.map(ReplyFact::Part));
         }

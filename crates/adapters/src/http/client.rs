@@ -1,4 +1,4 @@
-//! Who calls: the session that a request belongs to, where the client names it.
+//! Recognises the client that made a request, and the session if the client names it.
 
 use steno_model::RunId;
 use steno_model::json::JsonString;
@@ -46,7 +46,8 @@ wire! {
 /// The beginning of the message in which Claude Code puts the summary of a conversation that it has compacted.
 const SUMMARY: &str = "This session is being continued from a previous conversation";
 
-/// The line of the instructions in which Copilot CLI names its session, and how those of its main agent begin.
+/// The line of the instructions in which Copilot CLI names its session, and the first words of its main agent's
+/// instructions.
 const COPILOT_FOLDER: &str = "Session folder: ";
 const COPILOT_MAIN: &str = "You are the GitHub Copilot CLI";
 
@@ -65,7 +66,7 @@ pub(super) enum Client {
 pub(super) struct ClientSession {
     /// The client's id for it.
     pub(super) session: String,
-    /// The subagent of it, if the request is one's.
+    /// The subagent, if one made the request.
     pub(super) agent: Option<String>,
 }
 
@@ -105,7 +106,7 @@ fn claude_code(headers: &Headers<'_>, body: &ClientFields<'_>) -> Option<Caller>
     Some(Caller { client: Client::ClaudeCode, session, parent, turn: None })
 }
 
-/// Finds the session in the user's id: in JSON since 2.1, before that at the end of a name.
+/// Finds the session in the user's id. Since 2.1 this id is JSON; before that it is a name that ends with the session.
 fn session_in_user_id(id: &str) -> Option<String> {
     let named = parse::<UserId<'_>>(id).ok().and_then(|id| text(id.session));
     named.or_else(|| {
@@ -189,7 +190,7 @@ impl Client {
         }
     }
 
-    /// Returns the other id that a result may name its call by.
+    /// Returns the other id by which a result may refer to its call.
     pub(super) fn other_call_id(self, id: &JsonString) -> Option<JsonString> {
         (self == Self::Copilot).then(|| custom_id(id))
     }

@@ -33,7 +33,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Keeps it.
+    /// Copies it.
     pub(super) fn string(&self) -> JsonString {
         match self {
             Self::Raw(raw) => JsonString::from_raw(raw).unwrap_or_else(|| "".into()),
@@ -148,7 +148,7 @@ pub(super) enum Content<'a> {
         kind: Cow<'a, str>,
         bytes: usize,
     },
-    /// A fact that is neither said nor a call.
+    /// A fact that is neither text nor a call.
     Fact {
         name: Cow<'a, str>,
         value: &'a RawValue,
@@ -183,7 +183,7 @@ impl<'a> Part<'a> {
         Self { role, content, id: None, phase: None, message: 0 }
     }
 
-    /// Returns a hash by which the part is recognised when it is sent again; `None` for what clients leave out or change.
+    /// Returns a hash that recognises the part when it is sent again; `None` for parts that clients leave out or change.
     pub(super) fn hash(&self) -> Option<u64> {
         let role = self.role as u8;
         Some(match &self.content {

@@ -13,7 +13,7 @@ pub(super) struct Exchange {
     pub(super) name: ReplyName,
     /// The status of the answer.
     pub(super) status: i64,
-    /// Whether the answer has said something.
+    /// Whether the answer has any content yet.
     pub(super) has_answer: bool,
 }
 

@@ -156,7 +156,7 @@ fn result<'a>(answer: &FunctionResponse<'a>) -> Content<'a> {
 /// An answer while it is read.
 #[derive(Default)]
 pub(super) struct Reply {
-    /// The text whose pieces come, and whether it is a thought.
+    /// The text that is not complete yet, and whether it is a thought.
     text: String,
     is_thought: bool,
     collected_bytes: usize,
@@ -251,7 +251,7 @@ impl Reply {
     }
 }
 
-/// The name of a model, where only the path of a request has it.
+/// Returns the model's name from the path of a request: the body does not have it.
 pub(super) fn model_in_path(path: &str) -> Option<&str> {
     let (_, rest) = path.rsplit_once("/models/")?;
     rest.split(':').next()

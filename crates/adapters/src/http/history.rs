@@ -13,7 +13,7 @@ pub(super) struct History {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KnownPart {
     hash: u64,
-    /// Whether its absence from a later request is worth telling.
+    /// Whether its absence from a later request is reported.
     is_weighty: bool,
     is_models: bool,
 }
@@ -36,14 +36,14 @@ pub(super) struct Changes {
     pub(super) removed: u64,
 }
 
-/// How a request fits to a history.
+/// How well a request fits a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fit {
     /// How many parts at the beginning are the same.
     pub(super) common: usize,
     /// Whether one of these is the model's.
     pub(super) has_models: bool,
-    /// Whether it is the last request again.
+    /// Whether the request repeats the last one.
     pub(super) is_again: bool,
 }
 
@@ -74,7 +74,7 @@ impl History {
                 is_new.push(true);
                 continue;
             };
-            // The first place that was not passed yet.
+            // The order matters: only places after the last match count.
             let found = places.get_mut(&hash).and_then(|places| {
                 while places.last().is_some_and(|place| *place < next) {
                     places.pop();

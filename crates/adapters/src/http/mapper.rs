@@ -22,7 +22,7 @@ use crate::emit::{AdapterInfo, Emit};
 use crate::run::Run;
 use crate::wire::{NoObject, RawField as _, parse};
 
-/// The beginning of the methods of the recorder's notes, and the method of its last one.
+/// The prefix of the methods of the recorder's notes, and the method of its last note.
 const NOTE: &str = "steno/";
 const ENDED: &str = "steno/ended";
 
@@ -39,7 +39,7 @@ pub(super) struct Http {
     bodies: i64,
     /// Whether there are plain bodies.
     is_plain: bool,
-    /// Where the run of each exchange is told, if somebody asks.
+    /// Receives the run of each exchange, if a caller asked for it.
     log: Option<Sender<(u64, RunId)>>,
 }
 
@@ -56,7 +56,7 @@ impl Http {
         }
     }
 
-    /// Returns where the run of each exchange will be told.
+    /// Returns a channel that will receive the run of each exchange.
     pub(super) fn log(&mut self) -> Receiver<(u64, RunId)> {
         let (send, receive) = channel();
         self.log = Some(send);
@@ -193,7 +193,7 @@ impl Http {
         }
     }
 
-    /// Takes an answer to a request that is not there: a conversation of its own.
+    /// Takes an answer whose request is missing. It gets a conversation of its own.
     fn headless(&mut self, number: i64, body: &str, kind: BodyKind, emit: &mut Emit<'_>) -> RecordOutcome {
         let known = self.open.get(&number).and_then(|exchange| exchange.api);
         let probed = parse::<BodyProbe<'_>>(body).ok().and_then(|probe| Api::of_body(&probe));
@@ -258,7 +258,7 @@ impl Http {
         read
     }
 
-    /// Ends all exchanges, of which nothing more comes.
+    /// Ends all exchanges, because no more records come.
     fn end_all(&mut self, emit: &mut Emit<'_>) {
         let mut numbers: Vec<i64> = self.open.keys().copied().collect();
         numbers.sort_unstable();

@@ -32,7 +32,7 @@ use crate::emit::AdapterInfo;
 use crate::sink::Sink;
 use crate::wire::parse;
 
-/// What an exchange shows: everything that the model is told and tells.
+/// What an exchange shows: everything sent to the model and everything that it answers.
 const CHANNEL: AdapterInfo = AdapterInfo {
     provider: "openai",
     entry_adapter: "openai_http",
@@ -46,12 +46,12 @@ static OPENAI: AdapterInfo = CHANNEL;
 static ANTHROPIC: AdapterInfo =
     AdapterInfo { provider: "anthropic", entry_adapter: "anthropic_http", ..CHANNEL };
 static GEMINI: AdapterInfo = AdapterInfo { provider: "gemini", entry_adapter: "gemini_http", ..CHANNEL };
-/// Calls of Claude Code: the session is one with that of its own file.
+/// Model calls of Claude Code. They belong to the session of Claude Code's own file.
 static CLAUDE_CODE: AdapterInfo =
     AdapterInfo { provider: "claude", entry_adapter: "anthropic_http", ..CHANNEL };
-/// Calls of Codex, likewise.
+/// Model calls of Codex, in the same way.
 static CODEX: AdapterInfo = AdapterInfo { provider: "codex", ..CHANNEL };
-/// Calls of Copilot CLI, likewise, with the API of `OpenAI` or of Anthropic.
+/// Model calls of Copilot CLI, in the same way, with the API of `OpenAI` or of Anthropic.
 static COPILOT: AdapterInfo = AdapterInfo { provider: "copilot", ..CHANNEL };
 static COPILOT_ANTHROPIC: AdapterInfo =
     AdapterInfo { provider: "copilot", entry_adapter: "anthropic_http", ..CHANNEL };

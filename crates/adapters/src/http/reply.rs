@@ -30,12 +30,12 @@ pub(super) enum ReplyFact<'a> {
     Unknown(String),
 }
 
-/// What a piece of a stream was.
+/// What a piece of a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventKind {
-    /// It says something by itself.
+    /// It is a fact of its own.
     Fact,
-    /// It is a piece of something, or says nothing.
+    /// It is part of a later fact, or has no content.
     Delta,
 }
 
@@ -77,7 +77,7 @@ impl ReplyReader {
         }
     }
 
-    /// Returns what was collected and not yet said, when nothing more comes.
+    /// Returns what was collected of facts that are not complete, when the stream has ended.
     pub(super) fn finish(&mut self, facts: &mut Vec<ReplyFact<'_>>) {
         match self {
             Self::Anthropic(reply) => reply.finish(facts),
@@ -101,7 +101,7 @@ pub(super) fn error_in(body: &str) -> Option<(String, String)> {
     Some((name, message.map(|message| message.to_text().into_owned()).unwrap_or_default()))
 }
 
-/// Tells whether a field says something: it is there and not an empty text.
+/// Tells whether a field has content: it exists and is not an empty text.
 pub(super) fn says(raw: Raw<'_>) -> bool {
     raw.is_some_and(|raw| !matches!(raw.get(), "null" | "\"\""))
         && raw.text().is_none_or(|text| !text.is_empty())

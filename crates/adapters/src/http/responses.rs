@@ -59,7 +59,7 @@ wire! {
     struct RoleOf { kind: "type", role: "role", content: "content", }
 }
 
-/// The events that say something by themselves.
+/// The events that are facts of their own.
 const ITEM_DONE: &str = "response.output_item.done";
 
 pub(super) fn request(body: &str) -> Option<RequestView<'_>> {
@@ -98,8 +98,8 @@ pub(super) fn request(body: &str) -> Option<RequestView<'_>> {
 /// An answer while it is read.
 #[derive(Default)]
 pub(super) struct Reply {
-    /// The indices of items that were said.
-    said: BTreeSet<i64>,
+    /// The indices of items whose facts are written.
+    written: BTreeSet<i64>,
     /// The texts of items that have not ended, by index.
     open: BTreeMap<i64, OpenText>,
     collected_bytes: usize,
@@ -127,8 +127,8 @@ impl Reply {
                 let index = read
                     .output_index
                     .number()
-                    .unwrap_or_else(|| i64::try_from(self.said.len()).unwrap_or(i64::MAX));
-                self.said.insert(index);
+                    .unwrap_or_else(|| i64::try_from(self.written.len()).unwrap_or(i64::MAX));
+                self.written.insert(index);
                 self.open.remove(&index);
                 facts.extend(read.item.map(item_parts).unwrap_or_default().into_iter().map(ReplyFact::Part));
             }
@@ -162,11 +162,11 @@ impl Reply {
         EventKind::Fact
     }
 
-    /// Says what the whole answer has and no event said.
+    /// Adds the facts of the whole answer that no event had.
     fn ended<'a>(&mut self, read: &Answer<'a>, body: &str, facts: &mut Vec<ReplyFact<'a>>) {
         facts.push(ReplyFact::Named { id: read.id, model: read.model });
         for (place, item) in elements(read.output).unwrap_or_default().into_iter().enumerate() {
-            if self.said.insert(i64::try_from(place).unwrap_or(i64::MAX)) {
+            if self.written.insert(i64::try_from(place).unwrap_or(i64::MAX)) {
                 facts.extend(item_parts(item).into_iter().map(ReplyFact::Part));
             }
         }

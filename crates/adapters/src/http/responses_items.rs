@@ -40,7 +40,7 @@ wire! {
     struct ContentPart { kind: "type", text: "text", refusal: "refusal", }
 }
 
-/// Items that the API runs itself: one item is the call and its end.
+/// Calls that the API runs itself: one item has the call and its result.
 const RUN_BY_API: [&str; 6] = [
     "code_interpreter_call",
     "file_search_call",

@@ -19,7 +19,7 @@ pub(super) struct Thread {
     pub(super) client: Client,
     pub(super) version: Option<JsonString>,
     pub(super) history: History,
-    /// Whether the client calls beside the session, for a title or the like.
+    /// Whether these requests are not part of the session's conversation, for example to get a title.
     pub(super) is_side: bool,
     /// The last instructions, as a hash.
     pub(super) system: Option<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Thread {
     pub(super) unnamed_responses: u64,
 }
 
-/// A request as a conversation takes it.
+/// A request of a conversation.
 pub(super) struct NewRequest<'a, 'b> {
     pub(super) parts: &'b [Part<'a>],
     pub(super) sent: &'b [SentPart],
@@ -83,7 +83,7 @@ impl Thread {
         emit.begin(&mut self.run, self.version.as_ref(), extra);
     }
 
-    /// Writes what is new in a request; false if it is nothing.
+    /// Writes what is new in a request; false if nothing is.
     pub(super) fn request(&mut self, request: &NewRequest<'_, '_>, emit: &mut Emit<'_>) -> bool {
         self.begin(emit);
         let changes = if request.is_continued {
@@ -117,7 +117,7 @@ impl Thread {
             self.message(parts, is_new, settings.as_ref(), emit);
             from += len;
         }
-        // The next answer tells whether it makes calls.
+        // The next answer sets it again if it makes calls.
         self.has_calls = false;
         has_news
     }
@@ -161,7 +161,7 @@ impl Thread {
         if news.iter().any(|part| part.role == Role::Model && is_said(part)) {
             return self.earlier_answer(&news, emit);
         }
-        // Gemini CLI sends a picture that a tool gave after the result.
+        // Gemini CLI sends the picture from a tool after the tool's result.
         let is_output = self.client == Client::GeminiCli
             && parts.iter().any(|part| matches!(part.content, Content::Result { .. }));
         let mut blocks = Vec::new();

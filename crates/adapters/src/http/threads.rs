@@ -28,7 +28,7 @@ pub(super) struct Threads {
     ids: HashSet<RunId>,
 }
 
-/// What a request shows of its conversation.
+/// What a request shows about its conversation.
 pub(super) struct RequestMarks<'a> {
     pub(super) api: Api,
     /// The number of its exchange.
@@ -81,7 +81,7 @@ impl Threads {
         if !is_side {
             return found.last().copied();
         }
-        // Calls beside the session are told apart by what they say.
+        // Requests outside the session's conversation are told apart by their content.
         let fits = |place: &&usize| self.all[**place].history.fit(marks.sent).has_models;
         found.iter().rev().find(fits).copied()
     }

@@ -26,7 +26,7 @@ wire! {
 }
 
 wire! {
-    /// The headers that tell who calls.
+    /// The headers that identify the client.
     pub(super) struct Headers {
         user_agent: "user_agent",
         claude_session: "x_claude_code_session_id",
@@ -39,7 +39,7 @@ wire! {
 }
 
 wire! {
-    /// What tells the body of a request or an answer.
+    /// The fields by which the body of a request or an answer is recognised.
     pub(super) struct BodyProbe {
         object: "object",
         kind: "type",

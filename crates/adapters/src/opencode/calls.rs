@@ -12,7 +12,7 @@ use crate::wire::{RawField as _, object};
 /// The tool that `OpenCode` puts in place of one that does not exist.
 const INVALID: &str = "invalid";
 
-/// How the errors of calls begin that the user or a rule refused.
+/// The first words of errors of calls that the user or a rule refused.
 const DENIALS: [&str; 2] = [
     "The user rejected permission to use this specific tool call",
     "The user has specified a rule which prevents you from using this specific tool call",
@@ -57,8 +57,8 @@ pub(super) fn call(run: &mut Run, part: &Part<'_>, response: Option<RawJson>, em
     outcome != Outcome::Unknown
 }
 
-/// Judges a tool by its name. Tools of MCP servers have the server's name in front, but no mark, and a server may have
-/// any name, so they are not told from others.
+/// Judges a tool by its name. The name of an MCP server's tool begins with the server's name, without a mark, and a
+/// server may have any name. So these tools cannot be recognised.
 fn class_of(tool: &str) -> Class {
     match tool {
         "bash" => Class::Command,

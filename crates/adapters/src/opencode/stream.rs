@@ -80,7 +80,7 @@ impl SessionRun {
     fn begin(&mut self, emit: &mut Emit<'_>) {
         if !self.run.is_started {
             let mut extra = Extra::default();
-            // OpenCode resumes a session by this name, of which the run's id cannot be undone.
+            // OpenCode resumes a session by this name, which the run's id does not contain.
             push(&mut extra, "session_id", self.run.session.as_deref().map(string));
             emit.begin(&mut self.run, None, extra);
             emit.begin_turn(&mut self.run, None, None);
@@ -127,7 +127,7 @@ impl SessionRun {
         is_read
     }
 
-    /// Returns the id of a response: that of its message. Releases with several steps in one message get a number too.
+    /// Returns the id of a response: that of its message. If the message has several steps, a number follows.
     fn response(&self, part: &Part<'_>) -> Option<RawJson> {
         let message = part.message.text()?;
         Some(match self.steps.get(&*message) {
