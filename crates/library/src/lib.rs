@@ -35,6 +35,7 @@
 //! - A damaged run is listed as damaged, and does not affect the others.
 
 mod error;
+mod event_scan;
 mod file_sessions;
 mod files;
 mod head;

@@ -2,21 +2,17 @@
 //! all its runs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use steno_disk::{OffsetReader, StorePath, open_host_file};
-use steno_journal::{Error as JournalError, Reader, RunFile, Store};
-use steno_model::limits::LINE_BYTES_MAX;
+use steno_disk::{StorePath, open_host_file};
+use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{ExchangeEvent, RunId};
 use steno_session::usage::count_processes_once;
 use steno_session::{Content, FamilyLinks, Session, SessionBuilder, parents_of};
 
+use crate::event_scan::scan_events;
 use crate::files::FileGroup;
 use crate::{Error, FileError, Files, Library, Tally, Target, warn_about_broken_seals};
-
-/// The buffer size for finding links in a transcript.
-const LINKS_BUFFER_BYTES: usize = 256 * 1024;
 
 /// Top-level sessions, with all sessions below them.
 pub struct Family {
@@ -211,23 +207,9 @@ fn join(sessions: &mut BTreeMap<RunId, Session>) -> Vec<RunId> {
 
 /// Returns the runs that a run links. Parses only lines with a link, because this reads every run of the store.
 fn links_of(store: &Store, run: RunId) -> Result<Vec<RunId>, Error> {
-    let path = RunFile::Transcript(run).path();
-    let failed = |source: std::io::Error| JournalError::Io {
-        doing: "read",
-        path: path.clone(),
-        source: source.into(),
-    };
-    let Some(file) = store.disk().open_read(&path).map_err(failed)? else { return Ok(Vec::new()) };
     let finder = memchr::memmem::Finder::new(r#""child_run_id""#);
-    let (mut links, mut line) = (Vec::new(), Vec::new());
-    let mut reader = BufReader::with_capacity(LINKS_BUFFER_BYTES, OffsetReader::from(file, 0));
-    while reader.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(failed)? > 0 {
-        let is_candidate = finder.find(&line).is_some();
-        // A full read of the run reports damaged lines.
-        let event = is_candidate.then(|| ExchangeEvent::parse(line.trim_ascii_end()).ok()).flatten();
-        links.extend(event.and_then(|event| event.child_run_id));
-        line.clear();
-    }
+    let mut links = Vec::new();
+    scan_events(store, run, |line| finder.find(line).is_some(), |event| links.extend(event.child_run_id))?;
     Ok(links)
 }
 

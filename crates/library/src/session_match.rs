@@ -2,19 +2,15 @@
 //! sends the ids of its calls, and its own file has them too. Texts are never compared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::io::{BufRead as _, BufReader, Read as _};
 
 use memchr::memmem::Finder;
-use steno_disk::OffsetReader;
-use steno_journal::{Error as JournalError, Reader, RunFile, Store};
-use steno_model::limits::LINE_BYTES_MAX;
-use steno_model::{EventType, ExchangeEvent, RunId};
+use steno_journal::{Error as JournalError, Reader, Store};
+use steno_model::{EventType, RunId};
 use steno_session::{PayloadFields, call_of_result, forms_of_call_id};
 
+use crate::event_scan::scan_events;
 use crate::read_each::read_each;
 use crate::{Error, Relations, RunHead};
-
-const BUFFER_BYTES: usize = 256 * 1024;
 
 /// The fields of events that have the ids.
 const ID_FIELDS: [&str; 2] = ["call_id", "response"];
@@ -132,31 +128,20 @@ fn places_in(
     run: RunId,
     wanted: &HashMap<String, Vec<IdPlace>>,
 ) -> Result<Vec<IdPlace>, Error> {
-    let path = RunFile::Transcript(run).path();
-    let failed = |source: std::io::Error| JournalError::Io {
-        doing: "read",
-        path: path.clone(),
-        source: source.into(),
-    };
-    let Some(file) = store.disk().open_read(&path).map_err(failed)? else { return Ok(Vec::new()) };
     let fields = ID_FIELDS.map(|name| format!("\"{name}\":\""));
     let finders = fields.each_ref().map(Finder::new);
-    let (mut places, mut line) = (Vec::new(), Vec::new());
-    let mut reader = BufReader::with_capacity(BUFFER_BYTES, OffsetReader::from(file, 0));
-    while reader.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(failed)? > 0 {
-        let may_have = |finder: &Finder<'_>| {
-            let mut ends = finder.find_iter(&line).map(|at| at + finder.needle().len());
+    let may_have = |line: &[u8]| {
+        finders.iter().any(|finder| {
+            let mut ends = finder.find_iter(line).map(|at| at + finder.needle().len());
             ends.any(|at| text_at(&line[at..]).is_some_and(|text| wanted.contains_key(text)))
-        };
-        if finders.iter().any(may_have)
-            && let Ok(event) = ExchangeEvent::parse(line.trim_ascii_end())
-        {
-            let payload = PayloadFields::of(&event);
-            let ids = ID_FIELDS.iter().filter_map(|name| payload.text(name));
-            places.extend(ids.filter_map(|id| wanted.get(&*id)).flatten().copied());
-        }
-        line.clear();
-    }
+        })
+    };
+    let mut places = Vec::new();
+    scan_events(store, run, may_have, |event| {
+        let payload = PayloadFields::of(event);
+        let ids = ID_FIELDS.iter().filter_map(|name| payload.text(name));
+        places.extend(ids.filter_map(|id| wanted.get(&*id)).flatten().copied());
+    })?;
     Ok(places)
 }
 

@@ -105,8 +105,19 @@ fn word_start(text: &str, place: usize) -> usize {
 
 /// Returns where the word begins that is so many terms before a place.
 fn back(text: &str, place: usize, terms: usize) -> usize {
-    let (mut start, mut seen, mut word) = (place, 0, Class::Other);
-    for (at, character) in text[..place].char_indices().rev() {
+    reach(text[..place].char_indices().rev(), place, terms)
+}
+
+/// Returns where the word ends that is so many terms after a place.
+fn forward(text: &str, place: usize, terms: usize) -> usize {
+    let characters = text[place..].char_indices();
+    reach(characters.map(|(at, character)| (place + at + character.len_utf8(), character)), place, terms)
+}
+
+/// Returns the place after so many terms. Each character comes with the place that lies beyond it.
+fn reach(characters: impl Iterator<Item = (usize, char)>, place: usize, terms: usize) -> usize {
+    let (mut end, mut seen, mut word) = (place, 0, Class::Other);
+    for (beyond, character) in characters {
         let next = class(character);
         // A character of a CJK word is a term, but only the whole word is looked at.
         if next != word {
@@ -116,24 +127,7 @@ fn back(text: &str, place: usize, terms: usize) -> usize {
             seen += usize::from(next == Class::Word);
         }
         seen += usize::from(next == Class::Cjk);
-        (start, word) = (at, next);
-    }
-    start
-}
-
-/// Returns where the word ends that is so many terms after a place.
-fn forward(text: &str, place: usize, terms: usize) -> usize {
-    let (mut end, mut seen, mut word) = (place, 0, Class::Other);
-    for (at, character) in text[place..].char_indices() {
-        let next = class(character);
-        if next != word {
-            if seen >= terms {
-                break;
-            }
-            seen += usize::from(next == Class::Word);
-        }
-        seen += usize::from(next == Class::Cjk);
-        (end, word) = (place + at + character.len_utf8(), next);
+        (end, word) = (beyond, next);
     }
     end
 }
