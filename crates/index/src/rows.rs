@@ -9,14 +9,14 @@ use steno_views::digest::{CallDigest, DigestState, SessionDigest, TextKind};
 use crate::terms::Terms;
 use crate::used_by_model;
 
-/// How a transcript looked when it was read. An unchanged file has the same mark.
+/// How a file looked when it was read. Unchanged files have the same mark. That of a run is of its transcript and its seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunMark {
-    /// Its inode.
+    /// The inode; of a run, that of its transcript.
     pub inode: u64,
-    /// Its length.
+    /// The length; of a run, that of both files together.
     pub size: u64,
-    /// When its inode last changed, in nanoseconds since 1970.
+    /// When the inode last changed, in nanoseconds since 1970; of a run, the later of both.
     pub changed: i64,
 }
 

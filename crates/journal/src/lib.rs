@@ -168,5 +168,5 @@ pub use spine::{
     ARTIFACT_BYTES_MAX, ARTIFACTS_DIR, KeptArtifact, SpineLook, SpineReader, SpineState, UnsealedSegment,
     look_at_spine, seal_segment,
 };
-pub use store::{STORE_VERSION, Store};
+pub use store::{RunFiles, STORE_VERSION, Store};
 pub use verify::{CheckReport, check_file, check_run, check_run_with};

@@ -29,6 +29,17 @@ struct FormatFile {
     version: u64,
 }
 
+/// The identities of the files that say what a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunFiles {
+    /// The run.
+    pub run: RunId,
+    /// Its transcript.
+    pub transcript: Identity,
+    /// Its seals; `None` if it has none.
+    pub seals: Option<Identity>,
+}
+
 /// An open store.
 #[derive(Clone)]
 pub struct Store {
@@ -84,15 +95,28 @@ impl Store {
         Ok(names.iter().filter_map(|name| transcript_of(name)).collect())
     }
 
-    /// Lists the runs with the identities of their transcripts.
+    /// Lists the runs with the identities of their files, ordered by id.
     ///
     /// # Errors
     /// I/O errors.
-    pub fn transcripts(&self) -> Result<Vec<(RunId, Identity)>, Error> {
+    pub fn run_files(&self) -> Result<Vec<RunFiles>, Error> {
         let dir = StorePath::transcripts();
-        let found = self.disk.identities(&dir, &|name| transcript_of(name).is_some());
+        let is_wanted =
+            |name: &str| matches!(file_of(name), Some(RunFile::Transcript(_) | RunFile::Seals(_)));
+        let found = self.disk.identities(&dir, &is_wanted);
         let found = found.map_err(|source| Error::io("list", &dir, source))?;
-        Ok(found.into_iter().filter_map(|(name, found)| Some((transcript_of(&name)?, found))).collect())
+        let mut files: Vec<RunFiles> = Vec::with_capacity(found.len());
+        for (name, identity) in found {
+            match (file_of(&name), files.last_mut()) {
+                (Some(RunFile::Transcript(run)), _) => {
+                    files.push(RunFiles { run, transcript: identity, seals: None });
+                }
+                // In the order of names, seals come after the transcript. Seals without one belong to no run.
+                (Some(RunFile::Seals(run)), Some(last)) if last.run == run => last.seals = Some(identity),
+                (Some(RunFile::Seals(_) | RunFile::Notes(_) | RunFile::Lock(_)) | None, _) => {}
+            }
+        }
+        Ok(files)
     }
 
     /// Tells whether the store has a run.
@@ -159,10 +183,15 @@ impl Store {
 
 /// Returns the run whose transcript has this name.
 fn transcript_of(name: &str) -> Option<RunId> {
-    match RunFile::parse(&format!("{}/{name}", StorePath::transcripts())) {
-        Some(RunFile::Transcript(run)) => Some(run),
-        Some(RunFile::Seals(_) | RunFile::Notes(_) | RunFile::Lock(_)) | None => None,
+    match file_of(name)? {
+        RunFile::Transcript(run) => Some(run),
+        RunFile::Seals(_) | RunFile::Notes(_) | RunFile::Lock(_) => None,
     }
+}
+
+/// Returns the file of a run that has this name in the directory of transcripts.
+fn file_of(name: &str) -> Option<RunFile> {
+    RunFile::parse(&format!("{}/{name}", StorePath::transcripts()))
 }
 
 /// Checks the format file and returns its version; `None` when there is none.

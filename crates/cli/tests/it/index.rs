@@ -188,3 +188,30 @@ fn search_without_a_file_for_the_index_is_complete() {
     assert_eq!(found(&steno, "zebra"), ids(2), "the disk is read-only");
     assert!(steno.run(&["search", "zebra"]).err.contains("in memory"));
 }
+
+#[test]
+fn changed_seals_are_noticed() {
+    let steno = Steno::new();
+    record(&steno, 2);
+    let states = || -> Vec<(Value, Value)> {
+        let rows = steno.run(&["ls", "--json"]).json();
+        rows.iter().map(|row| (row["run_id"].clone(), row["state"].clone())).collect()
+    };
+    let state_of = |run: &str| states().into_iter().find(|(id, _)| id == run).unwrap().1;
+    let before = state_of(&id(1));
+    assert_ne!(before, "damaged");
+    let path = steno.beside(&id(1), "seals.jsonl");
+    let seals = fs::read_to_string(&path).unwrap();
+    // The seal is of more than the transcript has.
+    let mut seal: Value = serde_json::from_str(seals.lines().last().unwrap()).unwrap();
+    seal["bytes"] = json!(seal["bytes"].as_u64().unwrap() + 1_000);
+    fs::write(&path, format!("{seal}\n")).unwrap();
+    assert_eq!(state_of(&id(1)), "damaged");
+    assert_ne!(state_of(&id(2)), "damaged");
+    fs::write(&path, &seals).unwrap();
+    assert_eq!(state_of(&id(1)), before);
+    // Taking the seals away is a change too.
+    assert_eq!(status(&steno)["runs_behind"], 0);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(status(&steno)["runs_behind"], 1);
+}

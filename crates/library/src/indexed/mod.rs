@@ -16,7 +16,7 @@ use std::sync::mpsc::sync_channel;
 
 use steno_disk::{Identity, StorePath};
 use steno_index::{Error as IndexError, Index, RunRow, SourceRow, Update};
-use steno_journal::Store;
+use steno_journal::{RunFiles, Store};
 use steno_model::{RunId, with_causes};
 use steno_vault::{SourceId, Vault};
 use steno_views::{Lines, visible};
@@ -264,18 +264,18 @@ impl KnownFiles {
 
 /// How the files of a store look now.
 struct Files {
-    transcripts: Vec<(RunId, Identity)>,
+    runs: Vec<RunFiles>,
     manifests: Vec<(SourceId, Identity)>,
 }
 
 impl Files {
     fn list(store: &Store, vault: &Vault) -> Result<Self, Error> {
-        Ok(Self { transcripts: store.transcripts()?, manifests: vault.manifest_files()? })
+        Ok(Self { runs: store.run_files()?, manifests: vault.manifest_files()? })
     }
 
     /// Returns what the index does not know as it is now.
     fn stale(&self, known: &KnownFiles) -> (Stale, StaleSources) {
-        (Stale::find(&self.transcripts, &known.runs), StaleSources::find(&self.manifests, &known.sources))
+        (Stale::find(&self.runs, &known.runs), StaleSources::find(&self.manifests, &known.sources))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use steno_disk::Identity;
 use steno_index::{RunMark, RunRow};
-use steno_journal::Store;
+use steno_journal::{RunFiles, Store};
 use steno_model::RunId;
 use steno_vault::SourceId;
 
@@ -20,13 +20,13 @@ pub(super) struct Stale {
 
 impl Stale {
     /// Compares the files of the store with what the index knows.
-    pub(super) fn find(files: &[(RunId, Identity)], known: &[RunRow]) -> Self {
+    pub(super) fn find(files: &[RunFiles], known: &[RunRow]) -> Self {
         let mut before: HashMap<RunId, RunMark> = known.iter().map(|row| (row.run, row.mark)).collect();
         let mut changed = BTreeMap::new();
-        for (run, found) in files {
-            let mark = mark_of(found);
-            if before.remove(run) != Some(mark) {
-                changed.insert(*run, mark);
+        for found in files {
+            let mark = mark_of_run(found);
+            if before.remove(&found.run) != Some(mark) {
+                changed.insert(found.run, mark);
             }
         }
         Self { changed, gone: before.into_keys().collect() }
@@ -56,6 +56,14 @@ impl Stale {
 /// Returns how a file looks.
 pub(super) fn mark_of(found: &Identity) -> RunMark {
     RunMark { inode: found.inode, size: found.size_bytes, changed: found.changed_ns }
+}
+
+/// Returns how the files of a run look: damage may show in its seals only.
+fn mark_of_run(found: &RunFiles) -> RunMark {
+    let mark = mark_of(&found.transcript);
+    let Some(seals) = &found.seals else { return mark };
+    let size = mark.size.saturating_add(seals.size_bytes);
+    RunMark { size, changed: mark.changed.max(seals.changed_ns), ..mark }
 }
 
 fn row_of(head: RunHead, mark: RunMark) -> RunRow {

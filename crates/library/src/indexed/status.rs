@@ -34,7 +34,7 @@ impl Library {
         let index = path.as_deref().map(Index::open_existing).transpose()?.flatten();
         let (sessions, texts) = index.as_ref().map_or(Ok((0, 0)), Index::sizes)?;
         let known = index.as_ref().map_or(Ok(Vec::new()), Index::known_runs)?;
-        let stale = Stale::find(&self.store()?.transcripts()?, &known);
+        let stale = Stale::find(&self.store()?.run_files()?, &known);
         Ok(IndexStatus {
             bytes: path.as_deref().map_or(0, size_of),
             path,
