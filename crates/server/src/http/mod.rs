@@ -19,6 +19,7 @@ mod recorders;
 mod routes;
 mod runs;
 mod search;
+mod session_filter;
 mod sessions;
 mod streams;
 mod threads;

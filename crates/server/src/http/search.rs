@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use jiff::Timestamp;
 use serde::Deserialize;
-use steno_index::{Query, SessionFilter};
-use steno_library::{SearchLimits, SessionHits};
-use steno_model::Timestamp;
+use steno_index::Query;
+use steno_library::{ListFilter, SearchLimits, SessionHits};
 use utoipa::IntoParams;
 
 use super::extract::InQuery;
+use super::session_filter::SessionFilterQuery;
 use super::work::Job;
 use super::{Api, Problem};
 
@@ -35,40 +36,17 @@ pub(super) struct SearchQuery {
     /// Hits of each session
     #[param(nullable = false, minimum = 1, maximum = 1000)]
     hits: Option<usize>,
-    /// Only sessions with an event at or after this time
-    #[param(nullable = false, format = DateTime)]
-    since: Option<String>,
-    /// Only sessions that began before this time
-    #[param(nullable = false, format = DateTime)]
-    until: Option<String>,
-    /// Only sessions of projects whose path contains this
-    #[param(nullable = false)]
-    project: Option<String>,
-    /// Only sessions of this agent
-    #[param(nullable = false)]
-    agent: Option<String>,
-    /// Only sessions with a model whose name contains this
-    #[param(nullable = false)]
-    model: Option<String>,
-    /// Only sessions on this branch
-    #[param(nullable = false)]
-    branch: Option<String>,
-    /// Only sessions that failed or have a failed call
-    #[param(nullable = false)]
-    failed: Option<bool>,
-    /// Only sessions that changed this file or directory
-    #[param(nullable = false)]
-    touched: Option<String>,
 }
 
 /// Search all sessions
-#[utoipa::path(get, path = "/v1/search", params(SearchQuery), responses(
+#[utoipa::path(get, path = "/v1/search", params(SearchQuery, SessionFilterQuery), responses(
     (status = 200, description = "`hits`, and what was `searched`", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn search(
     State(api): State<Arc<Api>>,
     InQuery(wanted): InQuery<SearchQuery>,
+    InQuery(filter): InQuery<SessionFilterQuery>,
 ) -> Result<Response, Problem> {
     let limits = SearchLimits {
         sessions: limit("limit", wanted.limit.unwrap_or(SESSIONS_LEN), SESSIONS_LEN_MAX)?,
@@ -77,7 +55,7 @@ pub(super) async fn search(
     let is_exact = wanted.exact.unwrap_or(false);
     let query = if is_exact { Query::exactly(&wanted.q) } else { Query::parse(&wanted.q) };
     let query = query.map_err(|error| Problem::bad_request(format!("`q` cannot be read: {error}")))?;
-    let filter = filter(wanted)?;
+    let filter = filter.read(&[])?;
     api.answer(move |api| found(api, &query, &filter, limits)).await
 }
 
@@ -88,32 +66,11 @@ fn limit(name: &str, number: usize, max: usize) -> Result<usize, Problem> {
     Err(Problem::bad_request(format!("`{name}` must be a number from 1 to {max}")))
 }
 
-fn filter(wanted: SearchQuery) -> Result<SessionFilter, Problem> {
-    let time = |name: &str, text: Option<String>| -> Result<Option<i64>, Problem> {
-        let Some(text) = text else { return Ok(None) };
-        let time = Timestamp::parse(&text).ok().and_then(|time| time.instant());
-        let time =
-            time.ok_or_else(|| Problem::bad_request(format!("`{name}` must be a time as in RFC 3339")))?;
-        Ok(Some(time.as_millisecond()))
-    };
-    Ok(SessionFilter {
-        since_ms: time("since", wanted.since)?,
-        until_ms: time("until", wanted.until)?,
-        project: wanted.project,
-        agent: wanted.agent,
-        model: wanted.model,
-        branch: wanted.branch,
-        is_failed: wanted.failed.unwrap_or(false),
-        touched: wanted.touched,
-        words: Vec::new(),
-        sessions: None,
-    })
-}
-
-fn found(api: &Job, query: &Query, filter: &SessionFilter, limits: SearchLimits) -> Result<String, Problem> {
+fn found(api: &Job, query: &Query, filter: &ListFilter, limits: SearchLimits) -> Result<String, Problem> {
     let library = api.library();
+    let filter = library.resolve_filter(filter, Timestamp::now())?;
     let mut sessions: Vec<SessionHits> = Vec::new();
-    let report = library.search_each(query, filter, limits, |session| {
+    let report = library.search_each(query, &filter, limits, |session| {
         if sessions.len() < limits.sessions {
             sessions.push(session);
         }

@@ -1,25 +1,23 @@
 //! The list of sessions.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
-use steno_index::SessionFilter;
-use steno_library::ListFilter;
 use steno_model::RunId;
 use utoipa::IntoParams;
 
 use super::extract::{InQuery, RunUuid, optional_run_id};
+use super::session_filter::SessionFilterQuery;
 use super::{Api, Problem};
 
 /// The default and the largest number of sessions of a page.
 const PAGE_LEN: usize = 100;
 const PAGE_LEN_MAX: usize = 1000;
 
-#[derive(Clone, Deserialize, IntoParams)]
+#[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SessionsQuery {
     /// Start after this session
@@ -29,55 +27,27 @@ pub(super) struct SessionsQuery {
     /// Sessions per page
     #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// Only sessions with an event since this time
-    #[param(nullable = false, format = "date-time")]
-    since: Option<String>,
-    /// Only sessions that began before this time
-    #[param(nullable = false, format = "date-time")]
-    until: Option<String>,
-    /// Only sessions of projects whose path contains this
-    #[param(nullable = false)]
-    project: Option<String>,
-    /// Only sessions of this agent
-    #[param(nullable = false)]
-    agent: Option<String>,
-    /// Only sessions with a model whose name contains this
-    #[param(nullable = false)]
-    model: Option<String>,
-    /// Only sessions on this branch
-    #[param(nullable = false)]
-    branch: Option<String>,
-    /// Only sessions that changed this file or directory
-    #[param(nullable = false)]
-    touched: Option<String>,
     /// Only sessions whose title, project or branch contains each of these words
     #[param(nullable = false)]
     words: Option<String>,
-    /// Only sessions that failed or have a failed call
-    #[param(nullable = false)]
-    failed: Option<bool>,
-    /// Only sessions that are being recorded, or grew within a minute
-    #[param(nullable = false)]
-    live: Option<bool>,
-    /// Only sessions that the agent deleted, shortened or rewrote
-    #[param(nullable = false)]
-    gone: Option<bool>,
 }
 
 /// List sessions, the one with the latest event first
-#[utoipa::path(get, path = "/v1/sessions", params(SessionsQuery), responses(
+#[utoipa::path(get, path = "/v1/sessions", params(SessionsQuery, SessionFilterQuery), responses(
     (status = 200, description = "`sessions`, and `next` to use as `after` for the next page, if there is one", content_type = "application/json"),
     (status = 400, body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
     InQuery(query): InQuery<SessionsQuery>,
+    InQuery(filter): InQuery<SessionFilterQuery>,
 ) -> Result<Response, Problem> {
     let limit = query.limit.unwrap_or(PAGE_LEN);
     if !(1..=PAGE_LEN_MAX).contains(&limit) {
         return Err(Problem::bad_request(format!("`limit` must be a number from 1 to {PAGE_LEN_MAX}")));
     }
-    let filter = query.filter()?;
+    let words: Vec<&str> = query.words.as_deref().unwrap_or_default().split_whitespace().collect();
+    let filter = filter.read(&words)?;
     let after = query.after;
     let answer = api.answer(move |api| {
         let sessions = api.library().list(&filter, Timestamp::now())?;
@@ -94,31 +64,4 @@ pub(super) async fn list(
         Ok(format!("{{\"sessions\":[{}],\"next\":{next}}}", rows.join(",")))
     });
     answer.await
-}
-
-impl SessionsQuery {
-    fn filter(&self) -> Result<ListFilter, Problem> {
-        let time = |name: &str, text: &Option<String>| -> Result<Option<i64>, Problem> {
-            let Some(text) = text else { return Ok(None) };
-            let time = text.parse::<Timestamp>();
-            let wrong =
-                |_| Problem::bad_request(format!("`{name}` must be a time like 2026-11-01T08:00:00Z"));
-            Ok(Some(time.map_err(wrong)?.as_millisecond()))
-        };
-        let words = self.words.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned);
-        let sessions = SessionFilter {
-            since_ms: time("since", &self.since)?,
-            until_ms: time("until", &self.until)?,
-            project: self.project.clone(),
-            agent: self.agent.clone(),
-            model: self.model.clone(),
-            branch: self.branch.clone(),
-            is_failed: self.failed.unwrap_or(false),
-            touched: self.touched.clone(),
-            words: words.collect(),
-            sessions: None::<HashSet<RunId>>,
-        };
-        let (is_live, is_gone) = (self.live.unwrap_or(false), self.gone.unwrap_or(false));
-        Ok(ListFilter { sessions, is_live, is_gone })
-    }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use steno_library::{UsageColumn, UsageQuery, UsageTable};
@@ -12,6 +11,7 @@ use steno_session::usage::UsageBuilder;
 use utoipa::IntoParams;
 
 use super::extract::InQuery;
+use super::session_filter::time;
 use super::work::Job;
 use super::{Api, Problem};
 
@@ -58,13 +58,6 @@ pub(super) async fn usage(
         zone: if is_utc { TimeZone::UTC } else { api.zone.clone() },
     };
     api.answer(move |api| rows(api, &query)).await
-}
-
-fn time(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
-    let Some(text) = text else { return Ok(None) };
-    let time: Option<Timestamp> = text.parse().ok();
-    let time = time.ok_or_else(|| Problem::bad_request(format!("`{name}` must be a time of RFC 3339")))?;
-    Ok(Some(time.as_millisecond()))
 }
 
 fn rows(api: &Job, query: &UsageQuery) -> Result<String, Problem> {

@@ -68,6 +68,42 @@ fn search_finds_what_was_recorded() {
 }
 
 #[test]
+fn sessions_and_search_take_the_same_filters() {
+    let served = TestServer::start();
+    let prompt = json!({"type": "message.user", "payload": {"role": "user",
+        "blocks": [{"type": "text", "fidelity": "agent_emitted", "text": "Where is the zebra?"}]}});
+    let events = json!([{"type": "run.started", "payload": {"name": "claude", "kind": "session"}}, prompt]);
+    assert_eq!(served.post(&format!("/v1/runs/{RUN}/events"), &events.to_string()).status, 200);
+    let sessions = |filter: &str| {
+        let listed = served.get(&format!("/v1/sessions?{filter}")).json();
+        let searched = served.get(&format!("/v1/search?q=zebra&{filter}")).json();
+        let listed = listed["sessions"].as_array().unwrap().len();
+        assert_eq!(searched["searched"]["sessions"], json!(listed), "{filter}: {searched}");
+        assert_eq!(searched["hits"].as_array().unwrap().len(), listed, "{filter}: {searched}");
+        listed
+    };
+    for (filter, want) in [
+        ("live=false&gone=false", 1),
+        // The server is recording it.
+        ("live=true", 1),
+        // It has no file of an agent that could be gone.
+        ("gone=true", 0),
+        ("live=true&gone=true", 0),
+        ("live=true&failed=true", 0),
+        ("live=true&touched=src", 0),
+        ("live=true&since=2999-01-01T00:00:00Z", 0),
+        ("live=true&until=2999-01-01T00:00:00Z", 1),
+    ] {
+        assert_eq!(sessions(filter), want, "{filter}");
+    }
+    for wrong in ["live=2", "gone=maybe", "since=soon", "until=2026"] {
+        for route in ["sessions?", "search?q=zebra&"] {
+            assert_eq!(served.get(&format!("/v1/{route}{wrong}")).status, 400, "{route}{wrong}");
+        }
+    }
+}
+
+#[test]
 fn thread_is_found_by_session_id_and_by_run_id() {
     let served = filled();
     let session = "0199aaaa-0000-7000-8000-00000000beef";
