@@ -233,3 +233,32 @@ fn output_fits_a_budget() {
     assert_eq!(objects.last().unwrap()["hits"], 2);
     assert!(objects.len() < 3, "{}", said.out);
 }
+
+#[test]
+fn last_line_tells_what_damage_hides() {
+    let steno = filled();
+    let message = |text: &str| {
+        json!({ "type": "message.user", "path": "turn-0001", "payload": { "role": "user",
+        "blocks": [{ "type": "text", "fidelity": "agent_emitted", "text": text }] } })
+    };
+    let begin = json!({ "type": "run.started", "payload": { "name": "codex", "kind": "session" } });
+    let other = id(7);
+    steno.recorded(&other, &[begin, message("login one"), message("login two"), message("login three")]);
+    let searched = |args: &[&str]| {
+        let said = steno.run(&[&["search", "--json"], args].concat());
+        let report = said.json().pop().unwrap();
+        (report["damaged_runs"].clone(), report["prompts"].clone())
+    };
+    assert_eq!(searched(&["login"]), (json!(0), json!(4)));
+    assert!(!steno.run(&["search", "login"]).out.contains("damage"));
+    let text = steno.text(&other);
+    fs::write(steno.transcript(&other), text.replace("login two", "login\u{0}two")).unwrap();
+    // What follows the damage is not known, and the last line says so.
+    assert_eq!(searched(&["login"]), (json!(1), json!(2)));
+    assert_eq!(searched(&["login", "--project", "shop"]), (json!(0), json!(1)));
+    let want = "; not searched: what follows the damage in 1 run (`steno verify` says where)";
+    let said = steno.run(&["search", "login", "--limit", "0", "--hits", "0"]);
+    assert!(said.out.trim_end().ends_with(want), "{said:?}");
+    let said = steno.run(&["search", "three"]);
+    assert!(said.code == 1 && said.err.contains(want), "{said:?}");
+}

@@ -55,6 +55,7 @@ impl SearchReport {
                 object.number(plural(*kind), *texts);
             }
             object.number("unread", self.unread);
+            object.number("damaged_runs", self.runs_damaged);
         })
     }
 }

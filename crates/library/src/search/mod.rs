@@ -75,8 +75,10 @@ pub struct SearchReport {
     pub sessions_found: u64,
     /// How many texts match.
     pub hits: u64,
-    /// How many texts could not be read. `steno verify` says why.
+    /// How many texts had to be read and could not be. `steno verify` says why.
     pub unread: u64,
+    /// How many runs are damaged. What follows the damage was not searched.
+    pub runs_damaged: u64,
 }
 
 impl Library {
@@ -120,6 +122,7 @@ impl Library {
                 *sum += count;
             }
         }
+        report.runs_damaged = self.damaged_runs(|root| filter.is_empty() || rows.contains_key(&root))?;
         let is_read_whole = query.needs_text() || query.words.is_empty();
         let families = families(index, query, is_read_whole, &rows)?;
         let is_outputs = !is_read_whole;
@@ -138,6 +141,17 @@ impl Library {
             Ok(()) | Err(Stop::Enough) => Ok(report),
             Err(Stop::Error(error)) => Err(error.into()),
         }
+    }
+
+    /// Counts the damaged runs of the wanted top-level sessions.
+    fn damaged_runs(&self, is_wanted: impl Fn(RunId) -> bool) -> Result<u64, Error> {
+        let known = self.known_files()?;
+        let mut damaged = known.runs.iter().filter(|run| run.damage.is_some()).peekable();
+        if damaged.peek().is_none() {
+            return Ok(0);
+        }
+        let relations = self.relations()?;
+        Ok(damaged.filter(|run| is_wanted(relations.root(run.run))).count() as u64)
     }
 }
 

@@ -11,7 +11,7 @@ use self::text::SearchText;
 use super::session_filter::read_filter;
 use crate::args::SearchArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, notice};
+use crate::output::Output;
 use crate::runs;
 use crate::settings::Settings;
 use crate::time_words::now;
@@ -33,9 +33,6 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     let limits = SearchLimits { sessions: all_if_zero(args.limit), hits: all_if_zero(args.hits) };
     let report = library.search_each(&query, &filter, limits, |session| printer.session(&session))?;
     printer.finish(&report);
-    if report.unread > 0 {
-        notice(&format!("{} could not be read; `steno verify` says why", count(report.unread, "text")));
-    }
     if report.sessions_found == 0 {
         return Err(Failure::empty(format!("no text matches; searched {}", covered(&report)))
             .with_hint("`word*` finds words that begin so, `--exact` finds any text"));
@@ -173,14 +170,24 @@ fn footer(report: &SearchReport, hits_shown: u64) -> String {
     )
 }
 
-/// Describes what was searched.
+/// Describes what was searched, and what could not be.
 fn covered(report: &SearchReport) -> String {
     let kinds: Vec<&str> = report.texts_searched.keys().map(|kind| plural(*kind)).collect();
     let texts = report.texts_searched.values().sum();
-    format!(
+    let mut words = format!(
         "{} of {}: {}",
         count(texts, "text"),
         count(report.sessions_searched, "session"),
         kinds.join(", ")
-    )
+    );
+    if report.unread > 0 {
+        words += &format!("; {} of them could not be read", count(report.unread, "text"));
+    }
+    if report.runs_damaged > 0 {
+        words += &format!("; not searched: what follows the damage in {}", count(report.runs_damaged, "run"));
+    }
+    if report.unread > 0 || report.runs_damaged > 0 {
+        words += " (`steno verify` says where)";
+    }
+    words
 }
