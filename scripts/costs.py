@@ -141,7 +141,7 @@ def main():
             ours[model] += cost(table, re.sub(r"\[1m\]$", "", model or ""), used) if any(used) else 0
         said = subprocess.run([program, "usage", place, "--by", "model", "--json"], capture_output=True, text=True)
         rows = [json.loads(line, parse_float=Decimal) for line in said.stdout.splitlines()]
-        theirs = {row["model"]: Decimal(row["cost_usd"] or 0) for row in rows if row["total_tokens"]}
+        theirs = {row["model"] or "": Decimal(row["cost_usd"] or 0) for row in rows if row["total_tokens"]}
         models = {model for model, dollars in ours.items() if dollars} | set(theirs)
         for model in sorted(models):
             pair = Decimal(ours[model]), theirs.get(model, Decimal(0))

@@ -270,9 +270,9 @@ pub enum Command {
     /// with `--live`, only the homes are read. A line on stderr says what was read.
     ///
     /// Each response counts once, even if several records, resumed sessions and forks repeat it. `exact` is false if
-    /// the record has no final counts or a file could not be read: the numbers are then a lower bound. Days are in
-    /// UTC. Input does not include cached tokens, which have their own columns. What a subagent used counts for its
-    /// session.
+    /// the record has no final counts or a file could not be read: the numbers are then a lower bound. Days are
+    /// those of local time. Input does not include cached tokens, which have their own columns. What a subagent used
+    /// counts for its session. Rows of times are in their order; of others, the most expensive is first.
     Usage(UsageArgs),
     /// Export, list and verify receipts of turns
     Receipt(ReceiptArgs),

@@ -18,7 +18,7 @@ const CAPTURES: [(&str, &[(u64, bool)]); 7] = [
     ("2.1.325/err400", &[(35, true)]),
     ("2.1.325/resume", &[(963, true)]),
     // The responses that made the summary are on record nowhere; the fork's own are.
-    ("2.1.325/compact", &[(56, true), (963, false)]),
+    ("2.1.325/compact", &[(963, false), (56, true)]),
 ];
 
 #[test]

@@ -6,6 +6,7 @@ use steno_session::usage::{Dollars, TokenUsage};
 use steno_views::cost::{Cost, Prices};
 
 use super::{ListedSession, Loss};
+use crate::usage::unpriced_models;
 
 impl ListedSession {
     /// Returns it as a JSON object.
@@ -87,8 +88,7 @@ fn cost(object: &mut ObjectWriter<'_>, cost: Option<&Cost>) {
     let number = |dollars: Dollars| RawJson::parse(&dollars.decimal()).unwrap_or_else(|_| RawJson::null());
     object.json("cost_usd", &cost.and_then(Cost::known).map_or_else(RawJson::null, number));
     object.json("cost_exact", &RawJson::from(cost.is_some_and(|cost| !cost.is_lower_bound)));
-    let unpriced = cost.into_iter().flat_map(|cost| &cost.unpriced);
-    object.json("unpriced_models", &list(unpriced.map(|model| JsonString::from(model.as_str()).to_json())));
+    object.json("unpriced_models", &unpriced_models(cost.unwrap_or(&Cost::default())));
 }
 
 fn gone(session: &ListedSession, loss: &Loss) -> RawJson {

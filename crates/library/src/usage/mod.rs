@@ -19,6 +19,7 @@ use crate::read_session::read_all;
 use crate::{Error, Library};
 
 pub use columns::UsageColumn;
+pub(crate) use table::unpriced_models;
 pub use table::{AgentCost, UsageQuery, UsageRow, UsageTable};
 pub use windows::{WINDOW_MS, window_at};
 

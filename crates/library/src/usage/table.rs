@@ -1,5 +1,6 @@
 //! Usage as rows: grouped, with its cost, and the agent's own figure where there is one.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::tz::TimeZone;
@@ -57,7 +58,8 @@ pub struct UsageTable {
 }
 
 impl UsageTable {
-    /// Groups usage. A column that is named twice counts once. By windows, only Claude's usage counts.
+    /// Groups usage. A column that is named twice counts once. By windows, only Claude's usage counts. Times are in their order;
+    /// of everything else, what costs most is first.
     #[must_use]
     pub fn of(counted: &CountedUsage, query: &UsageQuery, prices: &Prices) -> Self {
         let mut by = Vec::new();
@@ -76,7 +78,9 @@ impl UsageTable {
         let total = groups.values().flatten().copied().collect::<Vec<_>>();
         let row = |(group, records): (Vec<_>, Vec<&UsageRecord>)| UsageRow::of(group, &records, &all, prices);
         let total = row((Vec::new(), total));
-        Self { rows: groups.into_iter().map(row).collect(), total }
+        let mut rows: Vec<UsageRow> = groups.into_iter().map(row).collect();
+        order(&mut rows);
+        Self { rows, total }
     }
 
     /// Marks all rows as lower bounds.
@@ -124,7 +128,7 @@ impl UsageRow {
     pub fn json(&self) -> RawJson {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             for (column, value) in &self.group {
-                object.string(column.name(), &value.as_str().into());
+                object.json(column.name(), &name_json(value));
             }
             object.number("sessions", self.sessions as u64);
             self.used.write(object);
@@ -142,8 +146,37 @@ impl UsageRow {
 fn cost_fields(object: &mut ObjectWriter<'_>, cost: &Cost) {
     object.json("cost_usd", &cost.known().map_or_else(RawJson::null, decimal));
     object.json("cost_exact", &RawJson::from(!cost.is_lower_bound));
-    let unpriced = cost.unpriced.iter().map(|model| RawJson::string(model));
-    object.json("unpriced_models", &RawJson::array(unpriced));
+    object.json("unpriced_models", &unpriced_models(cost));
+}
+
+/// Returns the models without a price as JSON. Null stands for responses without a model.
+pub(crate) fn unpriced_models(cost: &Cost) -> RawJson {
+    RawJson::array(cost.unpriced.iter().map(|model| name_json(model)))
+}
+
+/// Returns a name as JSON; null if no record says it.
+fn name_json(name: &str) -> RawJson {
+    if name.is_empty() { RawJson::null() } else { RawJson::string(name) }
+}
+
+/// Orders rows by their columns, from the first to the last. What has no price is compared by its tokens.
+fn order(rows: &mut [UsageRow]) {
+    let mut sums = BTreeMap::<Vec<(UsageColumn, String)>, (u128, u64)>::new();
+    for row in rows.iter() {
+        for len in 1..=row.group.len() {
+            let (units, tokens) = sums.entry(row.group[..len].to_vec()).or_default();
+            *units = units.saturating_add(row.cost.dollars.units());
+            *tokens = tokens.saturating_add(row.used.tokens.total());
+        }
+    }
+    rows.sort_by_cached_key(|row| {
+        let key = |len: usize| {
+            let (column, name) = row.group[len - 1].clone();
+            let sum = if column.is_time() { (0, 0) } else { sums[&row.group[..len]] };
+            (Reverse(sum), name)
+        };
+        (1..=row.group.len()).map(key).collect::<Vec<_>>()
+    });
 }
 
 fn decimal(dollars: Dollars) -> RawJson {

@@ -82,9 +82,9 @@ fn rows_have_cost_and_the_agents_figure() {
     check("agent", &["claude: ≥ $60.50 ≥ 39.875", "codex: ? -", total]);
     check(
         "model",
-        &["claude-haiku-5-5: $0.50 0.25", "claude-opus-5-5: ≥ $60.00 ≥ 39.5", "house-model: ? -", total],
+        &["claude-opus-5-5: ≥ $60.00 ≥ 39.5", "claude-haiku-5-5: $0.50 0.25", "house-model: ? -", total],
     );
-    check("project,branch", &[",: ≥ $20.00 -", "/nowhere/shop,main: $40.50 39.875", total]);
+    check("project,branch", &["/nowhere/shop,main: $40.50 39.875", ",: ≥ $20.00 -", total]);
 }
 
 #[test]
@@ -112,8 +112,37 @@ fn times_limit_what_counts() {
     let limited = UsageQuery { since_ms, until_ms, ..query("model") };
     assert_eq!(
         rows(&limited),
-        ["claude-haiku-5-5: $0.50 0.25", "claude-opus-5-5: $20.00 -", ": $20.50 ≥ 0.25"]
+        ["claude-opus-5-5: $20.00 -", "claude-haiku-5-5: $0.50 0.25", ": $20.50 ≥ 0.25"]
     );
+}
+
+#[test]
+fn each_column_is_ordered_by_its_own_cost() {
+    // Of the models together, `claude-opus-5-5` costs most; in each day, its own models are compared.
+    check(
+        "model,day",
+        &[
+            "claude-opus-5-5,2026-11-15: $20.00 -",
+            "claude-opus-5-5,2026-11-16: ≥ $40.00 -",
+            "claude-haiku-5-5,2026-11-16: $0.50 0.25",
+            "house-model,2026-11-16: ? -",
+            ": ≥ $60.50 ≥ 39.875",
+        ],
+    );
+}
+
+#[test]
+fn json_has_null_for_what_no_record_says() {
+    let mut counted = counted();
+    for record in &mut counted.records {
+        record.model.model.clear();
+    }
+    let table = UsageTable::of(&counted, &query("model,project"), &Prices::default());
+    let rows: Vec<Value> =
+        table.rows.iter().map(|row| serde_json::from_str(row.json().as_str()).unwrap()).collect();
+    assert!(rows.iter().all(|row| row["model"].is_null()), "{rows:?}");
+    assert!(rows.iter().any(|row| row["project"].is_null()), "{rows:?}");
+    assert_eq!(rows[0]["unpriced_models"], serde_json::json!([null]));
 }
 
 #[test]
