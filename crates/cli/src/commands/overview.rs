@@ -1,8 +1,10 @@
 //! `steno` without a command: shows the current state, and what to try next; on a terminal, sessions to choose from.
 
-use steno_index::{SessionFilter, SessionRow};
+use steno_index::SessionRow;
 use steno_library::{Library, ListFilter};
 use steno_model::RunId;
+use steno_session::Content;
+use steno_views::digest::SessionDigest;
 use steno_views::{Lines, count, cut, visible};
 
 use super::doctor::{Examination, Severity, examine};
@@ -62,10 +64,9 @@ fn pick(head: &[String], settings: &Settings) -> Result<(Choice, Library), Failu
 
 /// Prints the command that resumes a session in its agent.
 fn print_resume(run: RunId, library: &Library, output: &mut Output) -> Outcome {
-    let sessions = SessionFilter { sessions: Some([run].into()), ..SessionFilter::default() };
-    let found = library.list(&ListFilter { sessions, ..ListFilter::default() }, now().timestamp())?;
-    let row = found.into_iter().find_map(|session| session.row);
-    let Some(command) = row.and_then(|row| resume_command(&row.digest)) else {
+    // The index does not have the agents' own names of sessions.
+    let session = library.session(run, Content::ForReceipts)?;
+    let Some(command) = resume_command(&SessionDigest::of(&session)) else {
         return Err(Failure::could_not(format!("no agent can resume session {run}"))
             .with_hint(format!("`steno show {run}` shows it")));
     };

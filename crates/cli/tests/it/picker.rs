@@ -1,8 +1,9 @@
 //! `steno` without a command on a terminal: the sessions can be searched, read and resumed.
 
+use serde_json::json;
 use steno_testkit::{needs, tool};
 
-use crate::kit::{Steno, run};
+use crate::kit::{RUN, Steno, run};
 
 /// Starts `steno` on a terminal, waits for each text and presses the keys that belong to it. Prints what was on the screen
 /// and the exit code.
@@ -95,6 +96,18 @@ fn picker_prints_how_to_resume() {
     let rows = steno.run(&["ls", "--json"]).json();
     let second = rows[1]["run_id"].as_str().unwrap();
     assert!(after.contains(second), "{second}: {after}");
+}
+
+#[test]
+fn picker_resumes_sessions_by_the_agents_own_name() {
+    needs!(tool("python3"), "python3 is missing");
+    let steno = Steno::new();
+    let begin = json!({ "type": "run.started", "payload": { "name": "opencode", "kind": "session", "cwd": "/srv/shop",
+        "session_id": "ses_7", "source": { "adapter": "opencode/1", "provider": "opencode", "channel": "stream" } } });
+    steno.recorded(RUN, &[begin]);
+    let (screen, code) = session(&steno, 30, &[(HELP, "\u{12}")]);
+    let after = screen.rsplit("\u{1b}[?1049l").next().unwrap();
+    assert!(code == 0 && after.contains("cd /srv/shop && opencode --session ses_7"), "{after}");
 }
 
 #[test]
