@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use rusqlite::OptionalExtension as _;
 use steno_model::{RunId, Timestamp};
 
 use crate::calls::{PATH_MATCHES, plain_path};
@@ -22,6 +23,20 @@ impl Index {
         let last = |row: &SessionRow| row.digest.last_at.as_ref().and_then(Timestamp::instant);
         rows.sort_by_cached_key(|row| std::cmp::Reverse((last(row), row.digest.id)));
         Ok(rows)
+    }
+
+    /// Returns the title of a session, which may be below another one.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn title(&self, session: RunId) -> Result<Option<String>, Error> {
+        let failed = self.failed("find a session");
+        let mut query = self
+            .connection
+            .prepare_cached("SELECT title FROM sessions WHERE session = ?")
+            .map_err(&failed)?;
+        let title = query.query_row([session.to_string()], |row| row.get(0)).optional().map_err(failed)?;
+        Ok(title.flatten())
     }
 
     /// Returns the ids of all sessions, also of those below others.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use steno_adapters::codex::session_run;
 use steno_index::Index;
-use steno_journal::{Store, run_beginning};
-use steno_model::{BlockContent, EventType, Payload, RunId, ThreadId, Word, with_causes};
+use steno_journal::Store;
+use steno_model::{RunId, ThreadId, with_causes};
 use steno_vault::{Manifest, Vault};
 use steno_views::{Lines, visible};
 
@@ -237,30 +237,4 @@ impl Library {
         }
         Ok(self.manifests.get_or_init(|| manifests))
     }
-
-    /// Returns the title of a run: the first line of the first prompt, if it is near the start.
-    #[must_use]
-    pub fn title(&self, run: RunId) -> Option<String> {
-        const EVENTS_MAX: usize = 12;
-        let beginning = run_beginning(self.store.as_ref()?, run, EVENTS_MAX).ok()?;
-        beginning.iter().find_map(|event| {
-            let (Word::Known(EventType::MessageUser), Payload::Message(message)) =
-                (&event.event_type, event.payload())
-            else {
-                return None;
-            };
-            message.blocks.iter().find_map(|block| {
-                let BlockContent::Text(Some(text)) = &block.content else { return None };
-                // A block with a label is a system prompt.
-                block.extra.get("label").is_none().then(|| title_of(&text.to_text())).flatten()
-            })
-        })
-    }
-}
-
-/// Returns the first non-empty line of a text.
-fn title_of(text: &str) -> Option<String> {
-    const CHARS_MAX: usize = 200;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(CHARS_MAX).collect())
 }

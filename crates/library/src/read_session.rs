@@ -3,6 +3,7 @@
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{RunId, with_causes};
 use steno_session::{Content, RunEvents, Session, SessionBuilder, SessionRun, merge};
+use steno_views::digest::SessionDigest;
 use steno_views::{Lines, visible};
 
 use crate::{Error, Library, Relations};
@@ -39,6 +40,18 @@ impl Library {
         };
         session.rename_children(|run| relations.owner(run));
         Ok(session)
+    }
+
+    /// Returns the title of a session, as lists show it: the agent's own, else the first line of the first prompt. The
+    /// session is read if the index is not ready.
+    #[must_use]
+    pub fn title(&self, session: RunId) -> Option<String> {
+        if let Ok(Some(index)) = self.ready_index()
+            && let Ok(title) = index.title(session)
+        {
+            return title;
+        }
+        SessionDigest::of(&self.session(session, Content::Whole).ok()?).title
     }
 
     /// Returns the sessions that a session names as its children, and those that name one of its runs as their parent.

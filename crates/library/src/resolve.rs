@@ -13,6 +13,7 @@ use steno_model::{RunId, Seq, ThreadId, Timestamp};
 use steno_vault::Manifest;
 
 use crate::ids::{is_part_of_uuid, parse_id};
+use crate::indexed::Projects;
 use crate::sources::connection_of;
 use crate::{Error, IdIndex, Library, ShortestPart};
 
@@ -57,9 +58,9 @@ pub struct Candidate {
     pub part: ShortestPart,
     /// When it began.
     pub started: Option<Timestamp>,
-    /// The directory that the agent worked in.
+    /// The root of the repository that the agent worked in, else its directory.
     pub project: Option<String>,
-    /// The first line of the first prompt.
+    /// The title that lists show.
     pub title: Option<String>,
 }
 
@@ -320,6 +321,8 @@ impl Library {
     ) -> Error {
         let heads = self.heads().unwrap_or_default();
         let head_of = |run: RunId| heads.iter().find(|head| head.run == run);
+        let owner = |run: RunId| self.relations().map_or(run, |relations| relations.owner(run));
+        let projects = Projects::default();
         let candidate = |((id, session), part): ((String, RunId), ShortestPart)| {
             let own = RunId::parse(&id).ok().filter(|run| head_of(*run).is_some());
             let run = own.or_else(|| self.runs_of(session).ok()?.first().copied());
@@ -328,8 +331,8 @@ impl Library {
                 id,
                 part,
                 started: head.and_then(|head| head.started.clone()),
-                project: head.and_then(|head| head.project.clone()),
-                title: run.and_then(|run| self.title(run)),
+                project: head.and_then(|head| head.project.as_deref()).map(|dir| projects.root_of(dir)),
+                title: self.title(owner(session)),
             }
         };
         let mut candidates: Vec<Candidate> = ids.into_iter().zip(parts).map(candidate).collect();

@@ -72,6 +72,40 @@ fn ambiguous_name_lists_all_candidates() {
 }
 
 #[test]
+fn title_is_that_of_ls_everywhere() {
+    let steno = store();
+    let ids = [MILL, SHOP];
+    for run in ids {
+        let own = json!({"type": "step.completed", "timestamp": TIME,
+            "payload": {"name": "title", "kind": "system", "result": format!("Title of {run}")}});
+        steno.recorded(run, &[own]);
+    }
+    // Without an index the sessions are read, and with one it is asked.
+    for has_index in [false, true] {
+        let said = steno.run(&["show", "0199"]);
+        assert!(said.code == 2 && said.out.is_empty(), "{said:?}");
+        for run in ids {
+            let line = said.err.lines().find(|line| line.contains(run)).unwrap();
+            assert!(line.ends_with(&format!("  Title of {run}")), "{has_index}: {line}");
+        }
+        assert_eq!(steno.run(&["index"]).out.contains("none"), !has_index, "{has_index}");
+        let rows = steno.run(&["ls", "0199", "--json"]).json();
+        assert_eq!(rows.len(), 2);
+        for row in rows {
+            assert_eq!(row["title"], json!(format!("Title of {}", row["run_id"].as_str().unwrap())));
+        }
+    }
+    let mut follower = steno.start(&["follow", SHOP]);
+    assert!(follower.line().contains(&format!("Title of {SHOP}")));
+    // The latest session is named with its title.
+    let own = json!({"type": "step.completed", "timestamp": "2026-06-09T08:00:00Z",
+        "payload": {"name": "title", "kind": "system", "result": "The latest"}});
+    steno.recorded(LAST, &[own]);
+    let said = steno.run(&["follow"]);
+    assert!(said.err.contains("\"The latest\""), "{said:?}");
+}
+
+#[test]
 fn last_names_recent_sessions() {
     let steno = store();
     for (name, want) in

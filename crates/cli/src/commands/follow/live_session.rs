@@ -30,8 +30,7 @@ pub fn find(library: &Library) -> Result<RunId, Failure> {
 fn nothing_live(library: &Library, sessions: &[SessionOverview], now: jiff::Timestamp) -> Failure {
     let latest = sessions.iter().max_by_key(|session| session.last_instant());
     let words = latest.map(|session| {
-        let title =
-            session.first_run().and_then(|run| library.title(run)).map(|title| format!(", \"{title}\""));
+        let title = library.title(session.session.id).map(|title| format!(", \"{title}\""));
         let ago = session.last_instant().map(|last| format!(", {} ago", age(last, now)));
         format!(
             "; the latest is {}{}{}",

@@ -44,7 +44,9 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
     if !has_events {
         notice_other_runs(run, settings);
     }
-    let mut talk = LiveTalk::new(run, from, args.detail, Box::new(|child| read_child(child, settings)));
+    let title = if has_events { None } else { title_of(run, settings) };
+    let mut talk = LiveTalk::new(run, from, args.detail, Box::new(|child| read_child(child, settings)))
+        .with_title(title);
     let take = |recorded: RecordedEvent, talk: &mut LiveTalk<'_>, output: &mut Output| {
         if has_events {
             event_lines::print(&recorded, args.form, output);
@@ -78,6 +80,13 @@ fn read_child(child: RunId, settings: &Settings) -> Option<Conversation> {
     let library = runs::open_library(settings).ok()?;
     let session = library.session(child, Content::Whole).ok()?;
     Some(Conversation::of(&session)).filter(|child| !child.turns.is_empty() || !child.outside.is_empty())
+}
+
+/// Returns the title of a run's session, as lists show it.
+fn title_of(run: RunId, settings: &Settings) -> Option<String> {
+    let library = runs::open_library(settings).ok()?;
+    let session = library.relations().ok()?.owner(run);
+    library.title(session)
 }
 
 /// Says that other runs record the same session: only `show` merges them.

@@ -20,6 +20,8 @@ pub struct LiveTalk<'a> {
     run: RunId,
     from: Seq,
     detail: Detail,
+    /// The title of the session, if one is known before its events are read.
+    title: Option<String>,
     /// The first event, and those of the current turn.
     events: Vec<ExchangeEvent>,
     has_news: bool,
@@ -43,6 +45,7 @@ impl<'a> LiveTalk<'a> {
             run,
             from,
             detail: Detail::ALL[usize::from(detail).min(Detail::ALL.len() - 1)],
+            title: None,
             events: Vec::new(),
             has_news: false,
             has_header: false,
@@ -52,6 +55,11 @@ impl<'a> LiveTalk<'a> {
             children: BTreeMap::new(),
             read_child,
         }
+    }
+
+    /// Sets the title of the session. The agent's own title may come long after the beginning, which is drawn first.
+    pub fn with_title(self, title: Option<String>) -> Self {
+        Self { title, ..self }
     }
 
     /// Reads the subagents of calls that have ended, and theirs. Those of running calls are only named.
@@ -101,7 +109,10 @@ impl<'a> LiveTalk<'a> {
         let mut builder = SessionBuilder::new(self.run, Content::Whole);
         self.events.iter().for_each(|event| builder.push(event));
         let session = builder.finish();
-        let (conversation, digest) = (Conversation::of(&session), SessionDigest::of(&session));
+        let (conversation, mut digest) = (Conversation::of(&session), SessionDigest::of(&session));
+        if let Some(title) = &self.title {
+            digest.title = Some(title.clone());
+        }
         self.read_children(&conversation, CHILD_DEPTH_MAX);
         let style = ScreenStyle {
             paint: &paint,
