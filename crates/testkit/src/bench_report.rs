@@ -64,6 +64,12 @@ impl Row {
         Self { name: name.into(), value, unit, threshold: None, detail: Map::new() }
     }
 
+    /// Makes a row that says why something could not be measured.
+    #[must_use]
+    pub fn not_measured(name: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::new(name, f64::NAN, "").with("not_measured", why.into())
+    }
+
     /// Sets the minimum.
     #[must_use]
     pub fn at_least(self, threshold: f64) -> Self {
@@ -109,6 +115,10 @@ impl fmt::Display for Row {
             Some(false) => "MISS",
             None => "",
         };
+        if self.value.is_nan() {
+            let why = self.detail.get("not_measured").and_then(Value::as_str).unwrap_or_default();
+            return write!(out, "{:<52} NOT MEASURED: {why}", self.name);
+        }
         let value = rounded(self.value);
         write!(out, "{:<52} {value:>12} {:<10} {threshold:<7} {verdict:<4}", self.name, self.unit)?;
         // Lists go only to the file: the table shows single numbers.
@@ -377,6 +387,13 @@ mod tests {
         let below = |value| Row::new("b", value, "MB").at_most(32.0);
         assert_eq!((below(32.0).passes(), below(32.1).passes()), (Some(true), Some(false)));
         assert!(below(40.0).to_string().contains("≤ 32"));
+    }
+
+    #[test]
+    fn row_says_why_it_was_not_measured() {
+        let row = Row::not_measured("a", "npm is not installed");
+        assert_eq!((row.passes(), &row.to_json()["value"]), (None, &Value::Null));
+        assert_eq!(row.to_string(), format!("{:<52} NOT MEASURED: npm is not installed", "a"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use steno_testkit::bench_programs::{self as programs, Cost, Measured};
-use steno_testkit::bench_report::{Row, float, median, rounded, target_dir};
+use steno_testkit::bench_report::{Row, float, median, rounded};
 use steno_testkit::{places, tool};
 
 use crate::{Outcome, samples, skipped};
@@ -62,7 +62,7 @@ fn ours(projects: &Path, home: &Path, dir: &Path) -> Outcome<(Cost, Value)> {
     let args = [OsStr::new("export"), OsStr::new("atif"), projects.as_os_str(), OsStr::new("--json")];
     let args: Vec<&OsStr> = args.into_iter().chain([OsStr::new("-o"), out.as_os_str()]).collect();
     let output = dir.join("atif-ours.jsonl");
-    let program = target_dir().join("release/steno");
+    let program = programs::steno();
     let cost =
         programs::cost(&Measured { program: &program, args: &args, home, variables: &[], output: &output })?;
     let last = cost.output.lines().last().map(serde_json::from_str).ok_or("nothing is told")??;
@@ -74,7 +74,7 @@ fn checked(dir: &Path) -> Outcome<f64> {
     let out = fs::read_dir(dir.join("atif-ours"))?;
     let files = out.map(|entry| Ok(entry?.path())).collect::<Outcome<Vec<PathBuf>>>()?;
     let files = files.iter().filter(|path| path.is_file()).map(|path| path.as_os_str());
-    let program = target_dir().join("release/steno");
+    let program = programs::steno();
     let args = [OsStr::new("export"), OsStr::new("check")].into_iter().chain(files);
     Ok(if programs::run(&program.to_string_lossy(), args).is_ok() { 0.0 } else { 1.0 })
 }

@@ -32,7 +32,7 @@ fn main() -> Outcome<ExitCode> {
     let Some(suite) = Suite::begin("adapters", env!("CARGO_PKG_NAME"))? else { return Ok(ExitCode::SUCCESS) };
     let (dir, take) = (suite.dir(), |row| suite.take(row));
     if let Some(shared) = shared_dir() {
-        let corpus = bench_programs::corpus(&shared, dir)?;
+        let corpus = bench_programs::corpus(&shared, dir, 200)?;
         if suite.includes("normalise") {
             normalise::measure(&shared, &corpus, take)?;
         }

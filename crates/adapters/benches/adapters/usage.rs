@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use steno_testkit::bench_programs::{self as programs, Cost, Measured};
-use steno_testkit::bench_report::{Row, float, median, rounded, target_dir};
+use steno_testkit::bench_report::{Row, float, median, rounded};
 use steno_testkit::tool;
 
 use crate::{Outcome, samples, skipped};
@@ -27,7 +27,11 @@ const TOTALS: [(&str, &str); 5] = [
 /// Measures both, alternating, and compares our totals with the truth.
 pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
     programs::build_steno()?;
-    let race = Race { corpus, dir, ccusage: ccusage(dir) };
+    let ccusage = ccusage(dir).inspect_err(|error| {
+        take(Row::not_measured("usage / ccusage's", error.to_string()));
+        skipped("usage / ccusage", &error.to_string());
+    });
+    let race = Race { corpus, dir, ccusage: ccusage.ok() };
     let warm = race.ours()?;
     if let Some(ccusage) = &race.ccusage {
         race.theirs(ccusage)?;
@@ -50,14 +54,9 @@ pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> O
             median_of(&theirs, |cost| cost.peak_mb),
             "MB",
         ));
-        let ratios: Vec<f64> =
-            ours.iter().zip(&theirs).map(|(ours, theirs)| ours.cpu_s / theirs.cpu_s).collect();
-        let trials: Vec<f64> = ratios.iter().copied().map(rounded).collect();
-        take(
-            Row::new("usage, CPU / ccusage's", median(&ratios), "ratio")
-                .with("trials", trials)
-                .at_most(RATIO_MAX),
-        );
+        take(ratio_row("usage, CPU / ccusage's", &ours, &theirs, |cost| cost.cpu_s).at_most(RATIO_MAX));
+        take(ratio_row("usage, wall / ccusage's", &ours, &theirs, |cost| cost.wall_s).at_most(RATIO_MAX));
+        take(ratio_row("usage, memory / ccusage's", &ours, &theirs, |cost| cost.peak_mb));
     }
     Ok(())
 }
@@ -73,7 +72,7 @@ impl Race<'_> {
         let projects = samples::projects(self.corpus);
         let args = [OsStr::new("usage"), projects.as_os_str(), OsStr::new("--json")];
         let output = self.dir.join("usage-ours.jsonl");
-        self.cost(&target_dir().join("release/steno"), &args, &output)
+        self.cost(&programs::steno(), &args, &output)
     }
 
     fn theirs(&self, ccusage: &Path) -> Outcome<Cost> {
@@ -86,31 +85,21 @@ impl Race<'_> {
     }
 }
 
-/// Returns ccusage's program, installed below `dir` if need be; without it there is nothing to compare with.
-fn ccusage(dir: &Path) -> Option<PathBuf> {
+/// Returns ccusage's program, installed below `dir` if need be; the error says why there is nothing to compare with.
+fn ccusage(dir: &Path) -> Outcome<PathBuf> {
     let place = dir.join(CCUSAGE);
     let program = place.join("node_modules/@ccusage/ccusage-linux-x64/bin/ccusage");
     if !program.is_file() {
-        let Some(npm) = tool("npm") else {
-            skipped("usage / ccusage", "npm is not installed");
-            return None;
-        };
+        let npm = tool("npm").ok_or("npm is not installed")?;
         let args = ["install", "--no-save", "--silent", "--prefix"].map(OsStr::new);
         let args = args.into_iter().chain([place.as_os_str(), OsStr::new(CCUSAGE)]);
         // Its own launcher makes the program executable.
         let launcher = place.join("node_modules/.bin/ccusage");
-        let installed = programs::run(&npm.to_string_lossy(), args)
-            .and_then(|_| programs::run(&launcher.to_string_lossy(), ["--version"]));
-        if let Err(error) = installed {
-            skipped("usage / ccusage", &format!("{CCUSAGE} cannot be installed: {error}"));
-            return None;
-        }
+        programs::run(&npm.to_string_lossy(), args)
+            .and_then(|_| programs::run(&launcher.to_string_lossy(), ["--version"]))
+            .map_err(|error| format!("{CCUSAGE} cannot be installed: {error}"))?;
     }
-    let is_there = program.is_file();
-    if !is_there {
-        skipped("usage / ccusage", "ccusage has no program of its own for this machine");
-    }
-    is_there.then_some(program)
+    if program.is_file() { Ok(program) } else { Err("ccusage has no program for this machine".into()) }
 }
 
 /// Adds up the rows that `steno usage --json` printed.
@@ -135,6 +124,13 @@ fn compared(ours: &Map<String, Value>, truth: &Value) -> Outcome<Row> {
     let row =
         Row::new("usage, totals that are wrong", float(u64::try_from(wrong.len())?), "of 5").at_most(0.0);
     Ok(row.with("totals", ours.clone()).with("wrong", wrong.join(", ")))
+}
+
+/// Makes a row of the ratios of pairs that were measured one after the other.
+fn ratio_row(name: &str, ours: &[Cost], theirs: &[Cost], what: impl Fn(&Cost) -> f64) -> Row {
+    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| what(ours) / what(theirs)).collect();
+    let trials: Vec<f64> = ratios.iter().copied().map(rounded).collect();
+    Row::new(name, median(&ratios), "ratio").with("trials", trials)
 }
 
 fn cpu_row(name: &str, costs: &[Cost]) -> Row {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use steno_disk::RealDisk;
 use steno_journal::{Follower, Store};
 use steno_model::{RunId, Seq};
-use steno_testkit::bench_programs::Outcome;
-use steno_testkit::bench_report::{Row, float, rounded, target_dir};
+use steno_testkit::bench_programs::{self, Outcome};
+use steno_testkit::bench_report::{Row, float, rounded};
 
 /// How many files lie in one project.
 const FILES_PER_PROJECT: usize = 20;
@@ -86,7 +86,7 @@ struct Watching {
 
 impl Watching {
     fn start(home: &Path, store: &Path) -> Outcome<Self> {
-        let mut command = Command::new(target_dir().join("release/steno"));
+        let mut command = Command::new(bench_programs::steno());
         command.arg("--store").arg(store).arg("watch").env_clear().env("HOME", home);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let talk = BufReader::new(child.stderr.take().ok_or("no stderr")?);

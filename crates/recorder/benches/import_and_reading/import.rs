@@ -1,76 +1,84 @@
-//! A first import, and one with nothing new, beside agentsview on the same files and in the same minutes.
+//! A first import with its index, and one with nothing new, beside agentsview on the same files and in the same minutes.
 
-use std::ffi::OsStr;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use steno_testkit::bench_programs::{self, Cost, Measured, Outcome};
-use steno_testkit::bench_report::{Row, float, median, rounded, target_dir};
-use steno_testkit::{places, tool};
+use steno_testkit::bench_report::{Row, float};
+use steno_testkit::places;
 
-use crate::skipped;
+use crate::costs::{both, cpu_row, median_of, peak_mb, ratio_row};
+use crate::disk_calls::{DiskCalls, strace};
+use crate::{agentsview, skipped};
 
 const ROUNDS: usize = 3;
 const FIRST_CPU_S_MAX: f64 = 3.5;
-const FIRST_PEAK_MB_MAX: f64 = 64.0;
+const PEAK_MB_MAX: f64 = 96.0;
 const AGAIN_CPU_S_MAX: f64 = 0.05;
+const AGAIN_WALL_MS_MAX: f64 = 50.0;
 const VAULT_SHARE_MAX: f64 = 0.25;
-const AGENTSVIEW: &str = "agentsview==0.46.1";
+/// The share of agentsview's CPU and wall-clock time that an import with its index may take.
+const PEER_SHARE_MAX: f64 = 0.5;
+const SYNCS_MAX: f64 = 400.0;
+const WRITES_MAX: f64 = 10_000.0;
+
+/// How much another program writes each time, and how often, while an import is measured.
+const OTHER_WRITE_BYTES: usize = 1024 * 1024;
+const OTHER_WRITE_EVERY: Duration = Duration::from_millis(20);
+const OTHER_FILE_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// A figure of a program with its name.
+type Figure = (&'static str, fn(&Cost) -> f64);
+
+const FIGURES: &[Figure] = &[("CPU", cpu_s), ("wall", wall_s)];
 
 /// Measures both, alternating: each time a fresh store, then the same again.
 pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> Outcome<()> {
-    let race = Race { corpus, dir, agentsview: agentsview(dir) };
-    let (mut ours, mut theirs) = (Pairs::default(), Pairs::default());
+    let race = Race { corpus, dir };
+    let peer = agentsview::program(dir);
+    let (mut ours, mut theirs) = (Rounds::default(), Rounds::default());
     for round in 0..ROUNDS {
-        ours.push(race.ours(&race.store(round))?);
-        if let Some(program) = &race.agentsview {
-            theirs.push(race.theirs(program)?);
+        race.ours(&race.store(round), &mut ours)?;
+        if let Ok(program) = &peer {
+            let (first, again) = agentsview::costs(program, corpus, dir)?;
+            theirs.whole.push(first);
+            theirs.again.push(again);
         }
     }
-    let source = float(size_below(&corpus.join(".claude/projects")));
-    let store = race.store(0);
-    let (vault, transcripts) =
-        (float(size_below(&store.join("vault"))), float(size_below(&store.join("transcripts"))));
-    take(cpu_row("import, CPU", &ours.first).at_most(FIRST_CPU_S_MAX));
-    take(Row::new("import, peak memory", peak_mb(&ours.first), "MB").at_most(FIRST_PEAK_MB_MAX));
-    take(cpu_row("import again, CPU", &ours.again).at_most(AGAIN_CPU_S_MAX));
-    take(
-        Row::new("import, vault / source", vault / source, "ratio")
-            .at_most(VAULT_SHARE_MAX)
-            .with("bytes", vault),
-    );
-    take(Row::new("import, transcripts / source", transcripts / source, "ratio").with("bytes", transcripts));
-    if !theirs.first.is_empty() {
-        take(cpu_row("import, CPU of agentsview", &theirs.first));
-        take(Row::new("import, peak memory of agentsview", peak_mb(&theirs.first), "MB"));
-        take(cpu_row("import again, CPU of agentsview", &theirs.again));
-        take(ratio_row("import, CPU / agentsview's", &ours.first, &theirs.first));
-        take(ratio_row("import again, CPU / agentsview's", &ours.again, &theirs.again));
+    race.rows(&ours, &mut take);
+    match &peer {
+        Ok(program) => {
+            peer_rows(&ours, &theirs, &mut take);
+            take(race.beside_a_writer(program)?);
+        }
+        Err(error) => rows_without_peer(&ours, &error.to_string(), &mut take),
     }
-    for round in 0..ROUNDS {
-        fs::remove_dir_all(race.store(round))?;
+    race.disk_calls(&mut take)?;
+    for round in 0..=ROUNDS {
+        fs::remove_dir_all(race.store(round)).ok();
     }
     Ok(())
 }
 
-/// What first and second runs cost.
+/// What each round cost.
 #[derive(Default)]
-struct Pairs {
-    first: Vec<Cost>,
+struct Rounds {
+    /// The import alone.
+    import: Vec<Cost>,
+    /// The index alone.
+    index: Vec<Cost>,
+    /// Import and index.
+    whole: Vec<Cost>,
+    /// An import with nothing new.
     again: Vec<Cost>,
-}
-
-impl Pairs {
-    fn push(&mut self, (first, again): (Cost, Cost)) {
-        self.first.push(first);
-        self.again.push(again);
-    }
 }
 
 struct Race<'a> {
     corpus: &'a Path,
     dir: &'a Path,
-    agentsview: Option<PathBuf>,
 }
 
 impl Race<'_> {
@@ -80,85 +88,147 @@ impl Race<'_> {
         self.dir.join(format!("import-store-{round}"))
     }
 
-    fn ours(&self, store: &Path) -> Outcome<(Cost, Cost)> {
+    fn ours(&self, store: &Path, rounds: &mut Rounds) -> Outcome<()> {
+        let (import, index) = self.import_and_index(store)?;
+        rounds.whole.push(both(&import, &index));
+        rounds.import.push(import);
+        rounds.index.push(index);
+        rounds.again.push(self.cost(store, "import")?);
+        Ok(())
+    }
+
+    /// Imports into a new store, and lists the sessions, which makes the index.
+    fn import_and_index(&self, store: &Path) -> Outcome<(Cost, Cost)> {
         if store.exists() {
             fs::remove_dir_all(store)?;
         }
-        let args = ["--store".as_ref(), store.as_os_str(), "import".as_ref(), "--json".as_ref()];
-        let measured = Measured {
-            program: &target_dir().join("release/steno"),
+        Ok((self.cost(store, "import")?, self.cost(store, "ls")?))
+    }
+
+    fn cost(&self, store: &Path, command: &str) -> Outcome<Cost> {
+        let args = ["--store".as_ref(), store.as_os_str(), command.as_ref(), "--json".as_ref()];
+        bench_programs::cost(&Measured {
+            program: &bench_programs::steno(),
             args: &args,
             home: self.corpus,
             variables: &[],
             output: &self.dir.join("import-ours.json"),
-        };
-        Ok((bench_programs::cost(&measured)?, bench_programs::cost(&measured)?))
+        })
     }
 
-    fn theirs(&self, program: &Path) -> Outcome<(Cost, Cost)> {
-        let home = tempfile::tempdir_in(self.dir)?;
-        let projects = self.corpus.join(".claude/projects");
-        let variables = [
-            ("AGENTSVIEW_NO_DAEMON", "1".as_ref()),
-            ("DO_NOT_TRACK", "1".as_ref()),
-            ("CLAUDE_PROJECTS_DIR", projects.as_os_str()),
-        ];
-        let measured = Measured {
-            program,
-            args: &["sync".as_ref()],
-            home: home.path(),
-            variables: &variables,
-            output: &self.dir.join("import-theirs.txt"),
+    fn rows(&self, ours: &Rounds, take: &mut impl FnMut(Row)) {
+        let store = self.store(0);
+        let source = float(size_below(&self.corpus.join(".claude/projects")));
+        let (vault, transcripts) =
+            (float(size_below(&store.join("vault"))), float(size_below(&store.join("transcripts"))));
+        take(cpu_row("import, CPU", &ours.import).at_most(FIRST_CPU_S_MAX));
+        take(cpu_row("import, CPU of the index", &ours.index));
+        take(cpu_row("import and index, CPU", &ours.whole));
+        take(Row::new("import and index, peak memory", peak_mb(&ours.whole), "MB").at_most(PEAK_MB_MAX));
+        take(cpu_row("import again, CPU", &ours.again).at_most(AGAIN_CPU_S_MAX));
+        let again_ms = median_of(&ours.again, |cost| cost.wall_s) * 1e3;
+        take(Row::new("import again, wall", again_ms, "ms").at_most(AGAIN_WALL_MS_MAX));
+        let row = Row::new("import, vault / source", vault / source, "ratio").with("bytes", vault);
+        take(row.at_most(VAULT_SHARE_MAX));
+        let row = Row::new("import, transcripts / source", transcripts / source, "ratio");
+        take(row.with("bytes", transcripts));
+    }
+
+    /// Measures both once more while another program writes and never syncs.
+    fn beside_a_writer(&self, peer: &Path) -> Outcome<Row> {
+        let is_done = AtomicBool::new(false);
+        let (ours, theirs) = std::thread::scope(|scope| {
+            scope.spawn(|| write_until(&is_done, &self.dir.join("import-other-writer")));
+            let measure = || -> Outcome<(Cost, Cost)> {
+                let (import, index) = self.import_and_index(&self.store(ROUNDS))?;
+                Ok((both(&import, &index), agentsview::costs(peer, self.corpus, self.dir)?.0))
+            };
+            let measured = measure();
+            is_done.store(true, Ordering::Relaxed);
+            measured
+        })?;
+        let name = "import and index, wall / agentsview's, others write";
+        let row = ratio_row(name, &[ours], &[theirs], |cost| cost.wall_s);
+        Ok(row.at_most(PEER_SHARE_MAX))
+    }
+
+    fn disk_calls(&self, take: &mut impl FnMut(Row)) -> Outcome<()> {
+        let (syncs, writes) = ("import and index, syncs", "import and index, writes");
+        let Some(strace) = strace() else {
+            take(Row::not_measured(syncs, "strace is not installed"));
+            take(Row::not_measured(writes, "strace is not installed"));
+            return Ok(());
         };
-        Ok((bench_programs::cost(&measured)?, bench_programs::cost(&measured)?))
+        let store = self.store(ROUNDS);
+        if store.exists() {
+            fs::remove_dir_all(&store)?;
+        }
+        let mut calls = DiskCalls::default();
+        let (program, store) = (bench_programs::steno(), store.to_string_lossy().into_owned());
+        for command in ["import", "ls"] {
+            let words = [&*program.to_string_lossy(), "--store", &store, command, "--json"];
+            calls.add(&strace, self.corpus, &words)?;
+        }
+        take(Row::new(syncs, f64::from(calls.syncs), "calls").at_most(SYNCS_MAX));
+        take(Row::new(writes, f64::from(calls.writes), "calls").at_most(WRITES_MAX));
+        Ok(())
     }
 }
 
-/// Returns agentsview's program, fetched below `dir` if need be; without it there is nothing to compare with.
-///
-/// Its wheel is for any Python 3 and holds a program that needs none: it is unpacked, and not installed.
-fn agentsview(dir: &Path) -> Option<PathBuf> {
-    let place = dir.join(AGENTSVIEW.replace("==", "-"));
-    let program = place.join("agentsview/bin/agentsview");
-    if program.is_file() {
-        return Some(program);
+fn peer_rows(ours: &Rounds, theirs: &Rounds, take: &mut impl FnMut(Row)) {
+    take(cpu_row("import and index, CPU of agentsview", &theirs.whole));
+    take(Row::new("import and index, peak memory of agentsview", peak_mb(&theirs.whole), "MB"));
+    take(cpu_row("import again, CPU of agentsview", &theirs.again));
+    for (name, what) in FIGURES {
+        let name = format!("import and index, {name} / agentsview's");
+        take(ratio_row(name, &ours.whole, &theirs.whole, what).at_most(PEER_SHARE_MAX));
     }
-    let python = tool("python3")?;
-    let python = python.to_string_lossy();
-    let place_name = place.as_os_str();
-    let download =
-        ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version", "3.12"];
-    let download =
-        download.map(OsStr::new).into_iter().chain(["--dest".as_ref(), place_name, AGENTSVIEW.as_ref()]);
-    let unpack = "import glob, os, sys, zipfile\n\
-        zipfile.ZipFile(glob.glob(sys.argv[1] + '/*.whl')[0]).extractall(sys.argv[1])\n\
-        os.chmod(sys.argv[1] + '/agentsview/bin/agentsview', 0o755)";
-    let fetched = bench_programs::run(&python, download)
-        .and_then(|_| bench_programs::run(&python, ["-c".as_ref(), unpack.as_ref(), place_name]));
-    if let Err(error) = fetched {
-        skipped("import / agentsview", &format!("{AGENTSVIEW} cannot be fetched: {error}"));
-        return None;
-    }
-    Some(program)
+    take(ratio_row("import and index, memory / agentsview's", &ours.whole, &theirs.whole, peak));
+    take(ratio_row("import again, CPU / agentsview's", &ours.again, &theirs.again, cpu_s));
+    take(ratio_row("import again, wall / agentsview's", &ours.again, &theirs.again, wall_s));
 }
 
-fn size_below(dir: &Path) -> u64 {
+/// Compares with figures of another machine, which is a hint and no proof: there is no threshold.
+fn rows_without_peer(ours: &Rounds, why: &str, take: &mut impl FnMut(Row)) {
+    take(Row::not_measured("import and index / agentsview's", why));
+    skipped("import and index / agentsview", why);
+    let elsewhere: Vec<Cost> = ours.whole.iter().map(|_| agentsview::cost_elsewhere()).collect();
+    for (name, what) in [FIGURES, &[("memory", peak)]].concat() {
+        let row =
+            ratio_row(format!("import and index, {name} / agentsview's"), &ours.whole, &elsewhere, what);
+        take(row.with("agentsview", "measured elsewhere"));
+    }
+}
+
+fn peak(cost: &Cost) -> f64 {
+    cost.peak_mb
+}
+
+fn cpu_s(cost: &Cost) -> f64 {
+    cost.cpu_s
+}
+
+fn wall_s(cost: &Cost) -> f64 {
+    cost.wall_s
+}
+
+/// Writes to a file at a steady pace, beginning anew when it is large.
+fn write_until(is_done: &AtomicBool, path: &Path) {
+    let block = vec![7; OTHER_WRITE_BYTES];
+    while !is_done.load(Ordering::Relaxed) {
+        let Ok(mut file) = fs::File::create(path) else { break };
+        for _ in 0..OTHER_FILE_BYTES_MAX / OTHER_WRITE_BYTES {
+            // A full disk fails the import too, which reports it.
+            if is_done.load(Ordering::Relaxed) || file.write_all(&block).is_err() {
+                break;
+            }
+            std::thread::sleep(OTHER_WRITE_EVERY);
+        }
+    }
+    fs::remove_file(path).ok();
+}
+
+pub(crate) fn size_below(dir: &Path) -> u64 {
     let size = |name: &String| fs::metadata(dir.join(name)).map_or(0, |about| about.len());
     places::files_below(dir).iter().map(size).sum()
-}
-
-fn cpu_row(name: &str, costs: &[Cost]) -> Row {
-    let trials: Vec<f64> = costs.iter().map(|cost| rounded(cost.cpu_s)).collect();
-    let walls: Vec<f64> = costs.iter().map(|cost| cost.wall_s).collect();
-    Row::new(name, median(&trials), "s").with("wall_s", rounded(median(&walls))).with("trials", trials)
-}
-
-fn ratio_row(name: &str, ours: &[Cost], theirs: &[Cost]) -> Row {
-    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours.cpu_s / theirs.cpu_s).collect();
-    let trials: Vec<f64> = ratios.iter().copied().map(rounded).collect();
-    Row::new(name, median(&ratios), "ratio").with("trials", trials)
-}
-
-fn peak_mb(costs: &[Cost]) -> f64 {
-    costs.iter().map(|cost| cost.peak_mb).fold(0.0, f64::max)
 }

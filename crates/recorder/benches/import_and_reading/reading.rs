@@ -6,8 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use steno_testkit::bench_programs::{self, Cost, Measured, Outcome};
-use steno_testkit::bench_report::{Row, median, rounded, target_dir};
+use steno_testkit::bench_report::Row;
 use steno_testkit::places;
+
+use crate::costs::{cpu_row, median_of, peak_mb};
 
 const ROUNDS: usize = 5;
 const RATIO_MAX: f64 = 1.1;
@@ -31,22 +33,27 @@ pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> O
         side.cost(&["import", "--json"])?;
         Ok(side)
     };
-    let after = side(target_dir().join("release/steno"), "after")?;
-    let before = bench_programs::program_before().map(|program| side(program, "before")).transpose()?;
+    let after = side(bench_programs::steno(), "after")?;
+    let before = bench_programs::steno_before(dir)?.map(|program| side(program, "before")).transpose()?;
     for (name, args) in COMMANDS {
+        // An older program may not have the command.
+        let is_there = before.as_ref().map(|before| before.cost(args));
+        let before = before.as_ref().filter(|_| is_there.as_ref().is_some_and(Result::is_ok));
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             ours.push(after.cost(args)?);
-            if let Some(before) = &before {
+            if let Some(before) = before {
                 theirs.push(before.cost(args)?);
             }
         }
         take(cpu_row(format!("reading, {name}, CPU"), &ours));
         take(Row::new(format!("reading, {name}, peak memory"), peak_mb(&ours), "MB"));
-        if before.is_some() {
+        if let Some(Err(error)) = is_there {
+            take(Row::not_measured(format!("reading, {name}, CPU / before's"), error.to_string()));
+        } else if before.is_some() {
             take(cpu_row(format!("reading, {name}, CPU before"), &theirs));
             take(Row::new(format!("reading, {name}, peak memory before"), peak_mb(&theirs), "MB"));
-            let ratio = median_cpu(&ours) / median_cpu(&theirs);
+            let ratio = median_of(&ours, |cost| cost.cpu_s) / median_of(&theirs, |cost| cost.cpu_s);
             take(Row::new(format!("reading, {name}, CPU / before's"), ratio, "ratio").at_most(RATIO_MAX));
         }
     }
@@ -93,17 +100,4 @@ fn longest_session(corpus: &Path) -> Outcome<String> {
     let longest = sessions.max_by_key(|path| fs::metadata(path).map_or(0, |about| about.len()));
     let id = longest.as_deref().and_then(Path::file_stem).ok_or("the corpus has no session")?;
     Ok(id.to_string_lossy().into_owned())
-}
-
-fn cpu_row(name: String, costs: &[Cost]) -> Row {
-    let trials: Vec<f64> = costs.iter().map(|cost| rounded(cost.cpu_s)).collect();
-    Row::new(name, median_cpu(costs), "s").with("trials", trials)
-}
-
-fn median_cpu(costs: &[Cost]) -> f64 {
-    median(&costs.iter().map(|cost| cost.cpu_s).collect::<Vec<f64>>())
-}
-
-fn peak_mb(costs: &[Cost]) -> f64 {
-    costs.iter().map(|cost| cost.peak_mb).fold(0.0, f64::max)
 }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use steno_testkit::bench_programs::Outcome;
-use steno_testkit::bench_report::target_dir;
+use steno_testkit::bench_programs::{self, Outcome};
 
 use crate::recorders::{RunResult, id};
 
@@ -40,7 +39,7 @@ impl Peak {
 impl Server {
     pub(crate) fn start(dir: &Path) -> Outcome<Self> {
         let store = tempfile::tempdir_in(dir)?;
-        let steno = target_dir().join("release/steno");
+        let steno = bench_programs::steno();
         let mut command = Command::new(steno);
         command.arg("--store").arg(store.path()).args(["serve", "--port", "0", "--json"]);
         let mut child = command.stdout(Stdio::piped()).spawn()?;

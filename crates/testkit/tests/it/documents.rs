@@ -20,11 +20,13 @@ const PROMISING: [&str; 8] = [
 ];
 
 /// The prefixes of benchmark row names.
-const ROWS: [&str; 17] = [
+const ROWS: [&str; 19] = [
     "ATIF, ",
     "following, ",
     "harness ",
+    "history, ",
     "import again, ",
+    "import and index, ",
     "import, ",
     "killed, ",
     "load, ",
