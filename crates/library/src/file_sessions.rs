@@ -48,7 +48,8 @@ impl Library {
         let of_runs: BTreeSet<SourceId> = self.heads()?.iter().filter_map(|head| head.source).collect();
         let (mut sessions, mut with_runs) = (BTreeMap::new(), BTreeSet::new());
         for manifest in self.manifests()? {
-            let (Some(name), Some(id)) = (manifest.info.session.as_deref(), session_id(manifest)) else {
+            let (Some(name), Some(id)) = (manifest.info.session.as_deref(), session_id(&manifest.info))
+            else {
                 continue;
             };
             let has_runs = manifest.adapted.as_ref().is_some_and(|adapted| !adapted.runs.is_empty());

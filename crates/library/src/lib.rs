@@ -51,6 +51,7 @@ mod resolve;
 mod rollouts;
 mod run_overview;
 mod search;
+mod session_counts;
 mod session_match;
 mod session_overview;
 mod sessions;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use steno_adapters::codex::session_run;
 use steno_model::{Provider, RunId, ThreadId, Word, with_causes};
-use steno_vault::{Manifest, Role, SourceId, SourceInfo};
+use steno_vault::{AdapterProgress, Manifest, Role, SourceId, SourceInfo};
 use steno_views::{Lines, visible};
 use uuid::Uuid;
 
@@ -192,16 +192,25 @@ impl Library {
         if self.indexed.get().is_some() {
             return self.indexed_sessions_without_events();
         }
+        let manifests = self.manifests()?.iter();
+        self.sources_without_events(
+            manifests.map(|manifest| (manifest.id, &manifest.info, manifest.adapted.as_ref())),
+        )
+    }
+
+    /// Returns how many sessions of each agent these sources have that have no events.
+    pub(crate) fn sources_without_events<'a>(
+        &self,
+        sources: impl Iterator<Item = (SourceId, &'a SourceInfo, Option<&'a AdapterProgress>)>,
+    ) -> Result<BTreeMap<String, u64>, Error> {
         let of_runs: BTreeSet<SourceId> = self.heads()?.iter().filter_map(|head| head.source).collect();
         let (mut with, mut all) = (BTreeSet::new(), BTreeSet::new());
-        for manifest in self.manifests()? {
-            let info = &manifest.info;
+        for (source, info, adapted) in sources {
             let (Some(provider), Role::Transcript) = (&info.provider, &info.role) else { continue };
             // By its id alone, because a copy in another project has no events.
-            let id = session_id(manifest).map_or_else(|| manifest.id.to_string(), str::to_owned);
+            let id = session_id(info).map_or_else(|| source.to_string(), str::to_owned);
             let session = (provider.to_string(), id);
-            let has_runs = manifest.adapted.as_ref().is_some_and(|adapted| !adapted.runs.is_empty());
-            if has_runs || of_runs.contains(&manifest.id) {
+            if adapted.is_some_and(|adapted| !adapted.runs.is_empty()) || of_runs.contains(&source) {
                 with.insert(session.clone());
             }
             all.insert(session);
@@ -249,8 +258,8 @@ fn counts_by_provider(
 }
 
 /// Returns the agent's session id of a file, without the project.
-pub(crate) fn session_id(manifest: &Manifest) -> Option<&str> {
-    manifest.info.session.as_deref()?.rsplit('/').next().filter(|id| !id.is_empty())
+pub(crate) fn session_id(info: &SourceInfo) -> Option<&str> {
+    info.session.as_deref()?.rsplit('/').next().filter(|id| !id.is_empty())
 }
 
 /// Tells whether a file is the record of a thread, which spines are made of.

@@ -13,6 +13,7 @@ use crate::gate::ExclusiveGate;
 use crate::ids::SourceId;
 use crate::name_hash::NameHash;
 use crate::names::{self, VaultFile};
+use crate::outlines;
 use crate::sweep::{self, SweepReport};
 use crate::tail_file;
 use crate::tombstones::{Exclusion, Reason, SpineTombstone, Tombstone, Tombstones};
@@ -318,6 +319,8 @@ impl Vault {
                 disk.remove(&path).map_err(Error::io("delete", &path))?;
             }
         }
+        // After the manifests: who saves outlines looks for their manifests after that.
+        outlines::remove_file(disk)?;
         for dir in [names::sources(), names::tails()] {
             for path in unfinished(disk, &dir, &pending)? {
                 disk.remove(&path).map_err(Error::io("delete", &path))?;

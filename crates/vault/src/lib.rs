@@ -61,9 +61,10 @@
 //! # Where to look
 //! `writer` writes and `vault` reads. Between them: `chunker` finds boundaries and sketches chunks, `codec` compresses,
 //! `frame` and `pack` define how chunks are stored on disk, `index` knows where they are, and `chunks` combines these.
-//! `manifest` and `tail_file` are the files of one source. `settle` decides which frames are valid in packs of
-//! processes that died, `forget` and `sweep` delete, `gate` keeps sweeps and writers apart; `verify` checks, `usage`
-//! reports sizes. `docs/format/vault.md` describes all files for other programs.
+//! `manifest` and `tail_file` are the files of one source, and `outlines` has what is often needed of all manifests.
+//! `settle` decides which frames are valid in packs of processes that died, `forget` and `sweep` delete, `gate` keeps
+//! sweeps and writers apart; `verify` checks, `usage` reports sizes. `docs/format/vault.md` describes all files for other
+//! programs.
 
 mod checksum_lines;
 mod chunker;
@@ -80,6 +81,7 @@ mod limits;
 mod manifest;
 mod name_hash;
 mod names;
+mod outlines;
 mod pack;
 mod provider_word;
 mod restore;
@@ -100,6 +102,7 @@ pub use limits::Limits;
 pub use manifest::{AdapterProgress, ChunkRef, Generation, HostPath, Manifest, Sighting, SourceInfo};
 pub use name_hash::NameHash;
 pub use names::VaultFile;
+pub use outlines::{ManifestOutline, Outlines};
 pub use restore::{RestoreError, RestoreTarget, is_being_restored};
 pub use role::Role;
 pub use sweep::SweepReport;

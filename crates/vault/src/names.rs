@@ -17,6 +17,8 @@ pub enum VaultFile {
     Tail(SourceId),
     /// The tombstones.
     Tombstones,
+    /// The manifests without their chunks. Derived from them, and read again where it differs.
+    Outlines,
     /// The lock of the writer of a pack.
     PackLock(PackId),
     /// The lock of the owner of a source.
@@ -37,6 +39,7 @@ impl VaultFile {
             Self::Manifest(source) => sources().below(format_args!("{source}.jsonl")),
             Self::Tail(source) => tails().below(format_args!("{source}.tail")),
             Self::Tombstones => root().below("forgotten.jsonl"),
+            Self::Outlines => root().below("outlines.jsonl"),
             Self::PackLock(pack) => StorePath::locks().below(format_args!("pack-{pack}.lock")),
             Self::SourceLock(source) => StorePath::locks().below(format_args!("source-{source}.lock")),
             Self::TombstonesLock => StorePath::locks().below("vault-forgotten.lock"),
@@ -56,6 +59,7 @@ impl VaultFile {
             ("vault/packs", "index") => Self::PackIndex(pack()?),
             ("vault/sources", "jsonl") => Self::Manifest(source()?),
             ("vault/tails", "tail") => Self::Tail(source()?),
+            ("vault", "jsonl") if stem == "outlines" => Self::Outlines,
             ("vault", "jsonl") => Self::Tombstones,
             ("locks", "lock") => match stem.split_once('-') {
                 Some(("pack", id)) => Self::PackLock(PackId::parse(id)?),
@@ -102,6 +106,7 @@ mod tests {
             VaultFile::Manifest(source),
             VaultFile::Tail(source),
             VaultFile::Tombstones,
+            VaultFile::Outlines,
             VaultFile::PackLock(pack),
             VaultFile::SourceLock(source),
             VaultFile::TombstonesLock,

@@ -276,7 +276,9 @@ fn clean_up(disk: &dyn Disk) -> Result<(), Error> {
                 }
                 // The sweep holds the lock of this file.
                 VaultFile::Tombstones => (None, None),
-                VaultFile::PackLock(_)
+                // Forgetting has deleted it, with all temporary ones.
+                VaultFile::Outlines
+                | VaultFile::PackLock(_)
                 | VaultFile::SourceLock(_)
                 | VaultFile::TombstonesLock
                 | VaultFile::SweepLock => continue,

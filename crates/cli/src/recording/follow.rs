@@ -146,7 +146,8 @@ impl Follow<'_> {
         }
         let health = health?;
         if as_json {
-            Report::of(&store, &vault, &SourceListing::default(), health)?.print(output, as_json);
+            Report::of(&store, &vault, vault.outlines()?, &SourceListing::default(), health)?
+                .print(output, as_json);
         } else {
             notice(&format!("{} recorded, {} read", count(health.events, "event"), size(health.bytes_read)));
         }

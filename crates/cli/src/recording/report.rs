@@ -7,7 +7,7 @@ use steno_disk::StorePath;
 use steno_journal::Store;
 use steno_library::Library;
 use steno_recorder::sources::{RecordingCounts, RederiveReport, SourceListing};
-use steno_vault::{Role, Vault};
+use steno_vault::{Outlines, Role, Vault};
 use steno_views::count;
 
 use super::rederive;
@@ -40,30 +40,24 @@ impl Report {
     pub fn of(
         store: &Store,
         vault: &Vault,
+        mut outlines: Outlines,
         listing: &SourceListing,
         health: RecordingCounts,
     ) -> Result<Self, Failure> {
-        let library = Library::new(Some(store.clone()));
-        let mut sessions = library.sessions_without_events()?;
-        for session in library.sessions()? {
-            let provider = session.provider.unwrap_or_else(|| "other".to_owned());
-            *sessions.entry(provider).or_default() += 1;
+        if let Some(error) = outlines.unreadable.pop() {
+            return Err(error.1.into());
         }
-        let (mut source_bytes, mut strange, mut oldest) = (0, 0, None::<String>);
-        for id in vault.sources()? {
-            let Some(manifest) = vault.manifest(id)? else { continue };
-            let earlier = manifest.generations.iter().rev().skip(1).map(|generation| generation.len);
-            source_bytes += earlier.sum::<u64>();
-            if let Some(last) = manifest.generation_last() {
-                source_bytes += vault.len(&manifest, last)?;
-            }
-            if manifest.info.role == Role::Transcript {
+        let sessions = Library::new(Some(store.clone())).session_counts(&outlines)?;
+        let source_bytes = vault.source_bytes(&outlines)?;
+        let (mut strange, mut oldest) = (0, None::<String>);
+        for outline in outlines.sources {
+            if outline.info.role == Role::Transcript {
                 // Recordings of MCP and HTTP have an adapter, but no one agent.
-                if manifest.info.provider.is_none() && manifest.adapted.is_none() {
+                if outline.info.provider.is_none() && outline.adapted.is_none() {
                     strange += 1;
                     continue;
                 }
-                let started = manifest.adapted.as_ref().and_then(|adapted| adapted.started.clone());
+                let started = outline.adapted.and_then(|adapted| adapted.started);
                 let is_older = |started: &String| oldest.as_ref().is_none_or(|oldest| started < oldest);
                 if let Some(started) = started.filter(is_older) {
                     oldest = Some(started);

@@ -71,6 +71,43 @@ fn import_skips_unchanged_files() {
     done(&steno.run(&["verify"]));
 }
 
+/// What the last report of an import says about the store.
+fn store_report(steno: &Steno) -> [serde_json::Value; 3] {
+    let said = steno.run(&["import", "--json"]);
+    done(&said);
+    let report = json(said.out.trim());
+    ["sessions", "source_bytes", "oldest"].map(|field| report[field].clone())
+}
+
+#[test]
+fn import_reports_the_same_store_with_and_without_derived_files() {
+    let steno = Steno::new();
+    let file = session_file(&steno);
+    let other = "3a7c8b21-7e1d-4b64-8a6f-6b2cf1d10aff";
+    let other_file = file.with_file_name(format!("{other}.jsonl"));
+    write(&file, &line(1, "one"));
+    let derived = ["counts.json", "vault/outlines.jsonl"].map(|name| steno.store().join(name));
+    let mut reports = Vec::new();
+    for step in 0..3 {
+        match step {
+            1 => write(&other_file, &line(2, "two").replace(SESSION, other)),
+            2 => done(&steno.run(&["forget", SESSION, "--yes"])),
+            _ => {}
+        }
+        let report = store_report(&steno);
+        assert!(derived.iter().all(|path| path.is_file()), "step {step}");
+        assert_eq!(store_report(&steno), report, "step {step}, nothing new");
+        for path in &derived {
+            fs::write(path, "{}\n").unwrap();
+            assert_eq!(store_report(&steno), report, "step {step}, damaged {}", path.display());
+            fs::remove_file(path).unwrap();
+            assert_eq!(store_report(&steno), report, "step {step}, without {}", path.display());
+        }
+        reports.push(report[0]["claude"].as_u64());
+    }
+    assert_eq!(reports, [Some(1), Some(2), Some(1)]);
+}
+
 #[test]
 fn import_takes_paths_and_reports_missing_ones() {
     let steno = Steno::new();

@@ -71,7 +71,7 @@ fn row_of(manifest: &Manifest, mark: RunMark, vault: &Vault) -> SourceRow {
         path: manifest.info.path.0.as_os_str().as_bytes().to_vec(),
         provider: manifest.info.provider.as_ref().map(ToString::to_string),
         role: Some(manifest.info.role.as_str().to_owned()),
-        session: session_id(manifest).map(str::to_owned),
+        session: session_id(&manifest.info).map(str::to_owned),
         runs: manifest.adapted.as_ref().map_or(0, |adapted| adapted.runs.len() as u64),
         seen_at: manifest.saved_at().map(str::to_owned),
         loss: if manifest.info.role == Role::Transcript { loss_of(manifest, vault) } else { None },

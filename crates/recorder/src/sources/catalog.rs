@@ -5,14 +5,14 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use serde_json::value::RawValue;
 use steno_adapters::{AdapterAge, adapter_age};
 use steno_capture::tail::{Cursor, FileId};
 use steno_journal::Store;
 use steno_model::{Provider, RunId, Word};
-use steno_vault::{Manifest, SourceId, Vault};
+use steno_vault::{AdapterProgress, Manifest, ManifestOutline, Outlines, SourceId, SourceInfo};
 
 use super::cursors;
-use super::error::SourceError;
 use super::source::runs_named;
 
 /// A file name that more files share than this does not identify any of them.
@@ -45,17 +45,16 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Reads all manifests. A damaged one is logged and skipped.
-    pub(crate) fn load(vault: &Vault) -> Result<Self, SourceError> {
+    /// Takes the outlines of all manifests. A damaged manifest is logged and skipped.
+    pub(crate) fn of(outlines: &Outlines) -> Self {
         let mut catalog = Self::default();
-        for id in vault.sources().map_err(SourceError::Catalog)? {
-            match vault.manifest(id) {
-                Ok(Some(manifest)) => catalog.put(KnownSource::of(&manifest)),
-                Ok(None) => {}
-                Err(error) => tracing::warn!(source = %id, %error, "a manifest cannot be read"),
-            }
+        for ManifestOutline { id, info, cursor, adapted, .. } in &outlines.sources {
+            catalog.put(KnownSource::from_parts(*id, info, cursor.as_deref(), adapted.as_ref()));
         }
-        Ok(catalog)
+        for (id, error) in &outlines.unreadable {
+            tracing::warn!(source = %id, %error, "a manifest cannot be read");
+        }
+        catalog
     }
 
     pub(crate) fn at(&self, path: &Path) -> Option<&KnownSource> {
@@ -138,33 +137,43 @@ pub fn last_written(manifest: &Manifest) -> Option<jiff::Timestamp> {
 
 impl KnownSource {
     pub(crate) fn of(manifest: &Manifest) -> Self {
-        let cursor = manifest.cursor.as_deref().and_then(cursors::read);
-        let is_done = cursor.as_ref().is_some_and(|cursor| match &manifest.adapted {
+        let Manifest { id, info, cursor, adapted, .. } = manifest;
+        Self::from_parts(*id, info, cursor.as_deref(), adapted.as_ref())
+    }
+
+    fn from_parts(
+        id: SourceId,
+        info: &SourceInfo,
+        cursor: Option<&RawValue>,
+        adapted: Option<&AdapterProgress>,
+    ) -> Self {
+        let cursor = cursor.and_then(cursors::read);
+        let is_done = cursor.as_ref().is_some_and(|cursor| match adapted {
             None => true,
             Some(adapted) => (adapted.generation, adapted.offset) == (cursor.generation, cursor.offset()),
         });
         Self {
-            id: manifest.id,
-            path: manifest.info.path.0.clone(),
-            provider: manifest.info.provider.clone(),
+            id,
+            path: info.path.0.clone(),
+            provider: info.provider.clone(),
             cursor,
             is_done,
-            is_older: is_older(manifest),
-            runs: runs_expected(manifest),
+            is_older: is_older(adapted),
+            runs: runs_expected(info, adapted),
         }
     }
 }
 
 /// Tells whether the runs of a source were last derived by an older adapter.
-pub(crate) fn is_older(manifest: &Manifest) -> bool {
-    manifest.adapted.as_ref().is_some_and(|adapted| adapter_age(&adapted.adapter) == AdapterAge::Older)
+pub(crate) fn is_older(adapted: Option<&AdapterProgress>) -> bool {
+    adapted.is_some_and(|adapted| adapter_age(&adapted.adapter) == AdapterAge::Older)
 }
 
 /// Returns the runs that must exist because a source was made into them. A filtered source has none, nor one that a
 /// newer `steno` derived: only that version can derive it again.
-pub(crate) fn runs_expected(manifest: &Manifest) -> Vec<RunId> {
-    let age = manifest.adapted.as_ref().map_or(AdapterAge::Unknown, |adapted| adapter_age(&adapted.adapter));
-    if manifest.info.is_filtered || age == AdapterAge::Newer { Vec::new() } else { runs_named(manifest) }
+pub(crate) fn runs_expected(info: &SourceInfo, adapted: Option<&AdapterProgress>) -> Vec<RunId> {
+    let age = adapted.map_or(AdapterAge::Unknown, |adapted| adapter_age(&adapted.adapter));
+    if info.is_filtered || age == AdapterAge::Newer { Vec::new() } else { runs_named(adapted) }
 }
 
 /// Returns the possible ids of sources that were first seen at a path, in order.

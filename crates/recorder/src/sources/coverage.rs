@@ -25,7 +25,7 @@ pub enum Coverage {
 /// # Errors
 /// An error of the vault.
 pub fn coverage(vault: &Vault, files: &[SourceFile]) -> Result<Vec<Coverage>, SourceError> {
-    let catalog = Catalog::load(vault)?;
+    let catalog = Catalog::of(&vault.outlines().map_err(SourceError::Catalog)?);
     let forgotten = vault.tombstones().map_err(SourceError::Catalog)?;
     let forgotten: HashSet<SourceId> = forgotten.iter().map(|tombstone| tombstone.source).collect();
     let is_forgotten = |file: &SourceFile| {

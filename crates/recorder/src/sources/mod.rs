@@ -42,7 +42,7 @@ use steno_capture::tail::MAX_READ_BYTES;
 use steno_disk::Disk;
 use steno_journal::{Error as JournalError, Journal, RecordingGuard, Store};
 use steno_model::Timestamp;
-use steno_vault::{Manifest, Role, Sighting, SourceId, Vault};
+use steno_vault::{Manifest, Outlines, Role, Sighting, SourceId, Vault};
 
 use crate::entries::{EntryCollector, EntrySink, EntryTime};
 use crate::forget;
@@ -124,6 +124,8 @@ pub struct SourceRecorder {
     derived: DerivationState,
     /// Counts of sources that had to be derived again before they could continue.
     derived_first: RederiveReport,
+    /// The outlines of the sources as they were at the beginning, until they are needed again.
+    outlines: Option<Outlines>,
 }
 
 impl SourceRecorder {
@@ -140,9 +142,11 @@ impl SourceRecorder {
                 steno_model::with_causes(&error)
             );
         }
-        let catalog = Catalog::load(&vault)?;
+        let outlines = vault.outlines().map_err(SourceError::Catalog)?;
+        let catalog = Catalog::of(&outlines);
         let derived = DerivationState::read(&**journal.store().disk());
-        Ok(Self { vault, journal, catalog, options, derived, derived_first: RederiveReport::default() })
+        let derived_first = RederiveReport::default();
+        Ok(Self { vault, journal, catalog, options, derived, derived_first, outlines: Some(outlines) })
     }
 
     /// Returns the vault.
@@ -365,6 +369,22 @@ impl SourceRecorder {
         let known = source.close(&now)?;
         self.catalog.put(known);
         Ok(())
+    }
+
+    /// Returns the outlines of all sources as they are now, and saves them for the next process.
+    ///
+    /// # Errors
+    /// An error of the vault.
+    pub fn take_outlines(&mut self) -> Result<Outlines, SourceError> {
+        let outlines = match self.outlines.take() {
+            Some(known) => self.vault.outlines_since(known),
+            None => self.vault.outlines(),
+        };
+        let mut outlines = outlines.map_err(SourceError::Catalog)?;
+        if let Err(error) = self.vault.save_outlines(&mut outlines) {
+            tracing::debug!("{}", steno_model::with_causes(&error));
+        }
+        Ok(outlines)
     }
 
     /// Makes everything that this process has written so far available to others.

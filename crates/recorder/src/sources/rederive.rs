@@ -133,7 +133,7 @@ impl SourceRecorder {
 
     /// Derives the runs of one source again before it continues.
     pub(super) fn rederive_known(&mut self, manifest: &Manifest) -> Result<(), SourceError> {
-        let runs = runs_named(manifest);
+        let runs = runs_named(manifest.adapted.as_ref());
         let (id, path) = (manifest.id, manifest.info.path.0.clone());
         let flawed = missing_runs(self.store(), &self.vault, manifest)?;
         let older = runs.clone();

@@ -120,7 +120,9 @@ pub fn has_evidence(store: &Store, vault: &Vault, run: RunId) -> Result<bool, So
 /// Finds the source of a damaged run: the one whose manifest names the run, else the one that its events name.
 fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<Manifest>, SourceError> {
     let manifests = read_manifests(vault)?;
-    if let Some(manifest) = manifests.iter().find(|manifest| runs_named(manifest).contains(&run)) {
+    if let Some(manifest) =
+        manifests.iter().find(|manifest| runs_named(manifest.adapted.as_ref()).contains(&run))
+    {
         return Ok(Some(manifest.clone()));
     }
     let mut source = None;
@@ -137,7 +139,7 @@ fn source_of_damaged(store: &Store, vault: &Vault, run: RunId) -> Result<Option<
 pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, SourceError> {
     let mut runs = BTreeSet::new();
     for manifest in read_manifests(vault)?.iter().filter(|manifest| !manifest.info.is_filtered) {
-        for run in runs_named(manifest) {
+        for run in runs_named(manifest.adapted.as_ref()) {
             let name = NameHash::of_session(&run.to_string());
             if !vault.leaves_out(name).map_err(SourceError::Catalog)? {
                 runs.insert(run);
@@ -203,7 +205,7 @@ fn judge(
         runs.iter().filter(|(_, age)| *age == AdapterAge::Older).map(|(run, _)| *run).collect();
     let missing = missing_runs(store, vault, manifest)?;
     let is_unread = runs.is_empty() && missing.is_empty() && manifest.adapted.is_none();
-    let is_due = is_older(manifest)
+    let is_due = is_older(manifest.adapted.as_ref())
         || !older.is_empty()
         || !missing.is_empty()
         || is_unread && has_adapter(vault, manifest)? && !is_copy(vault, all, manifest)?;
@@ -222,7 +224,7 @@ pub(super) fn missing_runs(
     manifest: &Manifest,
 ) -> Result<Vec<RunId>, SourceError> {
     let mut missing = Vec::new();
-    for run in runs_expected(manifest) {
+    for run in runs_expected(&manifest.info, manifest.adapted.as_ref()) {
         let name = NameHash::of_session(&run.to_string());
         if !store.has(run).map_err(SourceError::Runs)?
             && !vault.leaves_out(name).map_err(SourceError::Catalog)?

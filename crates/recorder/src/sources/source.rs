@@ -136,7 +136,10 @@ impl OpenSource {
         let path = info.path.0.clone();
         let failed = || SourceError::vault(&path);
         let before = vault.manifest(id).map_err(failed())?;
-        let known = KnownRuns { named: before.as_ref().map(runs_named).unwrap_or_default(), flawed };
+        let known = KnownRuns {
+            named: runs_named(before.as_ref().and_then(|manifest| manifest.adapted.as_ref())),
+            flawed,
+        };
         let found = FoundSource {
             vault: Arc::clone(&vault),
             seen: seen.clone(),
@@ -460,8 +463,8 @@ impl OpenSource {
 }
 
 /// Returns the runs that a source was made into.
-pub(crate) fn runs_named(manifest: &Manifest) -> Vec<RunId> {
-    let named = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
+pub(crate) fn runs_named(adapted: Option<&AdapterProgress>) -> Vec<RunId> {
+    let named = adapted.into_iter().flat_map(|adapted| &adapted.runs);
     named.filter_map(|run| RunId::parse(run).ok()).collect()
 }
 

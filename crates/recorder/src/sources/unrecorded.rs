@@ -25,7 +25,7 @@ pub struct UnrecordedFile {
 /// # Errors
 /// An error of the vault.
 pub fn unrecorded_files(vault: &Vault, places: &SourceLocations) -> Result<Vec<UnrecordedFile>, SourceError> {
-    let catalog = Catalog::load(vault)?;
+    let catalog = Catalog::of(&vault.outlines().map_err(SourceError::Catalog)?);
     let forgotten = vault.tombstones().map_err(SourceError::Catalog)?;
     let forgotten: HashSet<SourceId> = forgotten.iter().map(|tombstone| tombstone.source).collect();
     let mut files = places.list().files;

@@ -8,6 +8,7 @@ mod forget;
 mod formats;
 mod kit;
 mod model;
+mod outlines;
 mod packs;
 mod rewrite;
 mod round_trip;
