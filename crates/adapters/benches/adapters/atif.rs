@@ -44,7 +44,12 @@ pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> O
     let failed = told["failed"].as_u64().unwrap_or(u64::MAX);
     take(Row::new("ATIF, sessions not exported", float(failed), "sessions").at_most(0.0));
     take(Row::new("ATIF, whether one is not valid", checked(dir)?, "of 1").at_most(0.0));
-    if let Some(theirs) = theirs(&projects, dir) {
+    let theirs = theirs(&projects, dir).inspect_err(|error| {
+        let why = format!("Harbor's converter cannot be run: {error}");
+        skipped("ATIF / Harbor", &why);
+        take(Row::not_measured("ATIF / Harbor's", why));
+    });
+    if let Ok(theirs) = theirs {
         let cpu_s = theirs["cpu_s"].as_f64().ok_or("Harbor's converter says no time")?;
         let row = Row::new(format!("ATIF, CPU of {HARBOR}, its start not counted"), cpu_s, "s");
         take(row.with("sessions", theirs["sessions"].clone()).with("steps", theirs["steps"].clone()));
@@ -79,27 +84,18 @@ fn checked(dir: &Path) -> Outcome<f64> {
     Ok(if programs::run(&program.to_string_lossy(), args).is_ok() { 0.0 } else { 1.0 })
 }
 
-/// Returns what Harbor's converter says that it spent; without it there is nothing to compare with.
-fn theirs(projects: &Path, dir: &Path) -> Option<Value> {
-    let run = || -> Outcome<Value> {
-        let (python, code) = harbor(&dir.join(HARBOR.replace("==", "-")))?;
-        let script = places::workspace_root().join("scripts/harbor/convert.py");
-        let out = dir.join("atif-theirs");
-        let python = python.to_string_lossy().into_owned();
-        // What has an `=` in it is a variable for `env`, and no program.
-        let code = format!("PYTHONPATH={}", code.display());
-        let args = [OsStr::new(&code), OsStr::new(&python), script.as_os_str()];
-        let told = programs::run("env", args.into_iter().chain([projects.as_os_str(), out.as_os_str()]))?;
-        let last = told.lines().last().ok_or("Harbor's converter says nothing")?;
-        Ok(serde_json::from_str(last)?)
-    };
-    match run() {
-        Ok(told) => Some(told),
-        Err(error) => {
-            skipped("ATIF / Harbor", &format!("Harbor's converter cannot be run: {error}"));
-            None
-        }
-    }
+/// Returns what Harbor's converter says that it spent; the error says why there is nothing to compare with.
+fn theirs(projects: &Path, dir: &Path) -> Outcome<Value> {
+    let (python, code) = harbor(&dir.join(HARBOR.replace("==", "-")))?;
+    let script = places::workspace_root().join("scripts/harbor/convert.py");
+    let out = dir.join("atif-theirs");
+    let python = python.to_string_lossy().into_owned();
+    // What has an `=` in it is a variable for `env`, and no program.
+    let code = format!("PYTHONPATH={}", code.display());
+    let args = [OsStr::new(&code), OsStr::new(&python), script.as_os_str()];
+    let report = programs::run("env", args.into_iter().chain([projects.as_os_str(), out.as_os_str()]))?;
+    let last = report.lines().last().ok_or("Harbor's converter says nothing")?;
+    Ok(serde_json::from_str(last)?)
 }
 
 /// Returns a Python that has what Harbor imports, and where Harbor's code is, fetched if need be.
