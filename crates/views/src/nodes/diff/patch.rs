@@ -7,6 +7,10 @@ pub(super) const BEGIN: &str = "*** Begin Patch";
 /// The last line of such a patch.
 const END: &str = "*** End Patch";
 
+/// How Copilot CLI names the old side of a new file and the new side of a deleted one. It counts the empty text after the last
+/// line feed of such a file as a line.
+const NOTHING_COPILOT: [&str; 2] = ["a/dev/null", "b/dev/null"];
+
 /// Reads a patch for `apply_patch`: the format that Codex and others give to the model.
 pub(super) fn apply_patch(text: &str) -> Vec<FileDiff> {
     let mut files: Vec<FileDiff> = Vec::new();
@@ -47,6 +51,8 @@ fn file_heading(line: &str) -> Option<FileDiff> {
 /// Reads a unified diff of one or more files. `path` names a file that the diff does not name.
 pub(super) fn unified(text: &str, path: Option<&str>) -> Vec<FileDiff> {
     let mut files: Vec<FileDiff> = Vec::new();
+    // The files whose diff counts the end of the file as a line.
+    let mut with_end: Vec<usize> = Vec::new();
     let mut lines = text.lines().peekable();
     // How many old and new lines the hunk still has: inside it, `--- a` is a removed line.
     let mut left = (0_u64, 0_u64);
@@ -55,6 +61,9 @@ pub(super) fn unified(text: &str, path: Option<&str>) -> Vec<FileDiff> {
             if let (Some(old), Some(new)) =
                 (line.strip_prefix("--- "), lines.peek().and_then(|next| next.strip_prefix("+++ ")))
             {
+                if NOTHING_COPILOT.contains(&old.trim_end()) || NOTHING_COPILOT.contains(&new.trim_end()) {
+                    with_end.push(files.len());
+                }
                 files.push(named_file(old, new));
                 lines.next();
                 continue;
@@ -77,6 +86,10 @@ pub(super) fn unified(text: &str, path: Option<&str>) -> Vec<FileDiff> {
         }
         push_line(file, line);
     }
+    for file in with_end {
+        let last = files[file].hunks.last_mut().map(|hunk| &mut hunk.lines);
+        last.and_then(|lines| lines.pop_if(|line| line.text().is_empty()));
+    }
     files.into_iter().map(FileDiff::finish).collect()
 }
 
@@ -98,7 +111,7 @@ fn named_file(old: &str, new: &str) -> FileDiff {
     let name = |name: &str| {
         let name = name.split('\t').next().unwrap_or_default().trim_end();
         let name = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name);
-        (name != "/dev/null").then(|| name.to_owned())
+        (name != "/dev/null" && name != "dev/null").then(|| name.to_owned())
     };
     match (name(old), name(new)) {
         (None, new) => FileDiff::new(new, FileChangeKind::Add),

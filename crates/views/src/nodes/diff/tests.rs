@@ -124,6 +124,25 @@ fn recorded_patches_have_line_numbers_and_what_was_there() {
     check_recorded(&json!({}), &patch, "Edit ? +1 -1\n@ 7 8 \n x\n+y\n-z\n");
 }
 
+/// Copilot CLI has a line for the empty text after the last line feed.
+#[test]
+fn end_of_a_deleted_file_is_no_line() {
+    let delete = json!("*** Begin Patch\n*** Delete File: /w/d\n*** End Patch\n");
+    let patch = |lines: &str, len: usize| {
+        json!(format!(
+            "diff --git a/w/d b/w/d\ndelete file mode 100644\n--- a/w/d\n+++ b/dev/null\n@@ -1,{len} +1,0 @@\n{lines}\n\n"
+        ))
+    };
+    check_recorded(&delete, &patch("-x\n-", 2), "Delete /w/d +0 -1\n@ 1 1 \n-x\n");
+    check_recorded(&delete, &patch("-x\n-\n-", 3), "Delete /w/d +0 -2\n@ 1 1 \n-x\n-\n");
+    check_recorded(&delete, &patch("-x", 1), "Delete /w/d +0 -1\n@ 1 1 \n-x\n");
+    let new = json!("--- a/dev/null\n+++ b/w/d\n@@ -1,0 +1,2 @@\n+x\n+\n\n");
+    check_recorded(&json!({}), &new, "Add w/d +1 -0\n@ 1 1 \n+x\n");
+    // Git counts as it should, and its empty lines stay.
+    let git = json!("--- a/w/d\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-x\n-\n");
+    check_recorded(&delete, &git, "Delete /w/d +0 -2\n@ 1 0 \n-x\n-\n");
+}
+
 #[test]
 fn recorded_changes_are_matched_by_file() {
     let patch = "*** Begin Patch\n*** Update File: b.py\n@@ class A:\n-x\n+y\n*** Delete File: d\n\
