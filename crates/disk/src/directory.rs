@@ -9,15 +9,15 @@ use rustix::io::Errno;
 use crate::Identity;
 use crate::real::{check_regular, identity_of};
 
-/// Returns the names in a directory, in order.
-pub(crate) fn names(dir: &OwnedFd) -> io::Result<Vec<String>> {
+/// Returns the wanted names in a directory, in order.
+pub(crate) fn names(dir: &OwnedFd, is_wanted: &dyn Fn(&str) -> bool) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::Dir::read_from(dir)? {
         let entry = entry?;
         // A name that is not UTF-8 is not ours, but still counts as an entry.
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name != "." && name != ".." {
-            names.push(name);
+        let name = entry.file_name().to_string_lossy();
+        if name != "." && name != ".." && is_wanted(&name) {
+            names.push(name.into_owned());
         }
     }
     names.sort_unstable();
@@ -35,7 +35,7 @@ pub(crate) fn identities(
         Err(Errno::NOENT) => None,
         Err(error) => Some(Err(error.into())),
     };
-    names(dir)?.into_iter().filter(|name| is_wanted(name)).filter_map(identity).collect()
+    names(dir, is_wanted)?.into_iter().filter_map(identity).collect()
 }
 
 /// Returns how many bytes the regular files in a directory have.
@@ -76,7 +76,7 @@ pub(crate) fn locked_files(dir: &OwnedFd, is_wanted: &dyn Fn(&str) -> bool) -> i
         Ok(is_locked) => is_locked.then_some(Ok(name)),
         Err(error) => Some(Err(error)),
     };
-    names(dir)?.into_iter().filter(|name| is_wanted(name)).filter_map(locked).collect()
+    names(dir, is_wanted)?.into_iter().filter_map(locked).collect()
 }
 
 #[cfg(test)]

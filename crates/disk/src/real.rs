@@ -351,7 +351,7 @@ impl Disk for RealDisk {
 
     fn list(&self, dir: &StorePath) -> io::Result<Vec<String>> {
         match self.open_dir(dir) {
-            Ok(dir) => directory::names(&dir),
+            Ok(dir) => directory::names(&dir, &|_| true),
             Err(Errno::NOENT) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }

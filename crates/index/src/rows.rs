@@ -3,8 +3,8 @@
 use rusqlite::types::FromSql;
 use steno_model::{RunId, Seq, Timestamp};
 use steno_session::Outcome;
-use steno_session::usage::{Dollars, TokenUsage, Tokens};
-use steno_views::digest::{CallDigest, DigestState, SessionDigest, TextKind};
+use steno_session::usage::{Dollars, ModelUsage, TokenUsage, Tokens};
+use steno_views::digest::{CallDigest, DigestState, SessionDigest, SumsBelow, TextKind};
 
 use crate::terms::Terms;
 use crate::used_by_model;
@@ -142,12 +142,12 @@ pub struct Below {
 
 impl SessionRow {
     /// Adds a session that is below this one.
-    pub(crate) fn add_below(&mut self, other: &Self) {
+    pub(crate) fn add_below(&mut self, other: &RowBelow) {
         self.children += 1;
-        self.below.runs += other.digest.runs;
-        self.below.events += other.events;
-        self.below.bytes += other.bytes;
-        self.digest.add_below(&other.digest);
+        self.below.runs += other.below.runs;
+        self.below.events += other.below.events;
+        self.below.bytes += other.below.bytes;
+        self.digest.add_below(&other.sums);
     }
 }
 
@@ -176,6 +176,11 @@ pub(crate) const SESSION_COLUMNS: &str = "session, root, parent, forked_from, pr
      models, title, own_title, directory, project, branch, started_at, started_ms, last_at, last_ms, state, prompts, \
      responses, calls, failures, denials, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
      cache_write_1h_tokens, reasoning_tokens, exact, used_by_model, agent_cost, runs, events, bytes";
+
+/// The columns that a session adds to its top-level session, in the order in which [`row_below`] reads them.
+pub(crate) const BELOW_COLUMNS: &str = "root, last_at, last_ms, responses, calls, failures, denials, input_tokens, \
+     output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, reasoning_tokens, exact, \
+     used_by_model, runs, events, bytes";
 
 /// The columns of a row from left to right. To ask for each by its name takes most of the time of a list.
 struct Columns<'a> {
@@ -208,6 +213,26 @@ impl Columns<'_> {
     fn count(&mut self) -> rusqlite::Result<u64> {
         Ok(self.read::<Option<i64>>()?.unwrap_or(0).cast_unsigned())
     }
+
+    /// Reads the tokens of some responses, as a sum and by model.
+    fn usage(&mut self, responses: u64) -> rusqlite::Result<(Option<TokenUsage>, Vec<ModelUsage>)> {
+        let tokens = Tokens {
+            input: self.count()?,
+            output: self.count()?,
+            cache_read: self.count()?,
+            cache_write: self.count()?,
+            cache_write_1h: self.count()?,
+            reasoning: self.count()?,
+        };
+        let is_exact: Option<bool> = self.read()?;
+        let by_model = used_by_model::from_text(self.text()?.unwrap_or_default());
+        let usage = is_exact.map(|is_exact| TokenUsage { responses, tokens, is_lower_bound: !is_exact });
+        Ok((usage, by_model))
+    }
+
+    fn sizes(&mut self) -> rusqlite::Result<Below> {
+        Ok(Below { runs: self.count()?, events: self.count()?, bytes: self.count()? })
+    }
 }
 
 /// Reads a session from a row with [`SESSION_COLUMNS`].
@@ -226,19 +251,9 @@ pub(crate) fn session_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRo
     let state = columns.text()?.and_then(DigestState::parse).unwrap_or(DigestState::Open);
     let (prompts, responses) = (columns.count()?, columns.count()?);
     let (calls, failures, denials) = (columns.count()?, columns.count()?, columns.count()?);
-    let tokens = Tokens {
-        input: columns.count()?,
-        output: columns.count()?,
-        cache_read: columns.count()?,
-        cache_write: columns.count()?,
-        cache_write_1h: columns.count()?,
-        reasoning: columns.count()?,
-    };
-    let is_exact: Option<bool> = columns.read()?;
-    let used_by_model = used_by_model::from_text(columns.text()?.unwrap_or_default());
+    let (usage, used_by_model) = columns.usage(responses)?;
     let agent_cost = columns.text()?.and_then(Dollars::parse);
-    let (runs, events, bytes) = (columns.count()?, columns.count()?, columns.count()?);
-    let usage = is_exact.map(|is_exact| TokenUsage { responses, tokens, is_lower_bound: !is_exact });
+    let Below { runs, events, bytes } = columns.sizes()?;
     let digest = SessionDigest {
         id,
         parent,
@@ -267,4 +282,23 @@ pub(crate) fn session_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRo
         runs,
     };
     Ok(SessionRow { digest, project, root, children: 0, events, bytes, below: Below::default() })
+}
+
+/// What a session adds to its top-level session.
+pub(crate) struct RowBelow {
+    pub(crate) root: RunId,
+    sums: SumsBelow,
+    below: Below,
+}
+
+/// Reads a session from a row with [`BELOW_COLUMNS`].
+pub(crate) fn row_below(row: &rusqlite::Row<'_>) -> rusqlite::Result<RowBelow> {
+    let mut columns = Columns { row, next: 0 };
+    let root = columns.id()?.ok_or(rusqlite::Error::InvalidQuery)?;
+    let last_at = columns.time()?;
+    let responses = columns.count()?;
+    let (calls, failures, denials) = (columns.count()?, columns.count()?, columns.count()?);
+    let (usage, used_by_model) = columns.usage(responses)?;
+    let sums = SumsBelow { calls, failures, denials, usage, used_by_model, last_at };
+    Ok(RowBelow { root, sums, below: columns.sizes()? })
 }

@@ -1,12 +1,13 @@
 //! Lists sessions.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::OptionalExtension as _;
 use steno_model::{RunId, Timestamp};
 
 use crate::calls::{PATH_MATCHES, plain_path};
-use crate::rows::{SESSION_COLUMNS, SessionRow, session_row};
+use crate::rows::{BELOW_COLUMNS, SESSION_COLUMNS, SessionRow, row_below, session_row};
 use crate::{Error, Index, SessionFilter};
 
 impl Index {
@@ -20,8 +21,8 @@ impl Index {
         rows.retain(|row| {
             filter.accepts(row) && touched.as_ref().is_none_or(|roots| roots.contains(&row.digest.id))
         });
-        let last = |row: &SessionRow| row.digest.last_at.as_ref().and_then(Timestamp::instant);
-        rows.sort_by_cached_key(|row| std::cmp::Reverse((last(row), row.digest.id)));
+        let last_ms = |row: &SessionRow| row.digest.last_at.as_ref().and_then(Timestamp::unix_ms);
+        rows.sort_by_cached_key(|row| (Reverse(last_ms(row)), row.digest.id));
         Ok(rows)
     }
 
@@ -39,6 +40,20 @@ impl Index {
         Ok(title.flatten())
     }
 
+    /// Returns the ids of the top-level sessions in the order of [`Index::sessions`].
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn latest_sessions(&self) -> Result<Vec<RunId>, Error> {
+        let failed = self.failed("list sessions");
+        let statement = "SELECT root FROM sessions GROUP BY root HAVING max(session = root) \
+             ORDER BY max(last_ms) DESC NULLS LAST, root";
+        let mut query = self.connection.prepare_cached(statement).map_err(&failed)?;
+        let rows = query.query_map([], |row| row.get::<_, String>(0)).map_err(&failed)?;
+        let ids = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
+        Ok(ids.iter().filter_map(|id| RunId::parse(id).ok()).collect())
+    }
+
     /// Returns the ids of all sessions, also of those below others.
     ///
     /// # Errors
@@ -54,19 +69,16 @@ impl Index {
     /// Returns every top-level session with the sums of the sessions below it.
     fn families(&self) -> Result<Vec<SessionRow>, Error> {
         let failed = self.failed("list sessions");
-        let statement = format!("SELECT {SESSION_COLUMNS} FROM sessions");
+        let statement = format!("SELECT {SESSION_COLUMNS} FROM sessions WHERE session = root");
         let mut query = self.connection.prepare_cached(&statement).map_err(&failed)?;
         let rows = query.query_map([], session_row).map_err(&failed)?;
-        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
-        let (mut roots, mut below) = (BTreeMap::<RunId, SessionRow>::new(), Vec::new());
-        for row in rows {
-            if row.root == row.digest.id {
-                roots.insert(row.root, row);
-            } else {
-                below.push(row);
-            }
-        }
-        for row in below {
+        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(&failed)?;
+        let mut roots: BTreeMap<RunId, SessionRow> = rows.into_iter().map(|row| (row.root, row)).collect();
+        // Most sessions are below others, and only sums of them are shown.
+        let statement = format!("SELECT {BELOW_COLUMNS} FROM sessions WHERE session <> root");
+        let mut query = self.connection.prepare_cached(&statement).map_err(&failed)?;
+        for row in query.query_map([], row_below).map_err(&failed)? {
+            let row = row.map_err(&failed)?;
             if let Some(root) = roots.get_mut(&row.root) {
                 root.add_below(&row);
             }

@@ -34,18 +34,34 @@ impl RunFile {
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let (dir, name) = path.rsplit_once('/')?;
-        let (stem, kind) = name.split_once('.')?;
-        let run = RunId::parse(stem).ok()?;
-        let file = match (dir, kind) {
-            ("transcripts", "jsonl") => Self::Transcript(run),
-            ("transcripts", "seals.jsonl") => Self::Seals(run),
-            ("transcripts", "notes.jsonl") => Self::Notes(run),
-            ("locks", "lock") => Self::Lock(run),
-            _ => return None,
-        };
-        // An upper-case UUID parses, but our file names are in lower case.
-        (file.path().as_str() == path).then_some(file)
+        match dir {
+            "transcripts" => Self::in_transcripts(name),
+            "locks" => Self::in_locks(name),
+            _ => None,
+        }
     }
+
+    /// Parses a name in the directory of transcripts.
+    pub(crate) fn in_transcripts(name: &str) -> Option<Self> {
+        let (stem, kind) = name.split_once('.')?;
+        match kind {
+            "jsonl" => run_of(stem).map(Self::Transcript),
+            "seals.jsonl" => run_of(stem).map(Self::Seals),
+            "notes.jsonl" => run_of(stem).map(Self::Notes),
+            _ => None,
+        }
+    }
+
+    /// Parses a name in the directory of locks.
+    pub(crate) fn in_locks(name: &str) -> Option<Self> {
+        run_of(name.strip_suffix(".lock")?).map(Self::Lock)
+    }
+}
+
+/// Parses a run in a file name. An id in upper case is the same id, but our names are in lower case.
+fn run_of(stem: &str) -> Option<RunId> {
+    let is_ours = !stem.bytes().any(|byte| byte.is_ascii_uppercase());
+    is_ours.then(|| RunId::parse(stem).ok()).flatten()
 }
 
 /// The number of a segment.

@@ -102,12 +102,12 @@ impl Store {
     pub fn run_files(&self) -> Result<Vec<RunFiles>, Error> {
         let dir = StorePath::transcripts();
         let is_wanted =
-            |name: &str| matches!(file_of(name), Some(RunFile::Transcript(_) | RunFile::Seals(_)));
+            |name: &str| matches!(RunFile::in_transcripts(name), Some(RunFile::Transcript(_) | RunFile::Seals(_)));
         let found = self.disk.identities(&dir, &is_wanted);
         let found = found.map_err(|source| Error::io("list", &dir, source))?;
         let mut files: Vec<RunFiles> = Vec::with_capacity(found.len());
         for (name, identity) in found {
-            match (file_of(&name), files.last_mut()) {
+            match (RunFile::in_transcripts(&name), files.last_mut()) {
                 (Some(RunFile::Transcript(run)), _) => {
                     files.push(RunFiles { run, transcript: identity, seals: None });
                 }
@@ -152,7 +152,7 @@ impl Store {
     /// I/O errors.
     pub fn locked_runs(&self) -> Result<BTreeSet<RunId>, Error> {
         let dir = StorePath::locks();
-        let run_of = |name: &str| match RunFile::parse(&format!("{dir}/{name}")) {
+        let run_of = |name: &str| match RunFile::in_locks(name) {
             Some(RunFile::Lock(run)) => Some(run),
             Some(RunFile::Transcript(_) | RunFile::Seals(_) | RunFile::Notes(_)) | None => None,
         };
@@ -183,15 +183,10 @@ impl Store {
 
 /// Returns the run whose transcript has this name.
 fn transcript_of(name: &str) -> Option<RunId> {
-    match file_of(name)? {
+    match RunFile::in_transcripts(name)? {
         RunFile::Transcript(run) => Some(run),
         RunFile::Seals(_) | RunFile::Notes(_) | RunFile::Lock(_) => None,
     }
-}
-
-/// Returns the file of a run that has this name in the directory of transcripts.
-fn file_of(name: &str) -> Option<RunFile> {
-    RunFile::parse(&format!("{}/{name}", StorePath::transcripts()))
 }
 
 /// Checks the format file and returns its version; `None` when there is none.

@@ -8,14 +8,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steno_adapters::codex::session_run;
-use steno_index::{Index, SessionFilter, SessionRow};
+use steno_index::Index;
 use steno_model::{RunId, Seq, ThreadId, Timestamp};
 use steno_vault::Manifest;
 
 use crate::ids::{is_part_of_uuid, parse_id};
 use crate::indexed::Projects;
 use crate::sources::connection_of;
-use crate::{Error, IdIndex, Library, ShortestPart};
+use crate::{Error, IdIndex, Library, SessionOverview, ShortestPart};
 
 /// The kind of thing that a text has to name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,26 +206,32 @@ impl Library {
             None | Some(_) => return Ok(None),
         };
         self.store()?;
-        let mut sessions = match self.ready_index()? {
-            Some(index) => self.times_of_sessions(index)?,
-            None => self.sessions()?.iter().map(|known| (known.last_instant(), known.session.id)).collect(),
+        let sessions = match self.ready_index()? {
+            Some(index) => self.latest_sessions(index)?,
+            None => {
+                let last_ms =
+                    |known: &SessionOverview| known.last_instant().map(jiff::Timestamp::as_millisecond);
+                let mut sessions = self.sessions()?;
+                // As `ls` lists them.
+                sessions.sort_by_cached_key(|known| (Reverse(last_ms(known)), known.session.id));
+                sessions.iter().map(|known| known.session.id).collect()
+            }
         };
-        sessions.sort_unstable_by_key(|(last, id)| (Reverse(*last), *id));
         match sessions.get(back) {
-            Some((_, session)) => Ok(Some(*session)),
+            Some(session) => Ok(Some(*session)),
             None => Err(Error::LastOutOfRange { text: text.to_owned(), sessions: sessions.len() }),
         }
     }
 
-    /// Returns the top-level sessions with the times of their last events, also those without a readable event.
-    fn times_of_sessions(&self, index: &Index) -> Result<Vec<(Option<jiff::Timestamp>, RunId)>, Error> {
-        let rows = index.sessions(&SessionFilter::default())?;
-        let last = |row: &SessionRow| row.digest.last_at.as_ref().and_then(Timestamp::instant);
-        let mut times: Vec<_> = rows.iter().map(|row| (last(row), row.digest.id)).collect();
+    /// Returns the top-level sessions, the one with the latest event first, and those without a readable event last.
+    fn latest_sessions(&self, index: &Index) -> Result<Vec<RunId>, Error> {
+        let mut sessions = index.latest_sessions()?;
         let has_row = index.session_ids()?;
         let others = self.relations()?.sessions().into_iter().map(|session| session.id);
-        times.extend(others.filter(|id| !has_row.contains(id)).map(|id| (None, id)));
-        Ok(times)
+        let mut others: Vec<RunId> = others.filter(|id| !has_row.contains(id)).collect();
+        others.sort_unstable();
+        sessions.append(&mut others);
+        Ok(sessions)
     }
 
     /// Resolves the beginning or end of an id.

@@ -6,6 +6,7 @@ use std::path::Path;
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// The namespace for ids of sources. Any UUID would do, but it must never change.
 const NAMESPACE: Uuid = Uuid::from_u128(0x8f6d_3d1c_0b52_4b0e_9a51_5e2c_77a4_19d3);
@@ -29,8 +30,8 @@ impl SourceId {
     /// Parses the id; `None` unless it is in canonical form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let id = Uuid::try_parse(text).ok()?;
-        (id.hyphenated().to_string() == text).then_some(Self(id))
+        let is_ours = text.len() == Hyphenated::LENGTH && !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        is_ours.then(|| Uuid::try_parse(text).ok().map(Self)).flatten()
     }
 }
 

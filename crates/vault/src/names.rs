@@ -73,6 +73,11 @@ impl VaultFile {
     }
 }
 
+/// Returns the source whose manifest has this name, in the directory of manifests.
+pub(crate) fn manifest_of(name: &str) -> Option<SourceId> {
+    SourceId::parse(name.strip_suffix(".jsonl")?)
+}
+
 /// The vault's directory.
 #[must_use]
 pub(crate) fn root() -> StorePath {

@@ -143,7 +143,7 @@ impl Vault {
     pub fn sources(&self) -> Result<Vec<SourceId>, Error> {
         let dir = names::sources();
         let names = self.disk.list(&dir).map_err(Error::io("list", &dir))?;
-        Ok(names.iter().filter_map(|name| manifest_of(name)).collect())
+        Ok(names.iter().filter_map(|name| names::manifest_of(name)).collect())
     }
 
     /// Lists the sources with the identities of their manifests.
@@ -152,9 +152,9 @@ impl Vault {
     /// I/O errors.
     pub fn manifest_files(&self) -> Result<Vec<(SourceId, Identity)>, Error> {
         let dir = names::sources();
-        let found = self.disk.identities(&dir, &|name| manifest_of(name).is_some());
+        let found = self.disk.identities(&dir, &|name| names::manifest_of(name).is_some());
         let found = found.map_err(Error::io("list", &dir))?;
-        Ok(found.into_iter().filter_map(|(name, found)| Some((manifest_of(&name)?, found))).collect())
+        Ok(found.into_iter().filter_map(|(name, found)| Some((names::manifest_of(&name)?, found))).collect())
     }
 
     /// Reads the manifest of a source; `None` when it has none.
@@ -282,13 +282,5 @@ impl Vault {
             named.extend(manifest.chunks().map(|chunk| chunk.hash));
         }
         Ok(named)
-    }
-}
-
-/// Returns the source whose manifest has this name.
-fn manifest_of(name: &str) -> Option<SourceId> {
-    match VaultFile::parse(names::sources().below(name).as_str()) {
-        Some(VaultFile::Manifest(source)) => Some(source),
-        Some(_) | None => None,
     }
 }

@@ -77,8 +77,9 @@ impl Library {
         }
         let Some(path) = self.index_path()?.filter(|path| is_ours(path)) else { return Ok(None) };
         let Ok(Some(index)) = Index::open_existing(&path) else { return Ok(None) };
-        let Ok(known) = KnownFiles::read(&index) else { return Ok(None) };
-        let (stale, sources) = Files::list(self.store()?, self.vault()?)?.stale(&known);
+        let (files, known) = Files::list_beside(self.store()?, self.vault()?, || KnownFiles::read(&index));
+        let Ok(known) = known else { return Ok(None) };
+        let (stale, sources) = files?.stale(&known);
         match stale.len() {
             0 if sources.is_empty() => {
                 self.known.get_or_init(|| known);
@@ -213,12 +214,7 @@ impl Library {
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<KnownFiles>, Error> {
         let (store, vault) = (self.store()?, self.vault()?);
-        // The files are looked at while the database is read.
-        let (files, known) = std::thread::scope(|scope| {
-            let files = scope.spawn(|| Files::list(store, vault));
-            let known = KnownFiles::read(index);
-            (files.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), known)
-        });
+        let (files, known) = Files::list_beside(store, vault, || KnownFiles::read(index));
         let (files, known) = (files?, known?);
         let (stale, sources) = files.stale(&known);
         if stale.is_empty() && sources.is_empty() {
@@ -271,6 +267,15 @@ struct Files {
 impl Files {
     fn list(store: &Store, vault: &Vault) -> Result<Self, Error> {
         Ok(Self { runs: store.run_files()?, manifests: vault.manifest_files()? })
+    }
+
+    /// Looks at the files on another thread, while the database is read.
+    fn list_beside<T>(store: &Store, vault: &Vault, read: impl FnOnce() -> T) -> (Result<Self, Error>, T) {
+        std::thread::scope(|scope| {
+            let files = scope.spawn(|| Self::list(store, vault));
+            let read = read();
+            (files.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), read)
+        })
     }
 
     /// Returns what the index does not know as it is now.

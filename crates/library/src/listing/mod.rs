@@ -52,16 +52,15 @@ impl Library {
     /// # Errors
     /// What the index or the system says.
     pub fn list(&self, filter: &ListFilter, now: Timestamp) -> Result<Vec<ListedSession>, Error> {
-        let index = self.indexed()?;
-        let known = self.known_files()?;
         let store = self.store()?;
         // The locks are looked at while the database is read.
         let (locked, rows) = std::thread::scope(|scope| {
             let locked = scope.spawn(|| store.locked_runs());
-            let rows = index.sessions(&filter.sessions);
+            let rows = self.indexed().and_then(|index| Ok(index.sessions(&filter.sessions)?));
             (locked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), rows)
         });
         let (locked, rows) = (locked?, rows?);
+        let (index, known) = (self.indexed()?, self.known_files()?);
         let facts = Facts {
             runs: known.runs.iter().map(|run| (run.run, run)).collect(),
             sources: known.sources.iter().map(|row| (row.source.as_str(), row)).collect(),

@@ -76,9 +76,39 @@ pub struct SessionDigest {
     pub runs: u64,
 }
 
+/// What a session adds to the session that it is below of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SumsBelow {
+    /// How many calls there are.
+    pub calls: u64,
+    /// How many calls failed.
+    pub failures: u64,
+    /// How many calls were denied.
+    pub denials: u64,
+    /// What its responses used.
+    pub usage: Option<TokenUsage>,
+    /// The same by model.
+    pub used_by_model: Vec<ModelUsage>,
+    /// The time of its last event.
+    pub last_at: Option<Timestamp>,
+}
+
 impl SessionDigest {
+    /// Returns what this session adds to one that it is below of.
+    #[must_use]
+    pub fn sums(&self) -> SumsBelow {
+        SumsBelow {
+            calls: self.calls,
+            failures: self.failures,
+            denials: self.denials,
+            usage: self.usage,
+            used_by_model: self.used_by_model.clone(),
+            last_at: self.last_at.clone(),
+        }
+    }
+
     /// Adds what a session below this one did and used. Prompts and responses stay those of this session.
-    pub fn add_below(&mut self, other: &Self) {
+    pub fn add_below(&mut self, other: &SumsBelow) {
         self.calls += other.calls;
         self.failures += other.failures;
         self.denials += other.denials;

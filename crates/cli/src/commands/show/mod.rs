@@ -29,6 +29,9 @@ pub use preview::preview;
 /// How old the last event of a live session is at most, as in `ls`.
 const LIVE_SECONDS_MAX: i64 = 60;
 
+/// After this many lines, what is there is written, so that a reader can begin while the rest is drawn.
+const FIRST_LINES: usize = 12;
+
 /// Keeps only the turn of an event; for an event outside of turns, only what is outside of turns.
 fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: EventPosition) {
     let turn = session.turns.iter().position(|turn| turn.events.contains(&at));
@@ -145,7 +148,7 @@ fn add_to_outer(heads: &mut [Head], digest: &SessionDigest) {
     let mut parent = digest.parent;
     for head in heads.iter_mut().rev() {
         if parent == Some(head.run) {
-            head.digest.add_below(digest);
+            head.digest.add_below(&digest.sums());
             head.below += 1;
             parent = head.digest.parent;
         }
@@ -200,8 +203,13 @@ fn draw(
             children: &children,
             directory: digest.directory.as_deref(),
         };
+        let mut lines = 0;
         let mut sink = |line: &str| {
             output.line(line);
+            lines += 1;
+            if lines == FIRST_LINES {
+                output.flush();
+            }
             !output.is_broken()
         };
         if !drawn.is_empty() {
