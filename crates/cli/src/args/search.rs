@@ -13,7 +13,7 @@ pub struct SearchArgs {
     #[command(flatten)]
     pub filter: FilterArgs,
     /// Show at most this many sessions; 0 shows all
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub limit: usize,
     /// Show at most this many hits of each session; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 3)]
