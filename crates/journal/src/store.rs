@@ -101,8 +101,9 @@ impl Store {
     /// I/O errors.
     pub fn run_files(&self) -> Result<Vec<RunFiles>, Error> {
         let dir = StorePath::transcripts();
-        let is_wanted =
-            |name: &str| matches!(RunFile::in_transcripts(name), Some(RunFile::Transcript(_) | RunFile::Seals(_)));
+        let is_wanted = |name: &str| {
+            matches!(RunFile::in_transcripts(name), Some(RunFile::Transcript(_) | RunFile::Seals(_)))
+        };
         let found = self.disk.identities(&dir, &is_wanted);
         let found = found.map_err(|source| Error::io("list", &dir, source))?;
         let mut files: Vec<RunFiles> = Vec::with_capacity(found.len());
