@@ -20,7 +20,12 @@ pub struct Output {
     error: Option<io::Error>,
     width: Option<usize>,
     pager: Option<Pager>,
+    /// How many lines of a page were printed.
+    page_lines: usize,
 }
+
+/// After this many lines of a page, what is there is written, so that a reader can begin while the rest is drawn.
+const FIRST_LINES: usize = 12;
 
 impl Output {
     pub fn new(color: ColorChoice) -> Self {
@@ -33,7 +38,7 @@ impl Output {
         // The choice is about stdout, also if a pager is between.
         let choice = AutoStream::choice(&io::stdout());
         let stream = BufWriter::new(AutoStream::new(stdout_by_blocks(), choice));
-        Self { stream, error: None, width: terminal_width(), pager: None }
+        Self { stream, error: None, width: terminal_width(), pager: None, page_lines: 0 }
     }
 
     /// Returns an output that keeps what is written, up to a number of bytes, as for a terminal of this width.
@@ -41,7 +46,7 @@ impl Output {
         let lines = CollectedLines { bytes: Rc::default(), bytes_max };
         let writer: Box<dyn Write> = Box::new(lines.clone());
         let stream = BufWriter::new(AutoStream::new(writer, anstream::ColorChoice::AlwaysAnsi));
-        (Self { stream, error: None, width: Some(width), pager: None }, lines)
+        (Self { stream, error: None, width: Some(width), pager: None, page_lines: 0 }, lines)
     }
 
     /// Sends the following lines through a pager, if stdout is a terminal and a pager can be started.
@@ -59,6 +64,16 @@ impl Output {
     /// Returns the width of the terminal; `None` if stdout is not a terminal or the width is not known.
     pub fn width(&self) -> Option<usize> {
         self.width
+    }
+
+    /// Prints a line of a long page, the first ones at once. False if nobody reads it.
+    pub fn page_line(&mut self, line: &str) -> bool {
+        self.line(line);
+        self.page_lines += 1;
+        if self.page_lines == FIRST_LINES {
+            self.flush();
+        }
+        !self.is_broken()
     }
 
     /// Writes a line of our own, which may have colours.

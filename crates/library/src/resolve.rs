@@ -8,7 +8,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steno_adapters::codex::session_run;
-use steno_index::Index;
 use steno_model::{RunId, Seq, ThreadId, Timestamp};
 use steno_vault::Manifest;
 
@@ -206,25 +205,22 @@ impl Library {
             None | Some(_) => return Ok(None),
         };
         self.store()?;
-        let sessions = match self.ready_index()? {
-            Some(index) => self.latest_sessions(index)?,
-            None => {
-                let last_ms =
-                    |known: &SessionOverview| known.last_instant().map(jiff::Timestamp::as_millisecond);
-                let mut sessions = self.sessions()?;
-                // As `ls` lists them.
-                sessions.sort_by_cached_key(|known| (Reverse(last_ms(known)), known.session.id));
-                sessions.iter().map(|known| known.session.id).collect()
-            }
-        };
+        let sessions = self.latest_sessions()?;
         match sessions.get(back) {
             Some(session) => Ok(Some(*session)),
             None => Err(Error::LastOutOfRange { text: text.to_owned(), sessions: sessions.len() }),
         }
     }
 
-    /// Returns the top-level sessions, the one with the latest event first, and those without a readable event last.
-    fn latest_sessions(&self, index: &Index) -> Result<Vec<RunId>, Error> {
+    /// Returns the top-level sessions as `ls` lists them: the one with the latest event first, those without a readable
+    /// event last.
+    fn latest_sessions(&self) -> Result<Vec<RunId>, Error> {
+        let Some(index) = self.ready_index()? else {
+            let last_ms = |known: &SessionOverview| known.last_instant().map(jiff::Timestamp::as_millisecond);
+            let mut sessions = self.sessions()?;
+            sessions.sort_by_cached_key(|known| (Reverse(last_ms(known)), known.session.id));
+            return Ok(sessions.iter().map(|known| known.session.id).collect());
+        };
         let mut sessions = index.latest_sessions()?;
         let has_row = index.session_ids()?;
         let others = self.relations()?.sessions().into_iter().map(|session| session.id);

@@ -29,9 +29,6 @@ pub use preview::preview;
 /// How old the last event of a live session is at most, as in `ls`.
 const LIVE_SECONDS_MAX: i64 = 60;
 
-/// After this many lines, what is there is written, so that a reader can begin while the rest is drawn.
-const FIRST_LINES: usize = 12;
-
 /// Keeps only the turn of an event; for an event outside of turns, only what is outside of turns.
 fn keep_turn_of(conversation: &mut Conversation, session: &Session, at: EventPosition) {
     let turn = session.turns.iter().position(|turn| turn.events.contains(&at));
@@ -203,15 +200,7 @@ fn draw(
             children: &children,
             directory: digest.directory.as_deref(),
         };
-        let mut lines = 0;
-        let mut sink = |line: &str| {
-            output.line(line);
-            lines += 1;
-            if lines == FIRST_LINES {
-                output.flush();
-            }
-            !output.is_broken()
-        };
+        let mut sink = |line: &str| output.page_line(line);
         if !drawn.is_empty() {
             sink("");
         }
