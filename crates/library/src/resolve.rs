@@ -16,6 +16,9 @@ use crate::indexed::Projects;
 use crate::sources::connection_of;
 use crate::{Error, IdIndex, Library, SessionOverview, ShortestPart};
 
+/// Of how many sessions the titles are read without the index.
+const TITLES_READ_MAX: usize = 8;
+
 /// The kind of thing that a text has to name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
@@ -321,6 +324,10 @@ impl Library {
         ids: Vec<(String, RunId)>,
         parts: Vec<ShortestPart>,
     ) -> Error {
+        if ids.len() > TITLES_READ_MAX {
+            // To bring the index up to date is faster. If that fails, the sessions are read all the same.
+            drop(self.indexed());
+        }
         let heads = self.heads().unwrap_or_default();
         let head_of = |run: RunId| heads.iter().find(|head| head.run == run);
         let owner = |run: RunId| self.relations().map_or(run, |relations| relations.owner(run));
