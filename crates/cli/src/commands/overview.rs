@@ -1,6 +1,8 @@
 //! `steno` without a command: shows the current state, and what to try next; on a terminal, sessions to choose from.
 
-use steno_index::SessionRow;
+use std::collections::HashSet;
+
+use steno_index::{SessionFilter, SessionRow};
 use steno_library::{Library, ListFilter};
 use steno_model::RunId;
 use steno_session::Content;
@@ -64,14 +66,24 @@ fn pick(head: &[String], settings: &Settings) -> Result<(Choice, Library), Failu
 
 /// Prints the command that resumes a session in its agent.
 fn print_resume(run: RunId, library: &Library, output: &mut Output) -> Outcome {
-    // The index does not have the agents' own names of sessions.
-    let session = library.session(run, Content::ForReceipts)?;
-    let Some(command) = resume_command(&SessionDigest::of(&session)) else {
+    let Some(command) = resume_command(&digest(run, library)?) else {
         return Err(Failure::could_not(format!("no agent can resume session {run}"))
             .with_hint(format!("`steno show {run}` shows it")));
     };
     output.line(&visible(&command, Lines::Escape));
     Ok(Exit::Done)
+}
+
+/// Returns the digest of a session. The index does not have the agents' own names of sessions, but it has what stands before
+/// damage.
+fn digest(run: RunId, library: &Library) -> Result<SessionDigest, Failure> {
+    let error = match library.session(run, Content::ForReceipts) {
+        Ok(session) => return Ok(SessionDigest::of(&session)),
+        Err(error) => error,
+    };
+    let sessions = SessionFilter { sessions: Some(HashSet::from([run])), ..SessionFilter::default() };
+    let listed = library.list(&ListFilter { sessions, ..ListFilter::default() }, now().timestamp())?;
+    Ok(listed.into_iter().find_map(|session| session.row).ok_or(error)?.digest)
 }
 
 /// Returns the state in a few lines.
