@@ -15,6 +15,9 @@ use crate::sources::session_id;
 /// The words in manifests for changes after which content may be missing.
 const LOSSES: [&str; 3] = ["shortened", "rewritten", "replaced"];
 
+/// How much of two generations is compared at a time.
+const COMPARE_BYTES: usize = 64 * 1024;
+
 /// The sources that the index does not know as they are now.
 pub(super) struct StaleSources {
     changed: Vec<(SourceId, RunMark)>,
@@ -86,7 +89,9 @@ fn loss_of(manifest: &Manifest, vault: &Vault) -> Option<ContentLoss> {
     let numbered = (0..).zip(&manifest.generations).skip(1);
     numbered
         .filter(|(number, generation)| {
-            LOSSES.contains(&generation.why.as_str()) && (!is_document || len(*number) < len(number - 1))
+            LOSSES.contains(&generation.why.as_str())
+                && (!is_document || len(*number) < len(number - 1))
+                && !is_back(manifest, number - 1, vault)
         })
         .last()
         .map(|(number, generation)| ContentLoss {
@@ -95,4 +100,38 @@ fn loss_of(manifest: &Manifest, vault: &Vault) -> Option<ContentLoss> {
             at: generation.since.time.clone().or_else(|| generation.since.modified.clone()),
             generation: number - 1,
         })
+}
+
+/// Tells whether the file now begins with what it had in an earlier generation, as after `steno restore`.
+fn is_back(manifest: &Manifest, earlier: u32, vault: &Vault) -> bool {
+    let last = u32::try_from(manifest.generations.len()).unwrap_or(u32::MAX).saturating_sub(1);
+    let len = |generation: u32| vault.len(manifest, generation).unwrap_or(0);
+    let wanted = len(earlier);
+    if earlier == last || len(last) < wanted {
+        return false;
+    }
+    let mut offset = 0;
+    while offset < wanted {
+        let (Some(before), Some(now)) =
+            (block(manifest, (earlier, offset), vault), block(manifest, (last, offset), vault))
+        else {
+            return false;
+        };
+        let same = before.len().min(now.len());
+        if same == 0 || before[..same] != now[..same] {
+            return false;
+        }
+        offset += same as u64;
+    }
+    true
+}
+
+/// Reads some bytes of a generation.
+fn block(manifest: &Manifest, (generation, offset): (u32, u64), vault: &Vault) -> Option<Vec<u8>> {
+    let mut block = Vec::new();
+    let read = vault.read(manifest, generation, offset, |_, bytes| {
+        block.extend_from_slice(bytes);
+        block.len() < COMPARE_BYTES
+    });
+    read.is_ok().then_some(block)
 }
