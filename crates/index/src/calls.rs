@@ -10,9 +10,12 @@ use steno_views::digest::{CallDigest, TextKind};
 use crate::rows::{CallRow, kind_number};
 use crate::{Error, Index};
 
-/// The condition on a path in `changes`: it is equal to the given one, ends with it, or is below it.
-pub(crate) const PATH_MATCHES: &str =
-    "(changes.path = ?1 OR instr('/' || changes.path || '/', '/' || ?1 || '/') > 0)";
+/// The condition on a path in `changes`: it is equal to the given one, ends with it, or is below it. Some agents record paths
+/// relative to the directory of the session; these are compared with an absolute path as a whole.
+pub(crate) const PATH_MATCHES: &str = "(changes.path = ?1 \
+     OR instr('/' || changes.path || '/', '/' || ?1 || '/') > 0 \
+     OR (substr(?1, 1, 1) = '/' AND substr(changes.path, 1, 1) <> '/' \
+         AND instr(sessions.directory || '/' || changes.path || '/', ?1 || '/') = 1))";
 
 /// Which calls are wanted.
 #[derive(Clone, Debug)]

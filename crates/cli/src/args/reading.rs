@@ -71,6 +71,10 @@ pub struct FollowArgs {
     pub wait: bool,
 }
 
+/// The options that choose sessions.
+const FILTERS: [&str; 11] =
+    ["since", "until", "project", "agent", "model", "branch", "failed", "touched", "live", "gone", "limit"];
+
 #[derive(Args, Debug)]
 pub struct LsArgs {
     /// Only sessions whose title, project or branch contains these words
@@ -83,8 +87,8 @@ pub struct LsArgs {
     pub limit: Option<usize>,
     #[command(flatten)]
     pub time: TimeArgs,
-    /// List every run, including subagents, copies, streams and connections
-    #[arg(long)]
+    /// List every run, including subagents, copies, streams and connections; filters do not apply
+    #[arg(long, conflicts_with_all = FILTERS)]
     pub runs: bool,
     /// Print one JSON object per session, or per run with `--runs`
     #[arg(long)]

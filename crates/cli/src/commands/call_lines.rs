@@ -3,15 +3,25 @@
 use anstyle::Style;
 use jiff::Zoned;
 use steno_index::IndexedCall;
-use steno_library::{CallList, IdIndex};
+use steno_library::{CallList, IdIndex, ListFilter};
 use steno_model::RunId;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
+use crate::failure::Failure;
 use crate::id_lines::{event_handle, project_name};
 use crate::time_words::{TimeForm, time_word};
 
 /// How many calls are listed on a terminal, unless another number is given.
 const TERMINAL_LIMIT: usize = 20;
+
+/// Fails if no session passes a filter: nothing was looked at, so nothing can be said of its calls.
+pub fn check_matches(filter: &ListFilter, list: &CallList) -> Result<(), Failure> {
+    if list.sessions.is_empty() && !filter.is_empty() {
+        return Err(Failure::empty("no session matches".to_owned())
+            .with_hint("`steno ls` without filters lists all sessions"));
+    }
+    Ok(())
+}
 
 pub struct CallLines<'a> {
     pub ids: &'a IdIndex<RunId>,

@@ -7,7 +7,7 @@ use steno_model::json::RawJson;
 use steno_views::nodes::{DiffLineKind, FileChangeKind, FileDiff};
 use steno_views::{Lines, count, cut, visible};
 
-use super::call_lines::{CallLines, shown_count, text};
+use super::call_lines::{CallLines, check_matches, shown_count, text};
 use super::session_filter::read_filter;
 use crate::args::ChangesArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -56,6 +56,7 @@ pub fn run(args: &ChangesArgs, settings: &Settings, output: &mut Output) -> Outc
         output.line(&format!("{dim}{shown} of {total}; `--limit 0` lists all{dim:#}"));
     }
     if changes.is_empty() {
+        check_matches(&filter, &list)?;
         let what = args.path.as_ref().map_or_else(|| "any file".to_owned(), |path| format!("`{path}`"));
         return Err(Failure::empty(format!("no session changed {what}"))
             .with_hint("changes by shell commands are not known; `steno search PATH` finds every mention"));

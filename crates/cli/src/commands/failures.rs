@@ -8,7 +8,7 @@ use steno_session::PayloadFields;
 use steno_views::digest::arguments_text;
 use steno_views::{Lines, count, cut, visible};
 
-use super::call_lines::{CallLines, shown_count, text};
+use super::call_lines::{CallLines, check_matches, shown_count, text};
 use super::session_filter::read_filter;
 use crate::args::FailuresArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -47,6 +47,7 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
         output.line(&format!("{dim}{shown} of {total}; `--limit 0` lists all{dim:#}"));
     }
     if list.calls.is_empty() {
+        check_matches(&filter, &list)?;
         return Err(Failure::empty("no call failed".to_owned())
             .with_hint("`steno ls --failed` also lists sessions whose last turn failed"));
     }
@@ -89,12 +90,10 @@ fn print(
 /// the last one.
 fn telling_line(output: &str) -> Option<&str> {
     // Test runners draw rules around names.
-    let is_text = |line: &&str| {
-        !line.is_empty()
-            && !line.starts_with("Exit code")
-            && !line.starts_with("__")
-            && !line.starts_with("==")
-    };
+    let is_frame = |line: &str| ["Exit code", "__", "=="].iter().any(|start| line.starts_with(start));
+    // Some agents put the output between tags.
+    let is_tag = |line: &str| line.starts_with('<') && line.ends_with('>');
+    let is_text = |line: &&str| !line.is_empty() && !is_frame(line) && !is_tag(line);
     let lines = || output.lines().map(str::trim).filter(is_text);
     let is_error = |line: &&str| {
         let line = line.to_lowercase();
@@ -136,6 +135,7 @@ mod tests {
                 Some("E  AssertionError: 1 == 3"),
             ),
             ("one\n  two \n\n", Some("two")),
+            ("<output>\nboom\n</output>\n<shellId: 2 completed with exit code 3>", Some("boom")),
             ("Exit code 2\n", None),
             ("", None),
         ] {

@@ -143,6 +143,10 @@ fn filters_select_sessions() {
     check(&steno, &["--touched", "uth.rs"], &[]);
     check(&steno, &["--touched", "src/"], &[2, 1]);
     check(&steno, &["--touched", "src/lost.rs"], &[]);
+    check(&steno, &["--touched", "/srv/web/src/cart.rs"], &[2]);
+    check(&steno, &["--touched", "/srv/web"], &[2]);
+    check(&steno, &["--touched", "/srv/we"], &[]);
+    check(&steno, &["--touched", "/srv/other/src/cart.rs"], &[]);
     check(&steno, &["LOGIN", "fix"], &[1]);
     check(&steno, &["web", "cart"], &[2]);
     check(&steno, &["--live"], &[]);
@@ -153,6 +157,38 @@ fn filters_select_sessions() {
     assert_eq!(states, [json!("waiting"), json!("done"), json!("done")]);
     let said = steno.run(&["ls", "--since", "soon"]);
     assert!(said.code == 2 && said.err.contains("is not a time"), "{said:?}");
+    let said = steno.run(&["ls", "--runs", "--agent", "codex"]);
+    assert!(said.code == 2 && said.err.contains("cannot be used with"), "{said:?}");
+}
+
+/// A session that goes on for days is listed whole, its calls are not.
+#[test]
+fn calls_are_those_of_the_time() {
+    let steno = Steno::new();
+    let edit = json!({ "file_path": "/srv/shop/a.rs", "old_string": "a", "new_string": "b" });
+    let (ok, failed) =
+        (json!({ "output": "ok", "outcome": "ok" }), json!({ "output": "no", "outcome": "failed" }));
+    let mut session = Fixture::begin("2026-06-08T08:00:00Z", "claude", "/srv/shop", "main").prompt("Go on");
+    for day in ["2026-06-08", "2026-06-09", "2026-06-10"] {
+        session.time = format!("{day}T08:00:00Z");
+        session = session.call("Edit", "file_change", &edit, &ok).call(
+            "Bash",
+            "command",
+            &json!({ "command": "make" }),
+            &failed,
+        );
+    }
+    steno.recorded(&id(1), &session.end());
+    for command in ["changes", "failures"] {
+        let days = |args: &[&str]| -> Vec<String> {
+            let found = steno.run(&[&[command, "--json"], args].concat()).json();
+            found.iter().map(|row| row["at"].as_str().unwrap()[..10].to_owned()).collect()
+        };
+        assert_eq!(days(&[]), ["2026-06-10", "2026-06-09", "2026-06-08"], "{command}");
+        assert_eq!(days(&["--since", "2026-06-09T00:00:00Z"]), ["2026-06-10", "2026-06-09"], "{command}");
+        let one = ["--since", "2026-06-09T00:00:00Z", "--until", "2026-06-10T00:00:00Z"];
+        assert_eq!(days(&one), ["2026-06-09"], "{command}");
+    }
 }
 
 #[test]
@@ -266,6 +302,15 @@ fn lost_sessions_are_listed_and_brought_back() {
     assert!(said.code == 0 && said.out.contains("kept aside"), "{said:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), sample);
     assert_eq!(fs::read_to_string(file.with_extension("jsonl.replaced-1")).unwrap(), short);
+    assert_eq!(steno.run(&["import"]).code, 0);
+    assert_eq!(steno.run(&["ls", "--gone"]).code, 1, "what was missing is there again");
+    let grown = sample.clone() + &short.replace("\"uuid\":\"", "\"uuid\":\"again-");
+    fs::write(&file, &grown).unwrap();
+    assert_eq!(steno.run(&["import"]).code, 0);
+    assert_eq!(steno.run(&["ls", "--gone"]).code, 1, "and more");
+    fs::write(&file, &short).unwrap();
+    assert_eq!(steno.run(&["import"]).code, 0);
+    assert_eq!(steno.run(&["ls", "--gone", "--json"]).json().len(), 1, "it was shortened again");
 }
 
 /// A list without entries is no error, but scripts can tell it from one with entries.
@@ -274,10 +319,13 @@ fn list_without_entries_is_no_error() {
     let steno = filled();
     for (args, want) in [
         (&["ls", "nosuchword"][..], "no session matches"),
-        (&["ls", "--gone"], "no session matches"),
+        (&["ls", "--gone"], "the agents still have every session that is archived"),
+        (&["ls", "--gone", "--agent", "codex"], "no session matches"),
         (&["search", "nosuchword"], "no text matches; searched "),
         (&["changes", "src/nosuch.rs"], "no session changed `src/nosuch.rs`"),
+        (&["changes", "--project", "nosuch"], "no session matches"),
         (&["failures", "--agent", "codex"], "no call failed"),
+        (&["failures", "--agent", "codx"], "no session matches"),
         (&["usage", "--since", "2030-01-01"], "no usage found"),
         (&["follow"], "no session is being recorded"),
         (&["events", &id(2), "--type", "tool.progress"], "no matching events in "),

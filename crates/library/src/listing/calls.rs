@@ -24,7 +24,7 @@ pub struct CallList {
 }
 
 impl Library {
-    /// Returns the wanted calls of the sessions that pass a filter.
+    /// Returns the wanted calls of the sessions that pass a filter, and of its time.
     ///
     /// # Errors
     /// What the index or the system says.
@@ -34,7 +34,12 @@ impl Library {
         let sessions: HashMap<RunId, SessionRow> =
             index.sessions(&filter)?.into_iter().map(|row| (row.digest.id, row)).collect();
         let mut calls = index.calls(wanted)?;
-        calls.retain(|call| sessions.contains_key(&call.root));
+        // A long session may have begun before the time that is asked for, and gone on after it.
+        let is_in_time = |at_ms: i64| {
+            filter.since_ms.is_none_or(|since| at_ms >= since)
+                && filter.until_ms.is_none_or(|until| at_ms < until)
+        };
+        calls.retain(|call| sessions.contains_key(&call.root) && call.call.at_ms.is_none_or(is_in_time));
         Ok(CallList { calls, sessions })
     }
 

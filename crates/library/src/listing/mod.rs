@@ -29,6 +29,14 @@ pub struct ListFilter {
     pub is_gone: bool,
 }
 
+impl ListFilter {
+    /// Tells whether every session passes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && !self.is_live && !self.is_gone
+    }
+}
+
 /// A session in a list.
 #[derive(Clone, Debug)]
 pub struct ListedSession {

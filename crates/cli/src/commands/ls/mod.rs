@@ -46,11 +46,14 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
         print_table(shown, sessions.len(), &writer(&library, args, settings, output)?, output);
     }
     output.flush();
-    if filter.sessions.is_empty() && !filter.is_live && !filter.is_gone {
+    if filter.is_empty() {
         notice_sessions_without_events(&library);
         if sessions.is_empty() {
             return Err(nothing_recorded(settings));
         }
+    } else if sessions.is_empty() && filter.is_gone && filter.sessions.is_empty() && !filter.is_live {
+        return Err(Failure::empty("the agents still have every session that is archived".to_owned())
+            .with_hint("`steno up` notices files that became shorter or were rewritten"));
     } else if sessions.is_empty() {
         return Err(Failure::empty("no session matches".to_owned()).with_hint(
             "`steno ls` without filters lists all sessions, `steno search` looks into their texts",

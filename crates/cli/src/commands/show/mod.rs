@@ -26,6 +26,8 @@ use crate::settings::Settings;
 
 pub use preview::preview;
 
+/// The least detail that shows subagents at their places.
+const DETAIL_WITH_SUBAGENTS: u8 = 2;
 /// How old the last event of a live session is at most, as in `ls`.
 const LIVE_SECONDS_MAX: i64 = 60;
 
@@ -152,6 +154,11 @@ fn add_to_outer(heads: &mut [Head], digest: &SessionDigest) {
     }
 }
 
+/// Tells whether a session is a subagent at a level of detail that only links subagents.
+fn is_only_linked(digest: &SessionDigest, detail: u8, shown: &BTreeMap<RunId, Conversation>) -> bool {
+    detail < DETAIL_WITH_SUBAGENTS && digest.parent.is_some_and(|parent| shown.contains_key(&parent))
+}
+
 /// Draws sessions. Returns those with branches that are not shown, and how many.
 fn draw(
     sessions: Vec<ShownSession>,
@@ -184,7 +191,7 @@ fn draw(
     let mut drawn = BTreeSet::new();
     for Head { run, digest, below, is_live } in heads {
         let conversation = &children[&run];
-        if drawn.contains(&run) {
+        if drawn.contains(&run) || is_only_linked(&digest, args.detail, &children) {
             continue;
         }
         let style = ScreenStyle {
