@@ -54,9 +54,13 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
     Ok(Exit::Done)
 }
 
-/// Returns the command that a call ran, else its arguments as text.
+/// Returns the files that a call should have changed, the command that it ran, else its arguments as text.
 fn command(library: &Library, call: &IndexedCall) -> Option<String> {
     let arguments = library.call_arguments(call)?;
+    let paths: Vec<String> = library.call_diffs(call).into_iter().filter_map(|diff| diff.path).collect();
+    if !paths.is_empty() {
+        return Some(paths.join(", "));
+    }
     let fields = PayloadFields::parse(arguments.as_str());
     let command = ["command", "cmd"].iter().find_map(|name| fields.text(name));
     command.map(std::borrow::Cow::into_owned).or_else(|| arguments_text(&arguments))
