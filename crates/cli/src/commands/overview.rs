@@ -130,7 +130,7 @@ fn problems(examination: &Examination) -> String {
     let (problems, advice) = (examination.count(Severity::Problem), examination.count(Severity::Advice));
     let words = match (problems, advice) {
         (0, 0) => return "none".to_owned(),
-        (0, _) => "none, but `steno doctor` has advice".to_owned(),
+        (0, _) => return "none; `steno doctor` has advice".to_owned(),
         (_, _) => problems.to_string(),
     };
     format!("{words}: run `steno doctor`")

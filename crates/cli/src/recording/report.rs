@@ -123,11 +123,11 @@ impl Report {
             output.line(&line);
         }
         output.line(&format!(
-            "in the store: {}{}, {} stored in {} ({} of evidence, {} of transcripts){}",
+            "in the store: {}{}, {}: {} of files kept in {}, and {} of transcripts{}",
             count(total, "session"),
             if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) },
-            size(self.source_bytes),
             size(self.kept_bytes + self.transcript_bytes),
+            size(self.source_bytes),
             size(self.kept_bytes),
             size(self.transcript_bytes),
             oldest.map_or(String::new(), |day| format!(", the oldest from {day}")),

@@ -212,7 +212,7 @@ fn print(examination: &Examination, settings: &Settings, output: &mut Output) {
     }
     output.line("");
     if findings.iter().all(|finding| finding.severity == Severity::Advice) {
-        output.line("no problems found");
+        output.line(if findings.is_empty() { "no problems found" } else { "nothing is broken; advice:" });
     }
     for finding in findings {
         let mark = match finding.severity {

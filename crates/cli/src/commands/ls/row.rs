@@ -141,13 +141,16 @@ impl RowWriter<'_> {
     }
 }
 
+/// The mark of a session of which the agent's disk lacks something.
+const LOST: &str = "◌";
+
 /// Returns the mark of a session, the word for its state, and their style.
 fn look(session: &ListedSession) -> (&'static str, &'static str, Style) {
     let (dim, red) = (Style::new().dimmed(), AnsiColor::Red.on_default());
     let lost = session.loss.as_ref().map(|loss| match loss.kind {
-        LossKind::Deleted => ("◌", "gone", dim),
-        LossKind::Shortened => ("◌", "shortened", dim),
-        LossKind::Rewritten => ("◌", "rewritten", dim),
+        LossKind::Deleted => (LOST, "gone", dim),
+        LossKind::Shortened => (LOST, "shortened", dim),
+        LossKind::Rewritten => (LOST, "rewritten", dim),
     });
     let ended = |mark, style| lost.unwrap_or((mark, session.state.name(), style));
     match session.state {
@@ -172,13 +175,13 @@ pub(super) fn footer(shown: &[ListedSession], total: usize) -> String {
     let mut seen: Vec<&str> = Vec::new();
     for session in shown {
         let (mark, word, _) = look(session);
-        if word != "done" && !seen.contains(&word) {
-            seen.push(word);
-            let meaning = match word {
-                "gone" => "gone from the agent's disk, kept here",
-                "open" => "end not recorded",
-                word => word,
-            };
+        let meaning = match word {
+            "open" => "end not recorded",
+            word if mark != LOST => word,
+            _ => "the agent's disk lacks something of it: `steno ls --gone`",
+        };
+        if word != "done" && !seen.contains(&meaning) {
+            seen.push(meaning);
             parts.push(format!("{mark} {meaning}"));
         }
     }
