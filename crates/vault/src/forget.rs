@@ -282,7 +282,7 @@ impl Vault {
         self.lock_tombstones(ALONE_TRIES)?.ok_or_else(|| Error::Busy { path: lock_path() })
     }
 
-    fn lock_tombstones(&self, tries: usize) -> Result<Option<Box<dyn LockGuard>>, Error> {
+    pub(crate) fn lock_tombstones(&self, tries: usize) -> Result<Option<Box<dyn LockGuard>>, Error> {
         crate::gate::try_lock(&**self.disk(), &lock_path(), tries)
     }
 
@@ -319,7 +319,7 @@ impl Vault {
                 disk.remove(&path).map_err(Error::io("delete", &path))?;
             }
         }
-        // After the manifests: who saves outlines looks for their manifests after that.
+        // Who saves outlines holds the lock of the tombstones, as our caller does, and looks for the manifests.
         outlines::remove_file(disk)?;
         for dir in [names::sources(), names::tails()] {
             for path in unfinished(disk, &dir, &pending)? {

@@ -53,12 +53,11 @@ impl VaultFile {
         let (dir, name) = path.rsplit_once('/')?;
         let (stem, kind) = name.split_once('.')?;
         let pack = || PackId::parse(stem);
-        let source = || SourceId::parse(stem);
         let file = match (dir, kind) {
             ("vault/packs", "pack") => Self::Pack(pack()?),
             ("vault/packs", "index") => Self::PackIndex(pack()?),
-            ("vault/sources", "jsonl") => Self::Manifest(source()?),
-            ("vault/tails", "tail") => Self::Tail(source()?),
+            ("vault/sources", _) => Self::Manifest(Self::in_sources(name)?),
+            ("vault/tails", "tail") => Self::Tail(SourceId::parse(stem)?),
             ("vault", "jsonl") if stem == "outlines" => Self::Outlines,
             ("vault", "jsonl") => Self::Tombstones,
             ("locks", "lock") => match stem.split_once('-') {
@@ -71,11 +70,16 @@ impl VaultFile {
         };
         (file.path().as_str() == path).then_some(file)
     }
-}
 
-/// Returns the source whose manifest has this name, in the directory of manifests.
-pub(crate) fn manifest_of(name: &str) -> Option<SourceId> {
-    SourceId::parse(name.strip_suffix(".jsonl")?)
+    /// Parses a name in the directory of manifests; returns the source of the manifest.
+    pub(crate) fn in_sources(name: &str) -> Option<SourceId> {
+        SourceId::parse(name.strip_suffix(".jsonl")?)
+    }
+
+    /// Parses the path of a file or of a temporary file of it.
+    pub(crate) fn of(path: &StorePath) -> Option<Self> {
+        Self::parse(path.temporary_of().as_ref().unwrap_or(path).as_str())
+    }
 }
 
 /// The vault's directory.
@@ -122,6 +126,7 @@ mod tests {
             assert_eq!(VaultFile::parse(path.as_str()), Some(file), "{path}");
             assert_eq!(VaultFile::parse(&path.as_str().to_uppercase()), None);
             assert_eq!(VaultFile::parse(path.temporary().as_str()), None);
+            assert_eq!([&path, &path.temporary()].map(VaultFile::of), [Some(file); 2]);
             assert_eq!((path.temporary().temporary_of(), path.temporary_of()), (Some(path), None));
         }
         assert_eq!(VaultFile::parse("vault/packs/x.pack"), None);

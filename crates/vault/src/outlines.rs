@@ -149,18 +149,15 @@ impl Vault {
         self.outlines_since(read_file(&**self.disk()))
     }
 
-    /// Returns the outlines of all sources. Reads only manifests that are new or changed since `known`.
-    ///
-    /// # Errors
-    /// I/O errors of the vault as a whole.
-    pub fn outlines_since(&self, known: Outlines) -> Result<Outlines, Error> {
+    fn outlines_since(&self, known: Outlines) -> Result<Outlines, Error> {
         let Outlines { sources, is_saved, .. } = known;
         let mut before: HashMap<SourceId, ManifestOutline, foldhash::fast::FixedState> =
             sources.into_iter().map(|outline| (outline.id, outline)).collect();
         let mut found = Outlines { is_saved, ..Outlines::default() };
         for (id, identity) in self.manifest_files()? {
             let mark = FileMark::from(identity);
-            if let Some(outline) = before.remove(&id).filter(|outline| outline.mark == mark) {
+            let is_known = before.get(&id).is_some_and(|outline| outline.mark == mark);
+            if let Some(outline) = is_known.then(|| before.remove(&id)).flatten() {
                 found.sources.push(outline);
                 continue;
             }
@@ -173,7 +170,7 @@ impl Vault {
                 Err(error) => found.unreadable.push((id, error)),
             }
         }
-        // The rest are sources that are gone, and must not stay in the file.
+        // The rest are changed or gone, and must not stay in the file.
         found.is_saved &= before.is_empty();
         Ok(found)
     }
@@ -200,7 +197,8 @@ impl Vault {
         Ok(bytes)
     }
 
-    /// Saves outlines, unless the file has them.
+    /// Saves outlines, unless the file has them. Nothing is saved while another process forgets something, or when a
+    /// manifest has changed since the outlines were read: the next process saves them then.
     ///
     /// # Errors
     /// I/O errors. They can be ignored: the manifests are read instead.
@@ -208,28 +206,50 @@ impl Vault {
         if outlines.is_saved {
             return Ok(());
         }
+        // Who forgets holds this lock until the file is deleted. What is in it when we hold the lock is deleted later.
+        let Some(_lock) = self.lock_tombstones(1)? else { return Ok(()) };
+        if self.forgotten()?.is_sweep_due() || !self.has_manifests_of(outlines)? {
+            return Ok(());
+        }
         let (disk, path) = (&**self.disk(), VaultFile::Outlines.path());
+        remove_files(disk, StorePath::is_temporary)?;
         replace_file(disk, &path, outlines.to_text().as_bytes()).map_err(Error::io("write", &path))?;
         outlines.is_saved = true;
-        // If a source was forgotten meanwhile, the file was deleted before it was written.
-        let there = self.sources()?;
-        if outlines.sources.iter().any(|outline| there.binary_search(&outline.id).is_err()) {
-            remove_file(disk)?;
-        }
         Ok(())
+    }
+
+    /// Tells whether the manifests of all outlines look as they did when they were read.
+    fn has_manifests_of(&self, outlines: &Outlines) -> Result<bool, Error> {
+        let there = self.manifest_files()?;
+        let is_there = |outline: &ManifestOutline| {
+            let place = there.binary_search_by_key(&outline.id, |(id, _)| *id);
+            place.is_ok_and(|place| FileMark::from(there[place].1) == outline.mark)
+        };
+        Ok(outlines.sources.iter().all(is_there))
     }
 }
 
-/// Deletes the file, and what dead processes left of it: something in it is forgotten.
+/// Deletes the file, and what dead processes left of it: something in it is forgotten. The caller holds the lock of the
+/// tombstones.
 pub(crate) fn remove_file(disk: &dyn Disk) -> Result<(), Error> {
-    let (dir, path) = (names::root(), VaultFile::Outlines.path());
-    let is_ours = |found: &StorePath| *found == path || found.temporary_of().as_ref() == Some(&path);
+    let dir = names::root();
+    match remove_files(disk, |_| true)? {
+        0 => Ok(()),
+        _ => sync_dir(disk, &dir).map_err(Error::not_synced(&dir)),
+    }
+}
+
+/// Deletes those of the file and its temporary files that are not wanted; returns how many.
+fn remove_files(disk: &dyn Disk, is_unwanted: impl Fn(&StorePath) -> bool) -> Result<usize, Error> {
+    let dir = names::root();
     let found = disk.list(&dir).map_err(Error::io("list", &dir))?;
-    let found: Vec<StorePath> = found.iter().map(|name| dir.below(name)).filter(is_ours).collect();
+    let is_ours = |path: &StorePath| VaultFile::of(path) == Some(VaultFile::Outlines);
+    let found = found.iter().map(|name| dir.below(name));
+    let found: Vec<StorePath> = found.filter(|path| is_ours(path) && is_unwanted(path)).collect();
     for path in &found {
         disk.remove(path).map_err(Error::io("delete", path))?;
     }
-    if found.is_empty() { Ok(()) } else { sync_dir(disk, &dir).map_err(Error::not_synced(&dir)) }
+    Ok(found.len())
 }
 
 /// Reads the file; empty if it is missing, damaged or of another version.

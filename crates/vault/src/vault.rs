@@ -143,7 +143,7 @@ impl Vault {
     pub fn sources(&self) -> Result<Vec<SourceId>, Error> {
         let dir = names::sources();
         let names = self.disk.list(&dir).map_err(Error::io("list", &dir))?;
-        Ok(names.iter().filter_map(|name| names::manifest_of(name)).collect())
+        Ok(names.iter().filter_map(|name| VaultFile::in_sources(name)).collect())
     }
 
     /// Lists the sources with the identities of their manifests.
@@ -152,9 +152,12 @@ impl Vault {
     /// I/O errors.
     pub fn manifest_files(&self) -> Result<Vec<(SourceId, Identity)>, Error> {
         let dir = names::sources();
-        let found = self.disk.identities(&dir, &|name| names::manifest_of(name).is_some());
+        let found = self.disk.identities(&dir, &|name| VaultFile::in_sources(name).is_some());
         let found = found.map_err(Error::io("list", &dir))?;
-        Ok(found.into_iter().filter_map(|(name, found)| Some((names::manifest_of(&name)?, found))).collect())
+        Ok(found
+            .into_iter()
+            .filter_map(|(name, found)| Some((VaultFile::in_sources(&name)?, found)))
+            .collect())
     }
 
     /// Reads the manifest of a source; `None` when it has none.
@@ -256,13 +259,20 @@ impl Vault {
         Ok(chunked + tail.bytes_from(generation, chunked).len() as u64)
     }
 
-    /// Returns the size of all its files on disk.
+    /// Returns the size of all its files on disk, without the outlines: they repeat what the manifests say.
     ///
     /// # Errors
     /// I/O errors.
     pub fn disk_bytes(&self) -> Result<u64, Error> {
-        let dirs = [names::root(), names::packs(), names::sources(), names::tails()];
-        dirs.iter().map(|dir| self.disk.size_of_files(dir).map_err(Error::io("list", dir))).sum()
+        let root = names::root();
+        let is_counted =
+            |name: &str| VaultFile::of(&root.below(name)).is_some_and(|file| file != VaultFile::Outlines);
+        let found = self.disk.identities(&root, &is_counted).map_err(Error::io("list", &root))?;
+        let mut bytes = found.iter().map(|(_, found)| found.size_bytes).sum();
+        for dir in [names::packs(), names::sources(), names::tails()] {
+            bytes += self.disk.size_of_files(&dir).map_err(Error::io("list", &dir))?;
+        }
+        Ok(bytes)
     }
 
     /// Closes the pack that this process writes, so that others can rely on its chunks. The next chunk begins a new

@@ -77,7 +77,7 @@ impl ImportPass<'_> {
             rederived.add(rederive::finish(self.archive, self.stop)?);
         }
         self.archive.settle().map_err(failure)?;
-        let outlines = self.archive.take_outlines().map_err(failure)?;
+        let outlines = self.archive.save_outlines().map_err(failure)?;
         Report::of(self.archive.store(), self.archive.vault(), outlines, &listing, health)?
             .with(rederived)
             .print(output, self.as_json);

@@ -124,8 +124,6 @@ pub struct SourceRecorder {
     derived: DerivationState,
     /// Counts of sources that had to be derived again before they could continue.
     derived_first: RederiveReport,
-    /// The outlines of the sources as they were at the beginning, until they are needed again.
-    outlines: Option<Outlines>,
 }
 
 impl SourceRecorder {
@@ -142,11 +140,10 @@ impl SourceRecorder {
                 steno_model::with_causes(&error)
             );
         }
-        let outlines = vault.outlines().map_err(SourceError::Catalog)?;
-        let catalog = Catalog::of(&outlines);
+        let catalog = Catalog::of(&vault.outlines().map_err(SourceError::Catalog)?);
         let derived = DerivationState::read(&**journal.store().disk());
         let derived_first = RederiveReport::default();
-        Ok(Self { vault, journal, catalog, options, derived, derived_first, outlines: Some(outlines) })
+        Ok(Self { vault, journal, catalog, options, derived, derived_first })
     }
 
     /// Returns the vault.
@@ -375,12 +372,8 @@ impl SourceRecorder {
     ///
     /// # Errors
     /// An error of the vault.
-    pub fn take_outlines(&mut self) -> Result<Outlines, SourceError> {
-        let outlines = match self.outlines.take() {
-            Some(known) => self.vault.outlines_since(known),
-            None => self.vault.outlines(),
-        };
-        let mut outlines = outlines.map_err(SourceError::Catalog)?;
+    pub fn save_outlines(&self) -> Result<Outlines, SourceError> {
+        let mut outlines = self.vault.outlines().map_err(SourceError::Catalog)?;
         if let Err(error) = self.vault.save_outlines(&mut outlines) {
             tracing::debug!("{}", steno_model::with_causes(&error));
         }

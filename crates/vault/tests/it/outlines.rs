@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use steno_disk::{Disk as _, StorePath};
-use steno_testkit::sim_disk::SimDisk;
+use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 use steno_vault::{AdapterProgress, Outlines, Reason, Remainder, SourceId, Vault, VaultFile};
 
-use crate::kit::{NOW, cursor, disk, id, session, small_vault, write};
+use crate::kit::{NOW, cursor, disk, files, id, session, small_vault, write};
 
 const NAMES: [&str; 3] = ["first", "grown", "tailed"];
 
@@ -124,12 +124,18 @@ fn damaged_manifest_is_reported_with_and_without_a_file() {
     bytes[20] ^= 1;
     bytes.extend_from_slice(b"\n");
     disk.tamper(&path, &bytes);
-    for _ in 0..2 {
+    let check = |when: &str| {
         let outlines = vault.outlines().unwrap();
         let unreadable: Vec<SourceId> = outlines.unreadable.iter().map(|(id, _)| *id).collect();
-        assert_eq!((unreadable, outlines.sources.len()), (vec![id("first")], 2));
-        save(&vault);
-    }
+        assert_eq!((unreadable, outlines.sources.len()), (vec![id("first")], 2), "{when}");
+    };
+    check("with the file from before");
+    save(&vault);
+    let content = String::from_utf8(disk.content(&file()).unwrap()).unwrap();
+    assert!(!content.contains("projects/p/first") && content.contains("projects/p/grown"), "{content}");
+    check("with a new file");
+    disk.delete(&file());
+    check("without a file");
 }
 
 #[test]
@@ -138,8 +144,6 @@ fn file_of_outlines_is_written_only_after_a_change() {
     save(&vault);
     let calls = disk.calls();
     save(&vault);
-    let mut again = vault.outlines_since(vault.outlines().unwrap()).unwrap();
-    vault.save_outlines(&mut again).unwrap();
     assert_eq!(disk.calls(), calls);
     disk.delete(&VaultFile::Manifest(id("first")).path());
     save(&vault);
@@ -156,12 +160,10 @@ fn contains(disk: &SimDisk, text: &str) -> bool {
 fn forgotten_source_is_in_no_outline() {
     let (disk, vault) = filled();
     save(&vault);
-    let temporary = file().temporary();
-    let content = disk.content(&file()).unwrap();
-    let left = disk.create(&temporary).unwrap();
-    left.append(&content).unwrap();
+    leave_temporary(&disk);
+    disk.delete(&file());
     assert!(contains(&disk, "projects/p/first"));
-    let mut before = vault.outlines_since(Outlines::default()).unwrap();
+    let mut before = vault.outlines().unwrap();
     vault.forget(&[id("first")], Reason::Session, NOW).unwrap();
     assert!(!contains(&disk, "projects/p/first"), "{:?}", disk.content(&file()));
     // A process that looked before something was forgotten saves after that.
@@ -169,4 +171,110 @@ fn forgotten_source_is_in_no_outline() {
     assert!(!contains(&disk, "projects/p/first"));
     save(&vault);
     check(&vault, "after forgetting");
+}
+
+/// Leaves a temporary file with the content of the file, as a process that is killed does.
+fn leave_temporary(disk: &SimDisk) {
+    let content = disk.content(&file()).unwrap();
+    disk.create(&file().temporary()).unwrap().append(&content).unwrap();
+}
+
+/// How many calls that change something a save makes.
+fn calls_of_a_save() -> u64 {
+    let (disk, vault) = filled();
+    let before = disk.calls();
+    save(&vault);
+    let calls = disk.calls() - before;
+    assert!(calls > 3, "{calls}");
+    calls
+}
+
+#[test]
+fn killed_save_leaves_nothing_of_a_forgotten_source() {
+    for call in 1..=calls_of_a_save() {
+        for death in [Death::Kill, Death::PowerCut] {
+            let (disk, vault) = filled();
+            let mut before = vault.outlines().unwrap();
+            vault.forget(&[id("first")], Reason::Session, NOW).unwrap();
+            disk.plan(Fault::DieAt { call });
+            vault.save_outlines(&mut before).ok();
+            let disk = disk.die(death);
+            assert!(!contains(&disk, "projects/p/first"), "{death:?} in call {call}");
+        }
+    }
+}
+
+#[test]
+fn source_forgotten_after_a_killed_save_is_in_no_file() {
+    for call in 1..=calls_of_a_save() {
+        for death in [Death::Kill, Death::PowerCut] {
+            let (disk, vault) = filled();
+            let mut outlines = vault.outlines().unwrap();
+            disk.plan(Fault::DieAt { call });
+            vault.save_outlines(&mut outlines).ok();
+            let disk = disk.die(death);
+            let vault = small_vault(&disk).unwrap();
+            check(&vault, &format!("{death:?} in call {call}"));
+            vault.forget(&[id("first")], Reason::Session, NOW).unwrap();
+            let disk = disk.die(Death::PowerCut);
+            assert!(!contains(&disk, "projects/p/first"), "{death:?} in call {call}");
+        }
+    }
+}
+
+#[test]
+fn outlines_are_not_saved_while_something_is_forgotten() {
+    let (disk, vault) = filled();
+    let mut outlines = vault.outlines().unwrap();
+    let lock = disk.try_lock(&VaultFile::TombstonesLock.path()).unwrap().unwrap();
+    vault.save_outlines(&mut outlines).unwrap();
+    assert_eq!(disk.content(&file()), None);
+    drop(lock);
+    vault.sweep_later(NOW).unwrap();
+    vault.save_outlines(&mut outlines).unwrap();
+    assert_eq!(disk.content(&file()), None, "a sweep is due");
+    vault.sweep_if_needed().unwrap();
+    vault.save_outlines(&mut outlines).unwrap();
+    assert!(contains(&disk, "\"outlines\""));
+}
+
+#[test]
+fn outlines_of_changed_manifests_are_not_saved() {
+    let (disk, vault) = filled();
+    let mut outlines = vault.outlines().unwrap();
+    let mut writer = write(&vault, "grown");
+    writer.append(b"more").unwrap();
+    writer.save_state(None, None, NOW, Remainder::InChunks).unwrap();
+    drop(writer);
+    vault.save_outlines(&mut outlines).unwrap();
+    assert_eq!(disk.content(&file()), None);
+}
+
+#[test]
+fn save_deletes_what_dead_processes_left() {
+    let (disk, vault) = filled();
+    save(&vault);
+    leave_temporary(&disk);
+    leave_temporary(&disk);
+    disk.delete(&file());
+    assert_eq!(files(&disk, "vault/outlines").len(), 2);
+    save(&vault);
+    assert_eq!(files(&disk, "vault/outlines"), [file().as_str()]);
+}
+
+#[test]
+fn outlines_do_not_count_as_evidence() {
+    let (disk, vault) = filled();
+    vault.forget(&[id("first")], Reason::Session, NOW).unwrap();
+    let bytes = vault.disk_bytes().unwrap();
+    save(&vault);
+    leave_temporary(&disk);
+    assert_eq!(vault.disk_bytes().unwrap(), bytes);
+    let of = |prefix: &str| files(&disk, prefix).len();
+    assert_eq!((of("vault/outlines"), of("vault/forgotten")), (2, 1));
+    let size = |(path, bytes): &(String, Vec<u8>)| {
+        let is_counted = path.starts_with("vault/") && !path.starts_with("vault/outlines");
+        if is_counted { bytes.len() as u64 } else { 0 }
+    };
+    assert_eq!(disk.snapshot().iter().map(size).sum::<u64>(), bytes);
 }
