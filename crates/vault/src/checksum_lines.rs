@@ -4,7 +4,7 @@
 const SUM_LEN: usize = 18;
 
 /// Writes an object as a line with its checksum.
-pub(crate) fn write_line(object: &str, out: &mut String) {
+pub fn write_line(object: &str, out: &mut String) {
     let text = object.strip_suffix('}').unwrap_or(object);
     let sum = crc32fast::hash(text.as_bytes());
     out.push_str(&format!("{text},\"crc\":\"{sum:08x}\"}}\n"));
@@ -23,7 +23,7 @@ pub(crate) fn read_lines<E>(
 ) -> Result<u64, E> {
     let mut offset = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let object = line.strip_suffix(b"\n").and_then(checked);
+        let object = line.strip_suffix(b"\n").and_then(checked_line);
         let Some(object) = object else {
             if is_unfinished(&bytes[offset..]) {
                 break;
@@ -36,8 +36,9 @@ pub(crate) fn read_lines<E>(
     Ok(offset as u64)
 }
 
-/// Removes the checksum from a line; `None` when it does not match.
-fn checked(line: &[u8]) -> Option<String> {
+/// Removes the checksum from a line without its newline; `None` when it does not match.
+#[must_use]
+pub fn checked_line(line: &[u8]) -> Option<String> {
     let line = str::from_utf8(line).ok()?;
     let (text, end) = line.split_at_checked(line.len().checked_sub(SUM_LEN)?)?;
     let sum = end.strip_prefix(",\"crc\":\"")?.strip_suffix("\"}")?;
@@ -50,14 +51,14 @@ fn checked(line: &[u8]) -> Option<String> {
 fn is_unfinished(rest: &[u8]) -> bool {
     let has_whole_line = || {
         let lines = rest.split_inclusive(|byte| *byte == b'\n');
-        lines.filter_map(|line| line.strip_suffix(b"\n")).any(|line| checked(line).is_some())
+        lines.filter_map(|line| line.strip_suffix(b"\n")).any(|line| checked_line(line).is_some())
     };
     match rest.split_last() {
         None => true,
         Some(_) if rest.contains(&0) => !has_whole_line(),
         Some((b'\n', _)) => false,
         // A whole line followed by something other than a newline: its end was changed.
-        Some((_, before)) => !rest.contains(&b'\n') && checked(before).is_none(),
+        Some((_, before)) => !rest.contains(&b'\n') && checked_line(before).is_none(),
     }
 }
 

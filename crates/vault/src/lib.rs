@@ -95,6 +95,7 @@ mod vault;
 mod verify;
 mod writer;
 
+pub use checksum_lines::{checked_line, write_line as write_checked_line};
 pub use error::Error;
 pub use forget::{ForgetReport, ForgetRequest};
 pub use ids::{ChunkHash, PackId, SourceId};

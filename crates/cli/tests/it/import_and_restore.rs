@@ -97,6 +97,9 @@ fn import_reports_the_same_store_with_and_without_derived_files() {
         let report = store_report(&steno);
         assert!(derived.iter().all(|path| path.is_file()), "step {step}");
         assert_eq!(store_report(&steno), report, "step {step}, nothing new");
+        let counts = fs::read_to_string(&derived[0]).unwrap();
+        fs::write(&derived[0], counts.replace("\"claude\":", "\"claude\":7")).unwrap();
+        assert_eq!(store_report(&steno), report, "step {step}, another number");
         for path in &derived {
             fs::write(path, "{}\n").unwrap();
             assert_eq!(store_report(&steno), report, "step {step}, damaged {}", path.display());
