@@ -41,12 +41,13 @@ archive-faults *args:
 api *args:
     scripts/api.sh {{args}}
 
-# Compares all views over every file by itself and a very long session, stops a recorder for 30 s, tries all known mistakes, fuzzes for 17 minutes; then mutants of a few files
+# Compares all views over every file by itself and a very long session, stops a recorder for 30 s, tries all known mistakes, fuzzes for 17 minutes, cuts the power often (needs root); then mutants of a few files
 nightly:
     STENO_TEST_LONG=1 cargo test -p steno --test it consistency
     STENO_TEST_LONG=1 cargo test -p steno --test it run_faults
     scripts/mutants.sh
     scripts/fuzz.sh
+    scripts/faults.sh
     scripts/nightly_mutants.sh
 
 # Harbor's own code over what `steno export atif` and `steno spine distill` write; fetches harbor
