@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::kit::{CommandOutput, Steno, TIME};
+use crate::kit::{CommandOutput, Steno, TIME, id};
 
 const SHOP: &str = "0199aaaa-0000-7000-8000-00000000beef";
 const MILL: &str = "0199aaaa-0000-7000-8000-00000000cafe";
@@ -103,6 +103,27 @@ fn title_is_that_of_ls_everywhere() {
     steno.recorded(LAST, &[own]);
     let said = steno.run(&["follow"]);
     assert!(said.err.contains("\"The latest\""), "{said:?}");
+}
+
+/// Also sessions whose last events have the same time.
+#[test]
+fn last_counts_in_the_order_of_ls() {
+    let steno = Steno::new();
+    let times = ["08:00:02", "08:00:01", "08:00:02", "08:00:02.000001", "08:00:03"];
+    for (number, time) in (1..).zip(times) {
+        let begin = json!({ "type": "run.started", "timestamp": format!("2026-06-08T{time}Z"),
+            "payload": { "name": "claude", "kind": "session" } });
+        steno.recorded(&id(number), &[begin]);
+    }
+    let last =
+        |back: usize| steno.run(&["show", &format!("last~{back}"), "--json"]).json()[0]["run_id"].clone();
+    let named = || (0..times.len()).map(last).collect::<Vec<_>>();
+    let without_index = named();
+    let listed: Vec<_> =
+        steno.run(&["ls", "--json"]).json().iter().map(|row| row["run_id"].clone()).collect();
+    assert_eq!(listed, [5, 1, 3, 4, 2].map(|number| json!(id(number))));
+    assert_eq!(without_index, listed);
+    assert_eq!(named(), listed, "with an index");
 }
 
 #[test]
@@ -330,7 +351,7 @@ fn sessions_without_events_are_named_like_others() {
 #[test]
 fn receipts_take_a_session_without_its_own_file() {
     let steno = Steno::new();
-    for run in [crate::kit::id(1), crate::kit::id(2)] {
+    for run in [id(1), id(2)] {
         let started = json!({"type": "run.started", "timestamp": TIME, "session_run_id": SHOP,
             "payload": {"name": "codex", "kind": "session"}});
         let turn = json!({"type": "step.started", "path": "turn-0001", "timestamp": TIME,
