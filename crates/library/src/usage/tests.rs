@@ -118,7 +118,7 @@ fn times_limit_what_counts() {
 
 #[test]
 fn each_column_is_ordered_by_its_own_cost() {
-    // Of the models together, `claude-opus-5-5` costs most; in each day, its own models are compared.
+    // The model that costs most is first, and below each model its days are in order.
     check(
         "model,day",
         &[
@@ -126,6 +126,17 @@ fn each_column_is_ordered_by_its_own_cost() {
             "claude-opus-5-5,2026-11-16: ≥ $40.00 -",
             "claude-haiku-5-5,2026-11-16: $0.50 0.25",
             "house-model,2026-11-16: ? -",
+            ": ≥ $60.50 ≥ 39.875",
+        ],
+    );
+    // The days are in order, and below each day its models are compared.
+    check(
+        "day,model",
+        &[
+            "2026-11-15,claude-opus-5-5: $20.00 -",
+            "2026-11-16,claude-opus-5-5: ≥ $40.00 -",
+            "2026-11-16,claude-haiku-5-5: $0.50 0.25",
+            "2026-11-16,house-model: ? -",
             ": ≥ $60.50 ≥ 39.875",
         ],
     );
