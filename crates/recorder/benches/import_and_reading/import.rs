@@ -218,9 +218,13 @@ fn write_until(is_done: &AtomicBool, path: &Path) {
     while !is_done.load(Ordering::Relaxed) {
         let Ok(mut file) = fs::File::create(path) else { break };
         for _ in 0..OTHER_FILE_BYTES_MAX / OTHER_WRITE_BYTES {
-            // A full disk fails the import too, which reports it.
-            if is_done.load(Ordering::Relaxed) || file.write_all(&block).is_err() {
+            if is_done.load(Ordering::Relaxed) {
                 break;
+            }
+            if file.write_all(&block).is_err() {
+                // A full disk fails the import too, which reports it.
+                fs::remove_file(path).ok();
+                return;
             }
             std::thread::sleep(OTHER_WRITE_EVERY);
         }
