@@ -22,6 +22,7 @@ pub(super) struct Chat {
     source: String,
     /// The parent session of a subagent's file.
     parent: Option<String>,
+    working_dir: Option<String>,
     session: Option<Session>,
     waiting: PendingRecords,
 }
@@ -32,6 +33,7 @@ impl Chat {
         Self {
             source: source.id.to_text().into_owned(),
             parent,
+            working_dir: source.working_dir.clone(),
             session: None,
             waiting: PendingRecords::default(),
         }
@@ -56,6 +58,7 @@ impl Chat {
         }
         run.session = parent.map(str::to_owned).or_else(|| id.map(Cow::into_owned));
         let mut opening = Extra::default();
+        push(&mut opening, "cwd", self.working_dir.as_deref().map(string));
         push(&mut opening, "project_hash", header.project_hash.json());
         push(&mut opening, "agent_kind", header.kind.json());
         self.session = Some(Session::new(run, opening));

@@ -1,5 +1,7 @@
 //! Details of agents' files: images, system prompts, usage, subagents, system steps.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::agents_files::{line, put, session, session_with_subagent, text};
@@ -163,4 +165,40 @@ fn help_explains_open_homes_and_counts() {
             assert!(help.contains(word), "{command}: no `{word}` in {help}");
         }
     }
+}
+
+/// Chats of Gemini CLI have only a hash of their directory; a file beside them has the directory itself.
+#[test]
+fn gemini_sessions_have_the_directory_of_their_project() {
+    const SESSION: &str = "0a1b2c3d-0000-4000-8000-000000000001";
+    let steno = Steno::new();
+    let project = steno.dir.path().join(".gemini/tmp/shop");
+    fs::create_dir_all(project.join("chats")).unwrap();
+    fs::write(project.join(".project_root"), "/srv/shop").unwrap();
+    let header = json!({ "sessionId": SESSION, "projectHash": "h", "startTime": "2026-06-08T08:14:42.000Z",
+        "lastUpdated": "2026-06-08T08:14:42.000Z", "kind": "main" });
+    let prompt = json!({ "id": "m1", "timestamp": "2026-06-08T08:14:43.000Z", "type": "user",
+        "content": [{ "text": "Fix it." }] });
+    let answer = json!({ "id": "m2", "timestamp": "2026-06-08T08:14:44.000Z", "type": "gemini",
+        "content": "Done.", "model": "gemini-2.5-pro", "tokens": { "input": 10, "output": 5, "total": 15 } });
+    let chat = project.join("chats/session-2026-06-08T08-14-0a1b2c3d.jsonl");
+    fs::write(&chat, format!("{header}\n{prompt}\n{answer}\n")).unwrap();
+    let shown = steno.run(&["show", chat.to_str().unwrap()]).out;
+    assert!(shown.contains("/srv/shop"), "{shown}");
+
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let check = |about: &str| {
+        let said = steno.run(&["ls", "--json", "--project", "shop"]);
+        assert_eq!(said.json()[0]["project"], "/srv/shop", "{about}: {said:?}");
+        let said = steno.run(&["usage", "--by", "project", "--json"]);
+        assert!(said.out.contains("/srv/shop"), "{about}: {said:?}");
+    };
+    check("from the file of the agent");
+
+    // The agent's files are gone, and the run is derived from the vault.
+    fs::remove_dir_all(steno.dir.path().join(".gemini")).unwrap();
+    fs::remove_file(steno.transcript(SESSION)).unwrap();
+    fs::remove_file(steno.store().join("derived.json")).unwrap();
+    assert_eq!(steno.run(&["rederive"]).code, 0);
+    check("from the vault");
 }

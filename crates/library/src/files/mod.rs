@@ -15,6 +15,7 @@ use steno_adapters::{
     Adapter, Completeness, HEAD_BYTES_MAX, NoSession, Sink, SniffResult, Source, Surface, no_session, open,
     sniff,
 };
+use steno_capture::discovery::gemini_project_of;
 use steno_disk::{Links, open_regular};
 use steno_model::{Frame, Lane, Timestamp};
 
@@ -186,7 +187,8 @@ fn source_of(path: &Path, archived_as: Option<&str>) -> Source {
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let named = Source::of_file(archived_as.unwrap_or(&whole.to_string_lossy()), path);
     // A path in the working directory does not name its directory.
-    Source { directory: Source::of_file("", &whole).directory, ..named }
+    let directory = Source::of_file("", &whole).directory;
+    Source { directory, working_dir: gemini_project_of(&whole), ..named }
 }
 
 /// Returns the name of a kind of agent's file.

@@ -1,9 +1,9 @@
 //! Entries of sources in the vault: a source is read again from its first byte.
 
-use steno_adapters::{Sink, Source};
+use steno_adapters::Sink;
 use steno_vault::{Manifest, Vault};
 
-use crate::sources::{Feed, inferred_time};
+use crate::sources::{Feed, adapter_source, inferred_time};
 
 /// A source in the vault.
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ pub fn read_stored(
     is_enough: &dyn Fn() -> bool,
 ) -> Result<(), steno_vault::Error> {
     let StoredSource { vault, manifest } = source;
-    let mut feed = Feed::new(Source::of_file(&manifest.id.to_string(), &manifest.info.path.0), true);
+    let mut feed = Feed::new(adapter_source(vault, manifest.id, &manifest.info), true);
     let mut captured = None;
     for (number, generation) in (0..).zip(&manifest.generations) {
         captured = inferred_time(&generation.since);

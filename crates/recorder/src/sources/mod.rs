@@ -3,6 +3,7 @@
 //!
 //! Importing and following use the same stages. They differ only in how often a file is read.
 
+mod adapter_source;
 mod catalog;
 mod coverage;
 mod cursors;
@@ -46,6 +47,7 @@ use steno_vault::{Manifest, Outlines, Role, Sighting, SourceId, Vault};
 
 use crate::entries::{EntryCollector, EntrySink, EntryTime};
 use crate::forget;
+pub(crate) use adapter_source::adapter_source;
 pub(crate) use catalog::first_id_at;
 pub(crate) use catalog::plain_name;
 use catalog::{Catalog, KnownSource};

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
-use steno_capture::discovery::{Home, Origin, Role as PlaceRole, files};
+use steno_capture::discovery::{Home, Origin, Role as PlaceRole, files, gemini_project_dir};
 use steno_model::Provider;
 use steno_vault::{Role, SourceInfo};
 
@@ -73,7 +72,7 @@ impl ProjectLookup {
             },
             (Some(Provider::Gemini), Some(home)) => {
                 let name = name.clone().unwrap_or_default();
-                self.project_dir(home, &name, || gemini_dir(home, &name))
+                self.project_dir(home, &name, || gemini_project_dir(home, &name))
             }
             (Some(Provider::Copilot), Some(home)) => copilot_dir(home, path),
             (Some(Provider::Codex), _) if info.role == Role::Transcript => SessionIdentity::of_file(path).dir,
@@ -211,22 +210,6 @@ fn claude_dir(home: &Path, project: &str) -> Option<String> {
     let sessions = sessions.into_iter().filter(|path| path.is_file()).take(SESSIONS_ASKED_MAX);
     let dirs: Vec<String> = sessions.filter_map(|path| SessionIdentity::of_file(&path).dir).collect();
     dirs.iter().find(|dir| claude_name(dir) == project).or_else(|| dirs.first()).cloned()
-}
-
-/// Finds the directory of a Gemini CLI project, which the agent records.
-fn gemini_dir(home: &Path, project: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Projects {
-        projects: HashMap<String, String>,
-    }
-    let root = head_of(&home.join("tmp").join(project).join(".project_root"));
-    let root =
-        root.map(|text| String::from_utf8_lossy(&text).trim().to_owned()).filter(|dir| !dir.is_empty());
-    root.or_else(|| {
-        let text = std::fs::read(home.join("projects.json")).ok()?;
-        let listed: Projects = serde_json::from_slice(&text).ok()?;
-        listed.projects.into_iter().find(|(_, name)| name == project).map(|(dir, _)| dir)
-    })
 }
 
 fn entries(dir: &Path) -> Vec<PathBuf> {

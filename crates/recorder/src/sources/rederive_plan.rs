@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use steno_adapters::{AdapterAge, Sink, Source};
+use steno_adapters::{AdapterAge, Sink};
 use steno_journal::{Error as JournalError, Flaw, Store};
 use steno_library::source_of;
 use steno_model::{Draft, ExchangeEvent, RunId};
 use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
 
 use super::SourceError;
+use super::adapter_source::adapter_source;
 use super::catalog::{is_older, plain_name, runs_expected};
 use super::cursors::CursorBuilder;
 use super::derivation_state::DerivationState;
@@ -244,7 +245,7 @@ impl Sink for Nowhere {
 
 /// Tells whether an adapter recognises a source by the beginning of one of its generations.
 fn has_adapter(vault: &Vault, manifest: &Manifest) -> Result<bool, SourceError> {
-    let mut feed = Feed::new(Source::of_file(&manifest.id.to_string(), &manifest.info.path.0), true);
+    let mut feed = Feed::new(adapter_source(vault, manifest.id, &manifest.info), true);
     for generation in 0..u32::try_from(manifest.generations.len()).unwrap_or(u32::MAX) {
         let read = vault.read(manifest, generation, 0, |_, bytes| {
             feed.take(generation, bytes, None, &mut Nowhere);

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use steno_adapters::Source;
 use steno_capture::tail::{Cursor, FileId, Tail, TailRead};
 use steno_journal::{Error as JournalError, Journal, Level};
 use steno_model::{RunId, Timestamp, Word};
@@ -14,6 +13,7 @@ use steno_vault::{
     AdapterProgress, Manifest, Remainder, Role, Sighting, SourceId, SourceInfo, SourceWriter, Vault,
 };
 
+use super::adapter_source::adapter_source;
 use super::catalog::KnownSource;
 use super::cursors::{self, CursorBuilder};
 use super::error::SourceError;
@@ -151,7 +151,7 @@ impl OpenSource {
             Pace::Once => Level::Written,
             Pace::Live => Level::Synced,
         };
-        let feed = Feed::new(Source::of_file(&id.to_string(), &path), is_wanted);
+        let feed = Feed::new(adapter_source(&vault, id, &info), is_wanted);
         let mut source = Self {
             tail: Tail::new(&path),
             path,
