@@ -7,6 +7,12 @@ use steno_views::digest::DigestState;
 
 use crate::rows::SessionRow;
 
+/// Tells whether a text contains a part, in upper or lower case.
+#[must_use]
+pub fn contains_part(text: &str, part: &str) -> bool {
+    text.to_lowercase().contains(&part.to_lowercase())
+}
+
 /// Which sessions a list shows. An empty filter shows all.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
@@ -49,9 +55,7 @@ impl SessionFilter {
     pub(crate) fn accepts(&self, row: &SessionRow) -> bool {
         let digest = &row.digest;
         let ms = |time: &Option<steno_model::Timestamp>| Some(time.as_ref()?.instant()?.as_millisecond());
-        let contains = |text: Option<&str>, part: &str| {
-            text.is_some_and(|text| text.to_lowercase().contains(&part.to_lowercase()))
-        };
+        let contains = |text: Option<&str>, part: &str| text.is_some_and(|text| contains_part(text, part));
         let is_in =
             |wanted: &Option<String>, accepts: &dyn Fn(&str) -> bool| wanted.as_deref().is_none_or(accepts);
         self.since_ms.is_none_or(|since| ms(&digest.last_at).is_some_and(|last| last >= since))

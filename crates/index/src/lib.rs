@@ -37,7 +37,7 @@ mod used_by_model;
 
 pub use calls::{CallFilter, EventPlace, IndexedCall};
 pub use error::Error;
-pub use filter::SessionFilter;
+pub use filter::{SessionFilter, contains_part};
 pub use hits::{RunToRead, TextPlace};
 pub use index::Index;
 pub use query::{ExitQuery, Query, QueryError, WordQuery};

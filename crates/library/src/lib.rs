@@ -82,4 +82,6 @@ pub use sessions::{Relations, SessionRuns};
 pub use sources::{SessionSource, SourceTarget, connection_of, is_thread_file};
 pub use spines::{SpineItem, SpineTarget, open_directory};
 pub use unpacked::{GenerationError, read_unpacked};
-pub use usage::{AgentCost, RunCounts, UsageColumn, UsageQuery, UsageRow, UsageTable, WINDOW_MS, window_at};
+pub use usage::{
+    AgentCost, RunCounts, UsageColumn, UsageFilter, UsageQuery, UsageRow, UsageTable, WINDOW_MS, window_at,
+};

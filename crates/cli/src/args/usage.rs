@@ -24,11 +24,23 @@ pub struct UsageArgs {
     /// Count only usage before this time
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
+    /// Count only sessions of projects whose path contains this
+    #[arg(long, value_name = "TEXT")]
+    pub project: Option<String>,
+    /// Count only sessions of this agent: `claude`, `codex`, `gemini`, `copilot`, …
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Count only models whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    pub model: Option<String>,
+    /// Count only sessions on this branch
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
     /// Use days, weeks, months and windows of UTC, not of local time
     #[arg(long)]
     pub utc: bool,
     /// Print one line for the status line of Claude Code, whose JSON is read from stdin
-    #[arg(long, conflicts_with_all = ["paths", "live", "by", "since", "until", "json"])]
+    #[arg(long, conflicts_with_all = ["paths", "live", "by", "since", "until", "project", "agent", "model", "branch", "json"])]
     pub statusline: bool,
     /// Print one JSON object per row
     #[arg(long)]

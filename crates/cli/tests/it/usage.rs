@@ -277,6 +277,30 @@ fn usage_is_limited_to_a_time() {
 }
 
 #[test]
+fn usage_is_limited_to_some_sessions_and_models() {
+    let steno = archived();
+    let third = "770e8400-e29b-41d4-a716-446655440000";
+    let prompt = json!({"cwd": "/srv/blog", "gitBranch": "draft", "sessionId": third, "type": "user",
+        "message": {"role": "user", "content": "Write it."}});
+    put(&steno, &home_file(third), text(&[line(4, prompt), response(5, third, "m4")]));
+    assert_eq!(steno.run(&["import"]).code, 0);
+    check(&steno, &["--project", "blog"], 1, "");
+    check(&steno, &["--project", "SRV/shop"], 3, "");
+    check(&steno, &["--branch", "draft"], 1, "");
+    check(&steno, &["--agent", "claude", "--model", "CLAUDE-x"], 4, "");
+    let said = steno.run(&["usage", "--agent", "codex"]);
+    assert!(said.code == 1 && said.err.contains("no usage found that the filters accept"), "{said:?}");
+
+    let said = steno.run(&["usage", "--by", "session", "--json", "--project", "blog"]);
+    assert_eq!(
+        (&lines(&said)[0]["title"], &lines(&said)[0]["session"]),
+        (&json!("Write it."), &json!(third))
+    );
+    let said = steno.run(&["usage", "--by", "session"]);
+    assert!(said.out.contains("  Write it.\n"), "{said:?}");
+}
+
+#[test]
 fn statusline_is_one_line_whatever_comes() {
     let steno = Steno::new();
     let session =

@@ -20,7 +20,7 @@ use crate::{Error, Library};
 
 pub use columns::UsageColumn;
 pub(crate) use table::unpriced_models;
-pub use table::{AgentCost, UsageQuery, UsageRow, UsageTable};
+pub use table::{AgentCost, UsageFilter, UsageQuery, UsageRow, UsageTable};
 pub use windows::{WINDOW_MS, window_at};
 
 /// How much of the end of a file is read for its last line.
@@ -103,6 +103,24 @@ impl Library {
             read.total += 1;
         }
         builder.push_session(session, whole);
+        Ok(())
+    }
+
+    /// Sets the titles of rows that are grouped by session, from the index.
+    ///
+    /// # Errors
+    /// What the index or the system says.
+    pub fn set_titles(&self, table: &mut UsageTable) -> Result<(), Error> {
+        let id_of = |row: &UsageRow| {
+            let (_, id) = row.group.iter().find(|(column, _)| *column == UsageColumn::Session)?;
+            RunId::parse(id).ok()
+        };
+        if table.rows.iter().any(|row| id_of(row).is_some()) {
+            let index = self.indexed()?;
+            for row in &mut table.rows {
+                row.title = id_of(row).map(|id| index.title(id)).transpose()?.flatten();
+            }
+        }
         Ok(())
     }
 

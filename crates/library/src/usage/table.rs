@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::tz::TimeZone;
+use steno_index::contains_part;
 use steno_model::RunId;
 use steno_model::json::{ObjectWriter, RawJson};
 use steno_session::usage::{CountedUsage, Dollars, TokenUsage, UsageRecord};
@@ -16,6 +17,8 @@ use super::columns::{ColumnValues, UsageColumn};
 pub struct UsageQuery {
     /// The columns to group by.
     pub by: Vec<UsageColumn>,
+    /// Only usage of these sessions and models.
+    pub only: UsageFilter,
     /// The first millisecond since 1970.
     pub since_ms: Option<i64>,
     /// The first millisecond that is too late.
@@ -24,11 +27,26 @@ pub struct UsageQuery {
     pub zone: TimeZone,
 }
 
+/// Only usage of some sessions and models. An empty filter asks for all.
+#[derive(Clone, Debug, Default)]
+pub struct UsageFilter {
+    /// Only sessions of a project whose path contains this.
+    pub project: Option<String>,
+    /// Only sessions of this agent.
+    pub agent: Option<String>,
+    /// Only models whose names contain this.
+    pub model: Option<String>,
+    /// Only sessions on this branch.
+    pub branch: Option<String>,
+}
+
 /// A row.
 #[derive(Clone, Debug, Default)]
 pub struct UsageRow {
     /// The values of the columns, empty where no record says it.
     pub group: Vec<(UsageColumn, String)>,
+    /// The title of its session, if it has only one and that is known.
+    pub title: Option<String>,
     /// How many sessions used it.
     pub sessions: usize,
     /// The tokens.
@@ -71,7 +89,9 @@ impl UsageTable {
         let values = ColumnValues::new(counted, &query.zone);
         let all = Units::of(counted, counted.records.iter());
         let mut groups = BTreeMap::<Vec<(UsageColumn, String)>, Vec<&UsageRecord>>::new();
-        for record in counted.records.iter().filter(|record| query.is_asked(record, &by)) {
+        let is_asked =
+            |record: &&UsageRecord| query.is_asked(record, &by) && query.only.accepts(record, &values);
+        for record in counted.records.iter().filter(is_asked) {
             let group = by.iter().map(|column| (*column, values.of(*column, record))).collect();
             groups.entry(group).or_default().push(record);
         }
@@ -105,6 +125,24 @@ impl UsageQuery {
     }
 }
 
+impl UsageFilter {
+    /// Tells whether every record passes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        [&self.project, &self.agent, &self.model, &self.branch].into_iter().all(Option::is_none)
+    }
+
+    fn accepts(&self, record: &UsageRecord, values: &ColumnValues<'_>) -> bool {
+        let is_in = |wanted: &Option<String>, column: UsageColumn, accepts: fn(&str, &str) -> bool| {
+            wanted.as_deref().is_none_or(|wanted| accepts(&values.of(column, record), wanted))
+        };
+        is_in(&self.project, UsageColumn::Project, contains_part)
+            && is_in(&self.agent, UsageColumn::Agent, str::eq_ignore_ascii_case)
+            && is_in(&self.model, UsageColumn::Model, contains_part)
+            && is_in(&self.branch, UsageColumn::Branch, |own, wanted| own == wanted)
+    }
+}
+
 impl UsageRow {
     fn of(
         group: Vec<(UsageColumn, String)>,
@@ -129,6 +167,9 @@ impl UsageRow {
         RawJson::object(|object: &mut ObjectWriter<'_>| {
             for (column, value) in &self.group {
                 object.json(column.name(), &name_json(value));
+            }
+            if let Some(title) = &self.title {
+                object.json("title", &RawJson::string(title));
             }
             object.number("sessions", self.sessions as u64);
             self.used.write(object);

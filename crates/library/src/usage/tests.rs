@@ -29,6 +29,7 @@ fn response(at: &str, number: u8, model: &str) -> UsageRecord {
 fn query(by: &str) -> UsageQuery {
     UsageQuery {
         by: by.split(',').map(|name| UsageColumn::parse(name).unwrap()).collect(),
+        only: UsageFilter::default(),
         since_ms: None,
         until_ms: None,
         zone: TimeZone::fixed(Offset::constant(2)),
@@ -113,6 +114,27 @@ fn times_limit_what_counts() {
     assert_eq!(
         rows(&limited),
         ["claude-opus-5-5: $20.00 -", "claude-haiku-5-5: $0.50 0.25", ": $20.50 ≥ 0.25"]
+    );
+}
+
+#[test]
+fn filters_limit_what_counts() {
+    let check = |only: UsageFilter, want: &[&str]| {
+        assert!(!only.is_empty());
+        let filtered = UsageQuery { only, ..query("model") };
+        assert_eq!(rows(&filtered), want, "{:?}", filtered.only);
+    };
+    let named = |name: &str| Some(name.to_owned());
+    let first = ["claude-opus-5-5: $40.00 39.5", "claude-haiku-5-5: $0.50 0.25", ": $40.50 39.875"];
+    check(UsageFilter { project: named("SHOP"), ..UsageFilter::default() }, &first);
+    check(UsageFilter { branch: named("main"), ..UsageFilter::default() }, &first);
+    check(UsageFilter { branch: named("mai"), ..UsageFilter::default() }, &[": $0.00 -"]);
+    check(UsageFilter { agent: named("Codex"), ..UsageFilter::default() }, &["house-model: ? -", ": ? -"]);
+    let haiku = ["claude-haiku-5-5: $0.50 0.25", ": $0.50 0.25"];
+    check(UsageFilter { model: named("haiku"), ..UsageFilter::default() }, &haiku);
+    check(
+        UsageFilter { model: named("haiku"), agent: named("codex"), ..UsageFilter::default() },
+        &[": $0.00 -"],
     );
 }
 

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use steno_library::{UsageColumn, UsageQuery, UsageTable};
+use steno_library::{UsageColumn, UsageFilter, UsageQuery, UsageTable};
 use steno_session::usage::UsageBuilder;
 use utoipa::IntoParams;
 
@@ -30,6 +30,18 @@ pub(super) struct UsageParameters {
     /// Only usage before this time
     #[param(nullable = false, format = DateTime)]
     until: Option<String>,
+    /// Only usage of sessions of projects whose path contains this
+    #[param(nullable = false)]
+    project: Option<String>,
+    /// Only usage of sessions of this agent
+    #[param(nullable = false)]
+    agent: Option<String>,
+    /// Only usage of models whose names contain this
+    #[param(nullable = false)]
+    model: Option<String>,
+    /// Only usage of sessions on this branch
+    #[param(nullable = false)]
+    branch: Option<String>,
     /// Whether days, weeks, months and windows are those of UTC and not those of the server
     #[param(nullable = false)]
     utc: Option<bool>,
@@ -51,8 +63,11 @@ pub(super) async fn usage(
         Problem::bad_request(format!("`by` must be a list of {}, separated by commas", names()))
     })?;
     let is_utc = query.utc.unwrap_or(false);
+    let only =
+        UsageFilter { project: query.project, agent: query.agent, model: query.model, branch: query.branch };
     let query = UsageQuery {
         by,
+        only,
         since_ms: time("since", query.since.as_deref())?,
         until_ms: time("until", query.until.as_deref())?,
         zone: if is_utc { TimeZone::UTC } else { api.zone.clone() },
@@ -65,7 +80,8 @@ fn rows(api: &Job, query: &UsageQuery) -> Result<String, Problem> {
     // Stop as soon as the client is gone, also inside a long run.
     api.library().usage(&mut builder, &|| api.check().is_ok())?;
     api.check()?;
-    let table = UsageTable::of(&builder.count(), query, &api.prices);
+    let mut table = UsageTable::of(&builder.count(), query, &api.prices);
+    api.library().set_titles(&mut table)?;
     let rows: Vec<String> = table.rows.iter().map(|row| row.json().as_str().to_owned()).collect();
     Ok(format!("{{\"rows\":[{}],\"total\":{}}}", rows.join(","), table.total.json().as_str()))
 }

@@ -6,10 +6,11 @@ mod statusline;
 mod table;
 
 use jiff::tz::TimeZone;
-use steno_library::{Library, UsageColumn, UsageQuery, UsageTable};
+use steno_library::{Library, UsageColumn, UsageFilter, UsageQuery, UsageTable};
 
 use self::sources::{UsageResult, from_homes, from_paths, from_store};
 use self::table::{TableStyle, print_table};
+use super::index_progress::shown;
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::IdMarks;
@@ -23,33 +24,37 @@ pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcom
         return Ok(statusline::run(settings, output));
     }
     let query = query(args)?;
-    let mut marks = None;
+    let mut library = None;
     let answer = if !args.paths.is_empty() {
         from_paths(&args.paths)?
     } else if args.live {
         from_homes("the store is not read (--live)")?
     } else if let Some(store) = open_store(settings)? {
-        let library = Library::new(Some(store));
-        let names_sessions = query.by.contains(&UsageColumn::Session);
-        marks = names_sessions.then(|| IdMarks::of(&library)).transpose()?;
-        from_store(&library, settings)?
+        from_store(library.insert(shown(Library::new(Some(store)))), settings)?
     } else {
         from_homes(&format!("there is no store at `{}`", settings.store.value.display()))?
     };
-    print(args, answer, &Question { query, settings, marks: marks.unwrap_or_else(IdMarks::none) }, output)
+    print(args, answer, &Question { query, settings, library }, output)
 }
 
 /// What was asked.
 struct Question<'a> {
     query: UsageQuery,
     settings: &'a Settings,
-    marks: IdMarks,
+    /// The store, if it was read.
+    library: Option<Library>,
 }
 
 fn query(args: &UsageArgs) -> Result<UsageQuery, Failure> {
     let now = now();
     Ok(UsageQuery {
         by: args.by.iter().map(|group| group.0).collect(),
+        only: UsageFilter {
+            project: args.project.clone(),
+            agent: args.agent.clone(),
+            model: args.model.clone(),
+            branch: args.branch.clone(),
+        },
         since_ms: read_time(args.since.as_deref(), &now)?,
         until_ms: read_time(args.until.as_deref(), &now)?,
         zone: if args.utc { TimeZone::UTC } else { now.time_zone().clone() },
@@ -65,8 +70,12 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
     let mut table = UsageTable::of(&counted, &asked.query, &asked.settings.prices.prices);
     if table.rows.is_empty() {
         files.check()?;
-        let when = if counted.records.is_empty() { "" } else { ", at the time that was asked for," };
-        let message = format!("no usage found{when} in {sources}");
+        let which = match () {
+            () if counted.records.is_empty() => "",
+            () if asked.query.only.is_empty() => ", at the time that was asked for,",
+            () => " that the filters accept",
+        };
+        let message = format!("no usage found{which} in {sources}");
         // Files that were named and are no agent's are a mistake, an empty answer is none.
         let is_mistake = files.total > 0 && files.known == 0 && runs.total == 0;
         return Err(if is_mistake { Failure::nothing(message) } else { Failure::empty(message) });
@@ -75,12 +84,17 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
         // Unread usage may belong to any row.
         table.mark_incomplete();
     }
+    let mut marks = IdMarks::none();
+    if let Some(library) = asked.library.as_ref().filter(|_| asked.query.by.contains(&UsageColumn::Session)) {
+        marks = IdMarks::of(library)?;
+        library.set_titles(&mut table)?;
+    }
     if args.json {
         for row in &table.rows {
             output.json_line(row.json().as_str());
         }
     } else {
-        let style = TableStyle { marks: &asked.marks, width: output.width(), home: home(asked.settings) };
+        let style = TableStyle { marks: &marks, width: output.width(), home: home(asked.settings) };
         print_table(&table, &style, output);
     }
     files.check()?;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Zoned;
 use serde_json::Value;
-use steno_library::{UsageColumn, UsageQuery, UsageTable, WINDOW_MS, window_at};
+use steno_library::{UsageColumn, UsageFilter, UsageQuery, UsageTable, WINDOW_MS, window_at};
 use steno_session::usage::{CountedUsage, Dollars};
 use steno_views::cost::Cost;
 use steno_views::{Lines, visible};
@@ -62,7 +62,13 @@ impl RecentCosts {
     fn of(counted: &CountedUsage, now: &Zoned, settings: &Settings) -> Self {
         let cost_since = |since_ms: Option<i64>| {
             let zone = now.time_zone().clone();
-            let query = UsageQuery { by: vec![UsageColumn::Provider], since_ms, until_ms: None, zone };
+            let query = UsageQuery {
+                by: vec![UsageColumn::Provider],
+                only: UsageFilter::default(),
+                since_ms,
+                until_ms: None,
+                zone,
+            };
             UsageTable::of(counted, &query, &settings.prices.prices).total.cost
         };
         let now_ms = now.timestamp().as_millisecond();

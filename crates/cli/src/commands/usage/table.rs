@@ -3,7 +3,7 @@
 use anstyle::Style;
 use steno_library::{UsageColumn, UsageRow, UsageTable};
 use steno_views::cost::Prices;
-use steno_views::{Lines, columns_of, padding, visible};
+use steno_views::{Lines, columns_of, cut, padding, visible};
 
 use super::layout::Layout;
 use crate::id_lines::IdMarks;
@@ -36,6 +36,10 @@ fn lines(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
     let by: Vec<UsageColumn> =
         table.rows.first().map_or_else(Vec::new, |row| row.group.iter().map(|(column, _)| *column).collect());
     let mut names: Vec<Vec<String>> = table.rows.iter().map(|row| style.names(row)).collect();
+    let has_titles = table.rows.iter().any(|row| row.title.is_some());
+    if has_titles && style.width.is_some() {
+        shorten_ids(&mut names, &by);
+    }
     let mut name_widths = name_widths(&by, &names);
     let total_columns = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
     let (layout, bar) = Layout::choose(table, total_columns(&name_widths), style.width);
@@ -60,8 +64,13 @@ fn lines(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
     let mut lines = vec![format!("{bold}{}{bold:#}", line(&header, &columns).trim_end())];
     let largest = table.rows.iter().map(weight).max().unwrap_or(0);
     for (row, names) in table.rows.iter().zip(&names) {
-        let bar = bar_of(weight(row), largest, bar);
-        lines.push(format!("{}  {bar}", line(names, &layout.cells(row, table))).trim_end().to_owned());
+        let end = if has_titles {
+            let used = name_widths.iter().chain(&numbers).map(|width| width + 2).sum();
+            title_of(row, style.width.map(|width| width.saturating_sub(used)))
+        } else {
+            bar_of(weight(row), largest, bar)
+        };
+        lines.push(format!("{}  {end}", line(names, &layout.cells(row, table))).trim_end().to_owned());
     }
     let mut total = vec![String::new(); by.len()];
     if let Some(cell) = total.first_mut() {
@@ -104,13 +113,7 @@ fn shorten(names: &mut [Vec<String>], widths: &mut Vec<usize>, by: &[UsageColumn
     if columns(widths) <= room {
         return;
     }
-    for (place, column) in by.iter().enumerate() {
-        if *column == UsageColumn::Session {
-            for row in names.iter_mut() {
-                row[place] = row[place].chars().take(ID_CHARS).collect();
-            }
-        }
-    }
+    shorten_ids(names, by);
     *widths = name_widths(by, names);
     while columns(widths) > room {
         let places = widths.iter().enumerate().filter(|(place, _)| !by[*place].is_time());
@@ -123,6 +126,25 @@ fn shorten(names: &mut [Vec<String>], widths: &mut Vec<usize>, by: &[UsageColumn
             row[place] = without_middle(&row[place], width);
         }
         widths[place] = width;
+    }
+}
+
+/// Shortens ids of sessions to their beginning.
+fn shorten_ids(names: &mut [Vec<String>], by: &[UsageColumn]) {
+    for (place, _) in by.iter().enumerate().filter(|(_, column)| **column == UsageColumn::Session) {
+        for row in names.iter_mut() {
+            row[place] = row[place].chars().take(ID_CHARS).collect();
+        }
+    }
+}
+
+/// Returns the title of a row's session, cut to the room that a terminal has for it.
+fn title_of(row: &UsageRow, room: Option<usize>) -> String {
+    let title = visible(row.title.as_deref().unwrap_or_default(), Lines::Escape);
+    match room {
+        Some(room) if room < NAME_COLUMNS_MIN => String::new(),
+        Some(room) if columns_of(&title) > room => cut(&title, room - 1),
+        Some(_) | None => title.into_owned(),
     }
 }
 
@@ -224,6 +246,7 @@ mod tests {
         };
         let row = |name: &str, is_lower_bound| UsageRow {
             group: vec![(UsageColumn::Day, "2026-11-16".to_owned()), (by, name.to_owned())],
+            title: None,
             sessions: 1,
             used: used(is_lower_bound),
             cost: cost(is_lower_bound),
@@ -274,6 +297,23 @@ mod tests {
                 "2026-11-16  ~/shop     37.3k    $0.02        -  ████████████████████████████████",
                 "2026-11-16  /srv     ≥ 37.3k  ≥ $0.02    $0.00  ████████████████████████████████",
                 "total                ≥ 37.3k  ≥ $0.02    $0.00",
+            ],
+        );
+    }
+
+    #[test]
+    fn sessions_have_their_titles_instead_of_bars() {
+        let ids = ["2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee", "9a1b2c3d-0000-4000-8000-000000000001"];
+        let mut table = table(UsageColumn::Session, ids, 1_200);
+        table.rows[0].title = Some("Prices must be whole numbers of cents".to_owned());
+        check(
+            &table,
+            80,
+            &[
+                "day         session    tokens     cost  agent's",
+                "2026-11-16  2f6b7a10    37.3k    $0.02        -  Prices must be whole numbers o…",
+                "2026-11-16  9a1b2c3d  ≥ 37.3k  ≥ $0.02    $0.00",
+                "total                 ≥ 37.3k  ≥ $0.02    $0.00",
             ],
         );
     }

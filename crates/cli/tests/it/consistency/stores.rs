@@ -8,7 +8,7 @@ use serde_json::Value;
 use steno_disk::StorePath;
 use steno_exports::atif::{Family, NoMedia, NoRecords, Run};
 use steno_journal::{Journal, Options, Store};
-use steno_library::{Library, Target, UsageColumn, UsageQuery, UsageTable};
+use steno_library::{Library, Target, UsageColumn, UsageFilter, UsageQuery, UsageTable};
 use steno_model::RunId;
 use steno_recorder::sources::{
     ImportOutcome, ImportProgress, SourceError, SourceFile, SourceLocations, SourceRecorder,
@@ -112,6 +112,7 @@ impl MemoryStore {
         library.usage(&mut usage, &|| true).unwrap();
         let query = UsageQuery {
             by: vec![UsageColumn::Session, UsageColumn::Day, UsageColumn::Model],
+            only: UsageFilter::default(),
             since_ms: None,
             until_ms: None,
             zone: jiff::tz::TimeZone::UTC,
