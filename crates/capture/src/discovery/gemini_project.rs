@@ -14,9 +14,9 @@ const SIZE_BYTES_MAX: u64 = 1024 * 1024;
 /// use std::path::{Path, PathBuf};
 /// use steno_capture::discovery::gemini_root_file;
 ///
-/// let chat = Path::new("/home/u/.gemini/tmp/web/chats/session-2026-06-08T08-14-0a1b2c3d.json");
-/// assert_eq!(gemini_root_file(chat), Some(PathBuf::from("/home/u/.gemini/tmp/web/.project_root")));
-/// assert_eq!(gemini_root_file(Path::new("/home/u/session.json")), None);
+/// let chat = Path::new("/agents/gemini/tmp/web/chats/session-2026-06-08T08-14-0a1b2c3d.json");
+/// assert_eq!(gemini_root_file(chat), Some(PathBuf::from("/agents/gemini/tmp/web/.project_root")));
+/// assert_eq!(gemini_root_file(Path::new("/agents/session.json")), None);
 /// ```
 #[must_use]
 pub fn gemini_root_file(chat: &Path) -> Option<PathBuf> {

@@ -52,7 +52,7 @@ fn subagent_state_comes_from_its_parent_and_unread_is_not_missing() {
     session_with_subagent(&steno);
     // Only a tool that starts agents tells of their ends.
     let main = format!("p/{RUN}.jsonl");
-    let whole = std::fs::read_to_string(steno.dir.path().join(&main)).unwrap();
+    let whole = fs::read_to_string(steno.dir.path().join(&main)).unwrap();
     put(&steno, &main, whole.replace("\"Bash\"", "\"Task\""));
     for (command, word) in [("tree", "completed (reported by parent)"), ("show", "subagent  completed")] {
         let shown = steno.run(&[command, "p"]).out;
@@ -60,7 +60,7 @@ fn subagent_state_comes_from_its_parent_and_unread_is_not_missing() {
     }
     // A session file is read with the directory next to it.
     assert_eq!(steno.run(&["tree", &main]).out, steno.run(&["tree", "p"]).out);
-    let elsewhere = put(&steno, "alone.jsonl", std::fs::read(steno.dir.path().join(&main)).unwrap());
+    let elsewhere = put(&steno, "alone.jsonl", fs::read(steno.dir.path().join(&main)).unwrap());
     let alone = steno.run(&["tree", &elsewhere]).out;
     assert!(alone.contains("not read") && !alone.contains("missing"), "{alone}");
     let child = format!("p/{RUN}/subagents/agent-a1.jsonl");
