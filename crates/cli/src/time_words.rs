@@ -1,13 +1,14 @@
 //! Times as users type them: `yesterday`, `7d`, `2026-11-01`.
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
 use crate::failure::Failure;
 
 /// The forms that [`parse_time`] reads, for messages.
-const FORMS: &str = "`today`, `yesterday`, `7d`, `12h`, `30m`, `2w`, `2026-11-01`, or `2026-11-01T08:00`";
+const FORMS: &str =
+    "`today`, `yesterday`, `monday`, `7d`, `12h`, `30m`, `2w`, `2026-11-01`, or `2026-11-01T08:00`";
 
 /// Reads the time of an option, if it is given, as milliseconds since 1970.
 pub fn read_time(text: Option<&str>, now: &Zoned) -> Result<Option<i64>, Failure> {
@@ -17,7 +18,8 @@ pub fn read_time(text: Option<&str>, now: &Zoned) -> Result<Option<i64>, Failure
     Ok(Some(time.as_millisecond()))
 }
 
-/// Reads a time in the past. A day means its beginning in local time; `7d` means seven days ago.
+/// Reads a time in the past. A day means its beginning in local time, a day of the week the last one, also today; `7d` means
+/// seven days ago.
 pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     let zone = now.time_zone();
     let day = |date: Date| Some(date.to_zoned(zone.clone()).ok()?.timestamp());
@@ -26,6 +28,10 @@ pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
         "today" => return day(now.date()),
         "yesterday" => return day(now.date().yesterday().ok()?),
         _ => {}
+    }
+    if let Some(weekday) = weekday(text) {
+        let days = now.date().weekday().since(weekday);
+        return day(now.date().checked_sub(i32::from(days).days()).ok()?);
     }
     if let Some(ago) = ago(text, now) {
         return Some(ago);
@@ -36,6 +42,14 @@ pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     // A date without a time also parses as a time, at midnight.
     let text = text.replace(' ', "T");
     Some(text.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()?.timestamp())
+}
+
+/// Reads `monday` or `mon`, in upper or lower case.
+fn weekday(text: &str) -> Option<Weekday> {
+    const NAMES: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let text = text.to_ascii_lowercase();
+    let place = NAMES.iter().position(|name| *name == text || name[..3] == text)?;
+    Weekday::from_monday_zero_offset(i8::try_from(place).ok()?).ok()
 }
 
 /// Reads `7d`, `12h`, `30m` or `2w`.
@@ -104,12 +118,16 @@ mod tests {
     fn days_begin_in_local_time() {
         check("today", Some("2026-11-17T23:00:00Z"));
         check("yesterday", Some("2026-11-16T23:00:00Z"));
+        // Noon is on a Wednesday.
+        check("monday", Some("2026-11-15T23:00:00Z"));
+        check("Wed", Some("2026-11-17T23:00:00Z"));
+        check("thursday", Some("2026-11-11T23:00:00Z"));
         check("2026-11-01", Some("2026-10-31T23:00:00Z"));
         check("2026-11-01 08:30", Some("2026-11-01T07:30:00Z"));
         check("2026-11-01T08:30:00Z", Some("2026-11-01T08:30:00Z"));
         check("7d", Some("2026-11-11T11:00:00Z"));
         check("90m", Some("2026-11-18T09:30:00Z"));
-        for wrong in ["", "d", "-3d", "soon", "2026-13-01", "7x"] {
+        for wrong in ["", "d", "-3d", "soon", "mo", "2026-13-01", "7x"] {
             check(wrong, None);
         }
     }

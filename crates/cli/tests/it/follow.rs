@@ -226,13 +226,23 @@ fn live_session_reads_as_a_conversation() {
     let mut recorder = recorder(&steno);
     send(&mut recorder, &[message("first")]);
     let mut follower = steno.start(&["follow"]);
-    while !follower.line().contains(" you │ first") {}
+    let header = until(&mut follower, " you │ first");
+    assert!(header.contains("live"), "{header}");
     send(&mut recorder, &[message("second")]);
     assert!(follower.line().contains("     │ second"));
     finish(&steno, recorder, Vec::new());
     assert_eq!(follower.ended().code, 0);
     let late = steno.run(&["follow", RUN, "--from", "2"]).out;
     assert!(late.contains("second") && !late.contains("│ first"), "{late}");
+}
+
+#[test]
+fn old_session_without_an_end_is_not_live() {
+    let steno = Steno::new();
+    steno.recorded(RUN, &[serde_json::from_str(&message("first")).unwrap()]);
+    let mut follower = steno.start(&["follow", RUN]);
+    let header = until(&mut follower, " you │ first");
+    assert!(!header.contains("live"), "{header}");
 }
 
 #[test]

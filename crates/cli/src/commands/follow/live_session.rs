@@ -4,6 +4,8 @@ use steno_library::{Library, SessionOverview};
 use steno_model::RunId;
 
 use crate::failure::Failure;
+use crate::runs::open_library;
+use crate::settings::Settings;
 use crate::time_words::{age, now};
 
 /// How old the last event of a live session is at most.
@@ -24,6 +26,18 @@ pub fn find(library: &Library) -> Result<RunId, Failure> {
     let runs = || session.session.runs.iter().chain(&session.session.below).copied();
     let written = runs().find(|run| store.is_locked(*run).unwrap_or(false));
     written.or_else(|| session.first_run()).ok_or_else(|| nothing_live(library, &sessions, now))
+}
+
+/// Tells whether a run is being recorded, or grew within a minute and has no end.
+pub fn is_live(run: RunId, settings: &Settings) -> bool {
+    let overview = || open_library(settings).ok()?.overview(run).ok()?;
+    overview().is_some_and(|overview| match overview.state {
+        "recording" => true,
+        "completed" | "failed" => false,
+        _ => overview
+            .last()
+            .is_some_and(|last| now().timestamp().as_second() - last.as_second() <= LIVE_SECONDS_MAX),
+    })
 }
 
 /// Returns the failure that names the latest session.

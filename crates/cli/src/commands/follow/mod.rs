@@ -46,7 +46,8 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
     }
     let title = if has_events { None } else { title_of(run, settings) };
     let mut talk = LiveTalk::new(run, from, args.detail, Box::new(|child| read_child(child, settings)))
-        .with_title(title);
+        .with_title(title)
+        .with_live(!has_events && live_session::is_live(run, settings));
     let take = |recorded: RecordedEvent, talk: &mut LiveTalk<'_>, output: &mut Output| {
         if has_events {
             event_lines::print(&recorded, args.form, output);

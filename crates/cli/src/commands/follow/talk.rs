@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steno_model::{EventType, ExchangeEvent, RunId, Seq};
 use steno_session::{Content, PayloadFields, SessionBuilder};
-use steno_views::State;
 use steno_views::conversation::{Block, Conversation, Item};
 use steno_views::digest::SessionDigest;
 use steno_views::screen::{Detail, HeaderFacts, Screen, ScreenState, ScreenStyle, UnitKey};
@@ -20,6 +19,8 @@ pub struct LiveTalk<'a> {
     run: RunId,
     from: Seq,
     detail: Detail,
+    /// Whether the header calls the session live.
+    is_live: bool,
     /// The title of the session, if one is known before its events are read.
     title: Option<String>,
     /// The first event, and those of the current turn.
@@ -45,6 +46,7 @@ impl<'a> LiveTalk<'a> {
             run,
             from,
             detail: Detail::ALL[usize::from(detail).min(Detail::ALL.len() - 1)],
+            is_live: false,
             title: None,
             events: Vec::new(),
             has_news: false,
@@ -60,6 +62,11 @@ impl<'a> LiveTalk<'a> {
     /// Sets the title of the session. The agent's own title may come long after the beginning, which is drawn first.
     pub fn with_title(self, title: Option<String>) -> Self {
         Self { title, ..self }
+    }
+
+    /// Sets whether the header calls the session live. The first turn, which is drawn first, may be old.
+    pub fn with_live(self, is_live: bool) -> Self {
+        Self { is_live, ..self }
     }
 
     /// Reads the subagents of calls that have ended, and theirs. Those of running calls are only named.
@@ -133,8 +140,8 @@ impl<'a> LiveTalk<'a> {
         };
         let mut screen = Screen::new(style, &mut sink).after(self.state);
         if !std::mem::replace(&mut self.has_header, true) {
-            let is_live = conversation.state == State::Open;
-            screen.header(&digest, &conversation, &HeaderFacts { is_live, ..HeaderFacts::default() });
+            let facts = HeaderFacts { is_live: self.is_live, ..HeaderFacts::default() };
+            screen.header(&digest, &conversation, &facts);
         }
         let (drawn, running) = (&mut self.drawn, &mut self.running);
         screen.parts(&conversation, &mut |key, is_complete| {
