@@ -44,8 +44,8 @@ pub fn connections_of(
 ) -> Result<ConnectionSelection, ForgetError> {
     let sessions: BTreeSet<RunId> = threads.iter().map(|thread| session_run(thread.as_str())).collect();
     let mut selection = ConnectionSelection::default();
-    let is_connection = |manifest: &&Manifest| connection_of(manifest).is_some();
-    let connections: Vec<&Manifest> = manifests.iter().filter(is_connection).collect();
+    let may_have_several = |manifest: &&Manifest| connection_of(manifest).is_some() || has_requests(manifest);
+    let connections: Vec<&Manifest> = manifests.iter().filter(may_have_several).collect();
     if sessions.is_empty() || connections.is_empty() {
         return Ok(selection);
     }
@@ -72,6 +72,11 @@ pub fn connections_of(
         }
     }
     Ok(selection)
+}
+
+/// Tells whether a file has requests to models, which may be of several sessions.
+fn has_requests(manifest: &Manifest) -> bool {
+    manifest.adapted.as_ref().is_some_and(|adapted| adapted.adapter.starts_with("http/"))
 }
 
 /// Returns the runs of a connection that belong to the sessions, and their subagents.

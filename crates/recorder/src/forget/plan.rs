@@ -123,6 +123,10 @@ impl ForgetPlan {
         let runs = runs_going(library, run, &going, &on_shared)?;
         names.extend(threads.iter().map(|thread| NameHash::of_session(thread.as_str())));
         names.extend(run.map(|run| NameHash::of_session(&run.to_string())));
+        // A file that the user named still has all of it. It is not archived again.
+        let named =
+            on_shared.iter().map(|shared| &shared.manifest).filter(|file| connection_of(file).is_none());
+        names.extend(named.map(|file| NameHash::of_path(&file.info.path.0)));
         pieces.names = names.iter().copied().collect();
         find_typed(library, &runs, &mut pieces)?;
         let mut shared = shared_files(vault, all, &pieces)?;
