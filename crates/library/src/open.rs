@@ -44,22 +44,17 @@ enum Job {
 
 impl Library {
     /// Opens a target of [`Library::resolve`]: a session of the store, a transcript file, an agent's file, or all agents' files
-    /// below a directory. A session file of Claude Code includes its subagents, which are in a directory next to it.
+    /// below a directory. A session's file includes its subagents, which are in a directory next to it.
     ///
     /// # Errors
     /// When there is nothing at a path that can be read.
     pub fn open(&self, named: &Target, content: Content) -> Result<Families<'_>, Error> {
         let (jobs, is_of_files) = match named {
             Target::Session(session) | Target::Run(session) => (vec![Job::Session(*session)], false),
-            Target::Path(path) if path.is_dir() => (grouped(std::slice::from_ref(path)), true),
-            Target::Path(path) if Files::unless_transcript(path)?.is_none() => {
+            Target::Path(path) if !path.is_dir() && Files::unless_transcript(path)?.is_none() => {
                 (vec![Job::Transcript(path.clone())], false)
             }
-            Target::Path(path) => {
-                let dir = Some(path.with_extension("")).filter(|dir| dir.is_dir());
-                let paths: Vec<PathBuf> = [path.clone()].into_iter().chain(dir).collect();
-                (grouped(&paths), true)
-            }
+            Target::Path(path) => (grouped(path), true),
         };
         Ok(Families { is_of_files, ..self.families(jobs.into(), content) })
     }
@@ -177,9 +172,10 @@ impl Iterator for Families<'_> {
     }
 }
 
-/// Finds the files below paths, and groups them by family.
-fn grouped(paths: &[PathBuf]) -> Vec<Job> {
-    FileGroup::split(Files::find(paths)).into_iter().map(|group| Job::Files(Box::new(group))).collect()
+/// Finds the files at a path, and groups them by family.
+fn grouped(path: &PathBuf) -> Vec<Job> {
+    let files = Files::find_with_subagents(std::slice::from_ref(path));
+    FileGroup::split(files).into_iter().map(|group| Job::Files(Box::new(group))).collect()
 }
 
 /// Reads a transcript file.

@@ -140,8 +140,9 @@ pub enum Command {
     Forget(ForgetArgs),
     /// Show what takes up space in the store
     ///
-    /// `alone` is the space that forgetting a row would free. Bytes shared with other rows are not counted. `source` is
-    /// the size of the files, including every generation.
+    /// `alone` is the space that the files of a row take in the vault; bytes shared with other rows are not counted.
+    /// Forgetting the row frees it, and the transcripts of its sessions. `source` is the size of the files, including
+    /// every generation.
     Du(DuArgs),
     /// Check agents and store, and say how to fix problems
     Doctor(DoctorArgs),

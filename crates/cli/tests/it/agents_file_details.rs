@@ -167,6 +167,16 @@ fn help_explains_open_homes_and_counts() {
     }
 }
 
+const AGENT: &str = "0a1b2c3d-0000-4000-8000-00000000000a";
+
+fn chat_of_a_subagent() -> String {
+    let header = json!({ "sessionId": AGENT, "projectHash": "h", "startTime": "2026-06-08T08:14:43.500Z",
+        "lastUpdated": "2026-06-08T08:14:43.500Z", "kind": "subagent" });
+    let prompt = json!({ "id": "a1", "timestamp": "2026-06-08T08:14:43.500Z", "type": "user",
+        "content": [{ "text": "Count." }] });
+    format!("{header}\n{prompt}\n")
+}
+
 /// Chats of Gemini CLI have only a hash of their directory; a file beside them has the directory itself.
 #[test]
 fn gemini_sessions_have_the_directory_of_their_project() {
@@ -185,6 +195,12 @@ fn gemini_sessions_have_the_directory_of_their_project() {
     fs::write(&chat, format!("{header}\n{prompt}\n{answer}\n")).unwrap();
     let shown = steno.run(&["show", chat.to_str().unwrap()]).out;
     assert!(shown.contains("/srv/shop"), "{shown}");
+
+    // Its subagent is in a directory with the whole id of the session.
+    let inner = chat_of_a_subagent();
+    put(&steno, &format!(".gemini/tmp/shop/chats/{SESSION}/{AGENT}.jsonl"), inner);
+    let shown = steno.run(&["show", chat.to_str().unwrap(), "--json"]);
+    assert_eq!(shown.json().len(), 2, "{shown:?}");
 
     assert_eq!(steno.run(&["import"]).code, 0);
     let check = |about: &str| {

@@ -5,6 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use steno_index::SourceRow;
+use steno_model::RunId;
+
+use crate::Library;
 
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +68,19 @@ impl Loss {
             None => format!("steno restore {session}"),
             Some(generation) => format!("steno restore {session} --generation {generation} --replace"),
         }
+    }
+}
+
+impl Library {
+    /// Tells whether the agent's file of a session was deleted. False if the store does not have the session.
+    #[must_use]
+    pub fn is_file_deleted(&self, session: RunId) -> bool {
+        let path = || {
+            let head = self.head(session).ok()??;
+            let source = head.source.filter(|_| head.channel.as_deref() == Some("disk"))?;
+            Some(self.vault().ok()?.manifest(source).ok()??.info.path.0)
+        };
+        path().is_some_and(|path| is_deleted(&path))
     }
 }
 

@@ -29,9 +29,9 @@ pub struct UsageResult {
     pub sources: String,
 }
 
-/// Reads the files that were named.
+/// Reads the files that were named, with those of their subagents.
 pub fn from_paths(paths: &[PathBuf]) -> Result<UsageResult, Failure> {
-    read_files(UsageBuilder::new(), Files::find(paths))
+    read_files(UsageBuilder::new(), Files::find_with_subagents(paths))
 }
 
 /// Reads only the agents' homes, and prints the reason.
