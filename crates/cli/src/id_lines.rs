@@ -7,6 +7,7 @@ use steno_views::{Lines, columns_of, cut, padding, visible};
 
 use crate::failure::Failure;
 use crate::output::colors_are_on;
+use crate::screen_style::local_minute;
 
 /// How much of a title is shown in a list of candidates.
 const TITLE_CHARS_MAX: usize = 60;
@@ -88,11 +89,9 @@ pub fn marked_name(words: &str, index: &IdIndex<RunId>, is_shown: impl Fn(RunId)
     Some(format!("{dim}{word}{dim:#}{shown}"))
 }
 
-/// Returns a time to the minute, as lists show it.
+/// Returns a time to the minute, in local time.
 pub fn minute(time: Option<&Timestamp>) -> String {
-    let text = time.map(ToString::to_string).unwrap_or_default();
-    let text: String = text.chars().take("2026-06-08T08:14".len()).collect();
-    visible(&text.replace('T', " "), Lines::Escape).into_owned()
+    visible(&time.map(local_minute).unwrap_or_default(), Lines::Escape).into_owned()
 }
 
 /// Returns the last part of a directory.

@@ -1,6 +1,14 @@
 //! The command with which an agent resumes a session.
 
+use steno_library::Library;
 use steno_views::digest::SessionDigest;
+
+/// Returns the command that resumes a session of the store: if the agent deleted its file, that comes back first.
+pub fn resume_again(digest: &SessionDigest, library: &Library) -> Option<String> {
+    let resume = resume_command(digest)?;
+    let run = digest.id;
+    Some(if library.is_file_deleted(run) { format!("steno restore {run} && {resume}") } else { resume })
+}
 
 /// Returns the command that resumes a session in its agent; `None` for agents that cannot.
 ///

@@ -70,21 +70,32 @@ pub(crate) fn duration(milliseconds: i64) -> Option<String> {
     })
 }
 
-/// Returns a number with three or four digits and a letter: `12.3k`.
-pub(crate) fn short_number(number: u64) -> String {
-    const LETTERS: [&str; 4] = ["k", "M", "G", "T"];
-    let (mut number, mut tenths, mut letter) = (number, 0, "");
-    for next in LETTERS {
-        if number < 1_000 {
-            break;
+/// Returns a number with at most three digits and a letter: `999`, `1.23k`, `45.6M`, `789B`. The last digit is rounded.
+#[must_use]
+pub fn short_number(number: u64) -> String {
+    const UNITS: [(&str, u64); 4] =
+        [("k", 1_000), ("M", 1_000_000), ("B", 1_000_000_000), ("T", 1_000_000_000_000)];
+    const DIGITS: u64 = 1_000;
+    if number < DIGITS {
+        return number.to_string();
+    }
+    for (letter, unit) in UNITS {
+        for (decimals, parts) in [(2, 100), (1, 10), (0, 1)] {
+            let size = unit / parts;
+            let rounded = number.saturating_add(size / 2) / size;
+            if rounded >= DIGITS {
+                continue;
+            }
+            let (whole, rest) = (rounded / parts, rounded % parts);
+            return if decimals == 0 {
+                format!("{whole}{letter}")
+            } else {
+                format!("{whole}.{rest:0decimals$}{letter}")
+            };
         }
-        (tenths, number, letter) = (number % 1_000 / 100, number / 1_000, next);
     }
-    match (letter, number) {
-        ("", _) => number.to_string(),
-        (_, 0..100) => format!("{number}.{tenths}{letter}"),
-        _ => format!("{number}{letter}"),
-    }
+    let (letter, unit) = UNITS[UNITS.len() - 1];
+    format!("{}{letter}", number / unit)
 }
 
 /// Returns one line for several steps: how many, and the names of the first.
@@ -138,8 +149,16 @@ mod tests {
         ] {
             assert_eq!(duration(milliseconds).as_deref(), want);
         }
-        let numbers = [0, 999, 1_000, 12_345, 123_456, 1_200_000].map(short_number);
-        assert_eq!(numbers, ["0", "999", "1.0k", "12.3k", "123k", "1.2M"]);
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_three_digits() {
+        let numbers = [0, 999, 1_000, 1_999, 9_995, 12_345, 28_829, 99_950, 123_456, 999_500, 7_995_063];
+        let short =
+            ["0", "999", "1.00k", "2.00k", "10.0k", "12.3k", "28.8k", "100k", "123k", "1.00M", "8.00M"];
+        assert_eq!(numbers.map(short_number), short);
+        assert_eq!(short_number(45_600_000_000), "45.6B");
+        assert_eq!(short_number(u64::MAX), "18446744T");
     }
 
     #[test]

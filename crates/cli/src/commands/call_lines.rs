@@ -7,6 +7,7 @@ use steno_library::{CallList, IdIndex, ListFilter};
 use steno_model::RunId;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
+use super::session_filter::no_session_matches;
 use crate::failure::Failure;
 use crate::id_lines::{event_handle, project_name};
 use crate::time_words::{TimeForm, time_word};
@@ -17,8 +18,7 @@ const TERMINAL_LIMIT: usize = 20;
 /// Fails if no session passes a filter: nothing was looked at, so nothing can be said of its calls.
 pub fn check_matches(filter: &ListFilter, list: &CallList) -> Result<(), Failure> {
     if list.sessions.is_empty() && !filter.is_empty() {
-        return Err(Failure::empty("no session matches".to_owned())
-            .with_hint("`steno ls` without filters lists all sessions"));
+        return Err(no_session_matches(filter));
     }
     Ok(())
 }

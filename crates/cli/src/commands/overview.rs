@@ -16,7 +16,7 @@ use crate::args::ShowArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::{minute, project_name};
 use crate::output::{Output, size};
-use crate::resume::resume_command;
+use crate::resume::resume_again;
 use crate::runs;
 use crate::settings::Settings;
 use crate::time_words::now;
@@ -66,7 +66,7 @@ fn pick(head: &[String], settings: &Settings) -> Result<(Choice, Library), Failu
 
 /// Prints the command that resumes a session in its agent.
 fn print_resume(run: RunId, library: &Library, output: &mut Output) -> Outcome {
-    let Some(command) = resume_command(&digest(run, library)?) else {
+    let Some(command) = resume_again(&digest(run, library)?, library) else {
         return Err(Failure::could_not(format!("no agent can resume session {run}"))
             .with_hint(format!("`steno show {run}` shows it")));
     };
@@ -118,7 +118,11 @@ fn state_lines(
 
 fn agents(examination: &Examination) -> String {
     let agents = examination.agents();
-    let follows = if examination.is_followed() { "followed by `steno up`" } else { "not followed" };
+    let follows = match () {
+        () if examination.is_paused() => "recording is paused: `steno resume` continues it",
+        () if examination.is_followed() => "followed by `steno up`",
+        () => "not followed",
+    };
     if agents.is_empty() {
         "none found on this machine".to_owned()
     } else {

@@ -2,10 +2,27 @@
 
 use steno_index::SessionFilter;
 use steno_library::ListFilter;
+use steno_model::{Provider, Vocabulary as _};
 
 use crate::args::FilterArgs;
 use crate::failure::Failure;
 use crate::time_words::{now, read_time};
+
+/// Returns the failure for a filter that no session passes.
+pub fn no_session_matches(filter: &ListFilter) -> Failure {
+    let agent = filter.sessions.agent.as_deref();
+    let is_known = |agent: &str| Provider::ALL.iter().any(|known| known.as_str().eq_ignore_ascii_case(agent));
+    let hint = match agent.filter(|agent| !is_known(agent)) {
+        Some(agent) => {
+            let names: Vec<&str> = Provider::ALL.iter().map(|known| known.as_str()).collect();
+            format!("`{agent}` is none of the agents that are read: {}", names.join(", "))
+        }
+        None => {
+            "`steno ls` without filters lists all sessions, `steno search` looks into their texts".to_owned()
+        }
+    };
+    Failure::empty("no session matches".to_owned()).with_hint(hint)
+}
 
 /// Reads the filters of sessions, and the words that their titles must have.
 pub fn read_filter(args: &FilterArgs, words: &[String]) -> Result<ListFilter, Failure> {

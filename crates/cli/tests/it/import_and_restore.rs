@@ -349,7 +349,10 @@ fn pause_stops_recording_until_it_ends() {
     let file = session_file(&steno);
     write(&file, &line(1, "one"));
     done(&steno.run(&["pause"]));
-    assert!(steno.run(&["doctor"]).out.contains("recording is paused"));
+    for args in [&["doctor"][..], &[]] {
+        let said = steno.run(args).out;
+        assert!(said.contains("recording is paused"), "{args:?}: {said}");
+    }
     assert_eq!(steno.run(&["import"]).code, 1);
     let live = steno.start(&["watch"]);
     append(&file, &line(2, "two"));

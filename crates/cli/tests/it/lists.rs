@@ -281,11 +281,14 @@ fn lost_sessions_are_listed_and_brought_back() {
         let said = steno.run(args).out;
         assert!(said.contains(words) && said.contains("`steno ls --gone`"), "{args:?}: {said}");
     }
+    let shown = steno.run(&["show", SESSION]).out;
+    assert!(shown.contains(&format!("resume: {restore} && ")), "{shown}");
     let said = steno.run(&["restore", "2f6b"]);
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.err.contains(&format!("&& claude --resume {SESSION}")), "{said:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), sample);
     assert_eq!(steno.run(&["ls", "--gone"]).code, 1, "it is there again");
+    assert!(!steno.run(&["show", SESSION]).out.contains(&restore));
 
     // The agent shortens it.
     let short: String = sample.split_inclusive('\n').take(2).collect();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use steno_testkit::{needs, shared_dir};
 
-use crate::agents_files::{line, lines, put, session, text};
+use crate::agents_files::{line, lines, put, session, session_with_subagent, text};
 use crate::kit::{RUN, Steno};
 
 /// Captures with the output tokens of each session, and whether these are all that there were.
@@ -261,6 +261,35 @@ fn cost_is_that_of_the_list_or_of_the_user() {
     assert!(said.out.contains("no price: ") && said.out.contains("`house-model`"), "{said:?}");
     put(&steno, ".config/steno/config.toml", "[prices.\"house-model\"]\ninput = 0.125\noutput = 1\n");
     assert_eq!(by_model("house-model")["cost_usd"], json!(0.125));
+}
+
+#[test]
+fn file_of_a_session_is_counted_with_its_subagents() {
+    let steno = Steno::new();
+    session_with_subagent(&steno);
+    // Responses of its own.
+    let inner = format!("p/{RUN}/subagents/agent-a1.jsonl");
+    let text = fs::read_to_string(steno.dir.path().join(&inner)).unwrap();
+    put(&steno, &inner, text.replace("\"id\":\"", "\"id\":\"own-"));
+    let of = |path: &str| lines(&steno.run(&["usage", path, "--by", "agent", "--json"]))[0].clone();
+    let whole = of("p");
+    assert_eq!(of(&format!("p/{RUN}.jsonl")), whole);
+    assert!(whole["total_tokens"].as_u64() > of(&format!("p/{RUN}/subagents"))["total_tokens"].as_u64());
+}
+
+#[test]
+fn missing_path_is_explained() {
+    let said = Steno::new().run(&["usage", "550e"]);
+    assert!(said.code == 3 && said.err.contains("`steno usage --by session`"), "{said:?}");
+}
+
+#[test]
+fn own_prices_are_named() {
+    let steno = Steno::new();
+    put(&steno, "s.jsonl", text(&session()));
+    assert!(steno.run(&["usage", "s.jsonl"]).out.trim_end().ends_with("cost at list prices of 2026-11-16"));
+    put(&steno, ".config/steno/config.toml", "[prices.\"house-model\"]\ninput = 0.125\noutput = 1\n");
+    assert!(steno.run(&["usage", "s.jsonl"]).out.trim_end().ends_with(", and at your own prices"));
 }
 
 #[test]

@@ -130,6 +130,12 @@ impl Prices {
         Self { overrides: overrides.into_iter().collect() }
     }
 
+    /// Tells whether the user has set prices.
+    #[must_use]
+    pub fn has_overrides(&self) -> bool {
+        !self.overrides.is_empty()
+    }
+
     /// Returns the date of the program's prices, like `2026-11-16`.
     #[must_use]
     pub fn date() -> &'static str {

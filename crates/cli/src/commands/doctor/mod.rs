@@ -60,6 +60,10 @@ impl Examination {
         self.store.as_ref().is_some_and(|store| store.is_followed)
     }
 
+    pub fn is_paused(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.is_paused)
+    }
+
     /// Describes the sessions that the agents' disks lack; `None` if there are none.
     pub fn gone_words(&self) -> Option<String> {
         let number = self.store.as_ref()?.sessions_gone.filter(|number| *number > 0)?;

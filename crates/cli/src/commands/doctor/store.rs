@@ -54,6 +54,7 @@ impl DoctorFinding {
 pub struct StoreState {
     pub vault: Arc<Vault>,
     pub is_followed: bool,
+    pub is_paused: bool,
     /// How many runs can be derived again.
     pub runs_awaiting: u64,
     /// How many sessions the agents deleted, shortened or rewrote; `None` without an index.
@@ -66,14 +67,21 @@ pub fn store_state(settings: &Settings, findings: &mut Vec<DoctorFinding>) -> Op
         Ok(Some(store)) => {
             let follower = follower(&**store.disk());
             findings.extend(follower.and_then(|follower| older_follower(follower, program_written_at())));
-            if store.is_paused(jiff::Timestamp::now()) {
+            let is_paused = store.is_paused(jiff::Timestamp::now());
+            if is_paused {
                 let what = "recording is paused".to_owned();
                 findings.push(DoctorFinding::advice(what, "steno resume"));
             }
             let vault = Vault::open(Arc::clone(store.disk()));
             let runs_awaiting = awaiting_runs(&store, &vault, findings);
             let sessions_gone = sessions_gone(store);
-            Some(StoreState { vault, is_followed: follower.is_some(), runs_awaiting, sessions_gone })
+            Some(StoreState {
+                vault,
+                is_followed: follower.is_some(),
+                is_paused,
+                runs_awaiting,
+                sessions_gone,
+            })
         }
         Ok(None) => {
             if let Err((dir, error)) = check_can_make(&settings.store.value) {

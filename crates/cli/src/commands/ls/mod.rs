@@ -9,7 +9,7 @@ use steno_views::{Lines, count, visible};
 
 use self::layout::Layout;
 use self::row::RowWriter;
-use super::session_filter::read_filter;
+use super::session_filter::{no_session_matches, read_filter};
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, notice};
@@ -55,9 +55,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
         return Err(Failure::empty("the agents still have every session that is archived".to_owned())
             .with_hint("`steno up` notices files that became shorter or were rewritten"));
     } else if sessions.is_empty() {
-        return Err(Failure::empty("no session matches".to_owned()).with_hint(
-            "`steno ls` without filters lists all sessions, `steno search` looks into their texts",
-        ));
+        return Err(no_session_matches(&filter));
     }
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use steno_library::{IdIndex, ListState, ListedSession, LossKind};
 use steno_model::RunId;
 use steno_session::usage::TokenUsage;
 use steno_views::cost::Prices;
-use steno_views::{Lines, count, cut, visible};
+use steno_views::{Lines, count, cut, short_number, visible};
 
 use super::layout::{Cell, Column, Row};
 use crate::id_lines::{marked, project_name};
@@ -198,12 +198,7 @@ fn tokens(usage: TokenUsage) -> String {
     let tokens = usage.tokens;
     let total = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write;
     let sign = if usage.is_lower_bound { "≥" } else { "" };
-    match total {
-        0..1_000 => format!("{sign}{total}"),
-        1_000..1_000_000 => format!("{sign}{}k", total / 1_000),
-        1_000_000..100_000_000 => format!("{sign}{}.{}M", total / 1_000_000, total % 1_000_000 / 100_000),
-        _ => format!("{sign}{}M", total / 1_000_000),
-    }
+    format!("{sign}{}", short_number(total))
 }
 
 /// Returns the name of a model without its maker and its date.

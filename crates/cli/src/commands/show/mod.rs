@@ -6,7 +6,7 @@ mod preview;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steno_library::split_event;
+use steno_library::{Library, split_event};
 use steno_model::{RunId, Seq};
 use steno_session::{EventPosition, RunNumber, Session};
 use steno_views::conversation::{Conversation, count_of_branches};
@@ -19,7 +19,7 @@ use crate::commands::related_sessions::RelatedSessions;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::marked_name;
 use crate::output::{Output, colors_are_on};
-use crate::resume::resume_command;
+use crate::resume::resume_again;
 use crate::runs;
 use crate::screen_style::{local_minute, paint};
 use crate::settings::Settings;
@@ -221,7 +221,8 @@ fn draw(
         };
         screen.header(&digest, conversation, &facts);
         screen.conversation(conversation);
-        if let Some(resume) = resume_command(&digest).filter(|_| event.is_none()) {
+        let library = runs::open_library(settings).unwrap_or_else(|_| Library::new(None));
+        if let Some(resume) = resume_again(&digest, &library).filter(|_| event.is_none()) {
             screen.footer(&resume);
         }
         let is_closed = screen.is_closed();

@@ -2,7 +2,7 @@
 
 use steno_library::{UsageRow, UsageTable};
 use steno_session::usage::TokenUsage;
-use steno_views::columns_of;
+use steno_views::{columns_of, short_number};
 
 /// The least and the largest width of a bar.
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=32;
@@ -57,7 +57,7 @@ impl Layout {
         let mark = if is_lower_bound { "≥ " } else { "" };
         let number = |count: u64| match self {
             Self::Whole => format!("{mark}{}", thousands(count)),
-            Self::Short | Self::Sum => format!("{mark}{}", short(count)),
+            Self::Short | Self::Sum => format!("{mark}{}", short_number(count)),
         };
         let mut cells = match self {
             Self::Whole | Self::Short => {
@@ -106,39 +106,13 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
-/// Writes a number in at most five columns: `999`, `1.23k`, `45.6M`, `789B`. Digits beyond the third are cut off.
-fn short(number: u64) -> String {
-    let units = [("B", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)];
-    let Some((unit, size)) = units.into_iter().find(|(_, size)| number >= *size) else {
-        return number.to_string();
-    };
-    let whole = number / size;
-    let decimals = match whole {
-        0..10 => 2,
-        10..100 => 1,
-        _ => return format!("{}{unit}", thousands(whole)),
-    };
-    let part = number % size / (size / 10_u64.pow(decimals));
-    format!("{whole}.{part:0decimals$}{unit}", decimals = decimals as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_separated_or_shortened() {
-        for (number, whole, brief) in [
-            (0, "0", "0"),
-            (999, "999", "999"),
-            (1_000, "1,000", "1.00k"),
-            (1_999, "1,999", "1.99k"),
-            (45_678, "45,678", "45.6k"),
-            (1_234_567, "1,234,567", "1.23M"),
-            (999_999_999, "999,999,999", "999M"),
-            (5_000_000_000_000, "5,000,000,000,000", "5,000B"),
-        ] {
-            assert_eq!((thousands(number).as_str(), short(number).as_str()), (whole, brief));
-        }
+    fn thousands_are_separated() {
+        let numbers = [0, 999, 1_000, 45_678, 1_234_567].map(thousands);
+        assert_eq!(numbers, ["0", "999", "1,000", "45,678", "1,234,567"]);
     }
 }

@@ -19,6 +19,10 @@ use crate::runs::open_store;
 use crate::settings::Settings;
 use crate::time_words::{now, read_time};
 
+/// What is said about a path that does not exist, which may be meant as a session.
+const PATH_HINT: &str =
+    "a path is that of an agent's file or directory; `steno usage --by session` counts each session";
+
 pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcome {
     if args.statusline {
         return Ok(statusline::run(settings, output));
@@ -26,7 +30,10 @@ pub fn run(args: &UsageArgs, settings: &Settings, output: &mut Output) -> Outcom
     let query = query(args)?;
     let mut library = None;
     let answer = if !args.paths.is_empty() {
-        from_paths(&args.paths)?
+        from_paths(&args.paths).map_err(|failure| {
+            let are_there = args.paths.iter().all(|path| path.exists());
+            if are_there { failure } else { failure.with_hint(PATH_HINT) }
+        })?
     } else if args.live {
         from_homes("the store is not read (--live)")?
     } else if let Some(store) = open_store(settings)? {
@@ -85,8 +92,10 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
         table.mark_incomplete();
     }
     let mut marks = IdMarks::none();
+    let mut ids = None;
     if let Some(library) = asked.library.as_ref().filter(|_| asked.query.by.contains(&UsageColumn::Session)) {
         marks = IdMarks::of(library)?;
+        ids = Some(library.index()?);
         library.set_titles(&mut table)?;
     }
     if args.json {
@@ -94,7 +103,13 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
             output.json_line(row.json().as_str());
         }
     } else {
-        let style = TableStyle { marks: &marks, width: output.width(), home: home(asked.settings) };
+        let style = TableStyle {
+            marks: &marks,
+            ids,
+            width: output.width(),
+            home: home(asked.settings),
+            prices: &asked.settings.prices.prices,
+        };
         print_table(&table, &style, output);
     }
     files.check()?;

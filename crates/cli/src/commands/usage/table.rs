@@ -1,16 +1,19 @@
 //! Rows of usage as a table for people.
 
 use anstyle::Style;
-use steno_library::{UsageColumn, UsageRow, UsageTable};
+use steno_library::{IdIndex, UsageColumn, UsageRow, UsageTable};
+use steno_model::RunId;
 use steno_views::cost::Prices;
 use steno_views::{Lines, columns_of, cut, padding, visible};
 
 use super::layout::Layout;
-use crate::id_lines::IdMarks;
+use crate::id_lines::{IdMarks, shortest_part};
 use crate::output::Output;
 
 /// How many columns of a name are shown at least.
 const NAME_COLUMNS_MIN: usize = 12;
+/// How much room is kept for titles.
+const TITLE_COLUMNS: usize = 30;
 /// How many characters of a session's id are shown if there is little room.
 const ID_CHARS: usize = 8;
 /// What a bar is made of: the parts of a column, an eighth each.
@@ -19,10 +22,13 @@ const PARTS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'
 /// How a table is drawn.
 pub struct TableStyle<'a> {
     pub marks: &'a IdMarks,
+    /// The ids of the store, if sessions are named: a terminal shows the shortest part of each.
+    pub ids: Option<&'a IdIndex<RunId>>,
     /// The width of the terminal, if it is one.
     pub width: Option<usize>,
     /// The user's home.
     pub home: Option<&'a str>,
+    pub prices: &'a Prices,
 }
 
 /// Prints rows and their total. On a terminal it fits, and each row has a bar.
@@ -42,7 +48,8 @@ fn lines(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
     }
     let mut name_widths = name_widths(&by, &names);
     let total_columns = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-    let (layout, bar) = Layout::choose(table, total_columns(&name_widths), style.width);
+    let title_columns = if has_titles { TITLE_COLUMNS } else { 0 };
+    let (layout, bar) = Layout::choose(table, total_columns(&name_widths) + title_columns, style.width);
     let numbers = layout.widths(table);
     if let Some(width) = style.width {
         let room = width.saturating_sub(numbers.iter().map(|width| width + 2).sum());
@@ -77,7 +84,7 @@ fn lines(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
         "total".clone_into(cell);
     }
     lines.push(format!("{bold}{}{bold:#}", line(&total, &layout.cells(&table.total, table)).trim_end()));
-    lines.extend(notes(table));
+    lines.extend(notes(table, style));
     lines
 }
 
@@ -86,6 +93,10 @@ impl TableStyle<'_> {
     fn names(&self, row: &UsageRow) -> Vec<String> {
         let name = |(column, value): &(UsageColumn, String)| match (column, &**value) {
             (_, "") => "-".to_owned(),
+            (UsageColumn::Session, id) => match (self.ids, RunId::parse(id)) {
+                (Some(ids), Ok(run)) if self.width.is_some() => shortest_part(ids, run),
+                (_, _) => visible(id, Lines::Escape).into_owned(),
+            },
             (UsageColumn::Project, path) => {
                 let below = self.home.and_then(|home| path.strip_prefix(home));
                 let below = below.filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -189,7 +200,7 @@ fn bar_of(weight: u128, largest: u128, columns: usize) -> String {
 }
 
 /// Says what the marks of a table mean.
-fn notes(table: &UsageTable) -> Vec<String> {
+fn notes(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if table.total.used.is_lower_bound {
         notes.push("≥ lower bound: the record does not have the final counts of every response".to_owned());
@@ -212,7 +223,8 @@ fn notes(table: &UsageTable) -> Vec<String> {
             "agent's: the agent's own figure, which may include requests that it did not record".to_owned(),
         );
     }
-    notes.push(format!("cost at list prices of {}", Prices::date()));
+    let own = if style.prices.has_overrides() { ", and at your own prices" } else { "" };
+    notes.push(format!("cost at list prices of {}{own}", Prices::date()));
     notes
 }
 
@@ -259,7 +271,13 @@ mod tests {
     #[track_caller]
     fn check(table: &UsageTable, width: usize, want: &[&str]) {
         let marks = IdMarks::none();
-        let style = TableStyle { marks: &marks, width: Some(width), home: Some("/home/me") };
+        let style = TableStyle {
+            marks: &marks,
+            ids: None,
+            width: Some(width),
+            home: Some("/home/me"),
+            prices: &Prices::default(),
+        };
         let plain = |line: String| anstream::adapter::strip_str(&line).to_string();
         let lines: Vec<String> = lines(table, &style).into_iter().take(4).map(plain).collect();
         assert_eq!(lines, want);
@@ -294,9 +312,9 @@ mod tests {
             80,
             &[
                 "day         project   tokens     cost  agent's",
-                "2026-11-16  ~/shop     37.3k    $0.02        -  ████████████████████████████████",
-                "2026-11-16  /srv     ≥ 37.3k  ≥ $0.02    $0.00  ████████████████████████████████",
-                "total                ≥ 37.3k  ≥ $0.02    $0.00",
+                "2026-11-16  ~/shop     37.4k    $0.02        -  ████████████████████████████████",
+                "2026-11-16  /srv     ≥ 37.4k  ≥ $0.02    $0.00  ████████████████████████████████",
+                "total                ≥ 37.4k  ≥ $0.02    $0.00",
             ],
         );
     }
@@ -311,9 +329,9 @@ mod tests {
             80,
             &[
                 "day         session    tokens     cost  agent's",
-                "2026-11-16  2f6b7a10    37.3k    $0.02        -  Prices must be whole numbers o…",
-                "2026-11-16  9a1b2c3d  ≥ 37.3k  ≥ $0.02    $0.00",
-                "total                 ≥ 37.3k  ≥ $0.02    $0.00",
+                "2026-11-16  2f6b7a10    37.4k    $0.02        -  Prices must be whole numbers o…",
+                "2026-11-16  9a1b2c3d  ≥ 37.4k  ≥ $0.02    $0.00",
+                "total                 ≥ 37.4k  ≥ $0.02    $0.00",
             ],
         );
     }
