@@ -48,7 +48,7 @@ fn recording() -> String {
         "parts": [{"functionResponse": {"name": "list", "id": "list_100_0", "response": {"output": "done"}}}]});
     exchange(2, &json!([prompt, call, result]), json!([{"text": format!("Done {CANARY}")}]));
     exchange(3, &json!([user(OTHER)]), json!([{"text": "Blue."}]));
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// The agent's own file of the session.
@@ -66,7 +66,7 @@ fn chat() -> String {
         json!({"id": "m2", "timestamp": time, "type": "gemini", "content": format!("Done {CANARY}"),
             "model": "gem-1"}),
     ];
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// Archives the session and the recording, and forgets the session.
