@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
+use steno_disk::StorePath;
 use steno_library::Library;
 use steno_vault::{SourceUsage, Usage, Vault};
 use steno_views::{Lines, count, visible};
@@ -28,13 +29,15 @@ struct SizeSum {
 
 pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let store = runs::need_store(settings)?;
-    let usage = Vault::open(Arc::clone(store.disk())).usage()?;
-    let superseded = store.superseded_bytes()?;
-    let mut transcripts = 0;
-    for run in store.runs()? {
-        transcripts += store.size(run)?.unwrap_or(0);
-    }
-    if usage.sources.is_empty() && transcripts == 0 {
+    let vault = Vault::open(Arc::clone(store.disk()));
+    let usage = vault.usage()?;
+    let sizes = StoreSizes {
+        evidence: vault.disk_bytes()?,
+        transcripts: store.disk().size_of_files(&StorePath::transcripts())?,
+        superseded: store.superseded_bytes()?,
+        index: Library::new(Some(store.clone())).index_bytes(),
+    };
+    if usage.sources.is_empty() && sizes.transcripts == 0 {
         return Err(Failure::empty("the store is empty").with_hint("`steno up` fills it"));
     }
     let mut sums: BTreeMap<String, SizeSum> = BTreeMap::new();
@@ -47,19 +50,32 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let mut rows: Vec<(String, SizeSum)> = sums.into_iter().collect();
     rows.sort_by(|one, other| other.1.own.cmp(&one.1.own).then_with(|| one.0.cmp(&other.0)));
     if args.json {
-        print_json(&rows, &usage, (transcripts, superseded), output);
+        print_json(&rows, &usage, &sizes, output);
     } else {
         let marks = match args.by {
             DuGroup::Session => IdMarks::of(&Library::new(Some(store)))?,
             DuGroup::Agent | DuGroup::Project | DuGroup::File => IdMarks::none(),
         };
-        print(&rows, &usage, args, &marks, output);
-        output.line(&format!("transcripts {:>8}", size(transcripts)));
-        if superseded > 0 {
-            output.line(&format!("  kept      {:>8} from before runs were derived again", size(superseded)));
+        print(&rows, (&usage, &sizes), args, &marks, output);
+        output.line(&format!("transcripts {:>8} with their seals", size(sizes.transcripts)));
+        if sizes.superseded > 0 {
+            let superseded = size(sizes.superseded);
+            output.line(&format!("  kept      {superseded:>8} of them from before runs were derived again"));
+        }
+        if sizes.index > 0 {
+            output.line(&format!("index       {:>8} that can be deleted", size(sizes.index)));
         }
     }
     Ok(Exit::Done)
+}
+
+/// The sizes of the parts of a store on disk.
+struct StoreSizes {
+    evidence: u64,
+    /// The transcripts with their seals and notes, old ones included.
+    transcripts: u64,
+    superseded: u64,
+    index: u64,
 }
 
 /// Returns the row of a source.
@@ -76,7 +92,13 @@ fn name_of(source: &SourceUsage, by: DuGroup) -> String {
     }
 }
 
-fn print(rows: &[(String, SizeSum)], usage: &Usage, args: &DuArgs, marks: &IdMarks, output: &mut Output) {
+fn print(
+    rows: &[(String, SizeSum)],
+    (usage, sizes): (&Usage, &StoreSizes),
+    args: &DuArgs,
+    marks: &IdMarks,
+    output: &mut Output,
+) {
     let shown = if args.all { rows.len() } else { rows.len().min(ROWS_MAX) };
     output.line("   alone   source  files");
     for (name, sum) in &rows[..shown] {
@@ -90,11 +112,10 @@ fn print(rows: &[(String, SizeSum)], usage: &Usage, args: &DuArgs, marks: &IdMar
     if shown < rows.len() {
         output.line(&format!("and {} more; `--all` shows them", rows.len() - shown));
     }
-    let disk = usage.stored_bytes + usage.manifest_bytes + usage.tail_bytes + usage.garbage_bytes;
     output.line("");
     output.line(&format!(
         "evidence    {:>8} for {} in {}",
-        size(disk),
+        size(sizes.evidence),
         size(usage.bytes),
         count(usage.sources.len() as u64, "file")
     ));
@@ -110,12 +131,7 @@ fn print(rows: &[(String, SizeSum)], usage: &Usage, args: &DuArgs, marks: &IdMar
     }
 }
 
-fn print_json(
-    rows: &[(String, SizeSum)],
-    usage: &Usage,
-    (transcripts, superseded): (u64, u64),
-    output: &mut Output,
-) {
+fn print_json(rows: &[(String, SizeSum)], usage: &Usage, sizes: &StoreSizes, output: &mut Output) {
     for (name, sum) in rows {
         let row = json!({"kind": "row", "name": name, "files": sum.files, "bytes": sum.bytes, "own_bytes": sum.own});
         output.json_line(&row.to_string());
@@ -132,8 +148,10 @@ fn print_json(
         "saved_by_sharing": usage.saved_by_sharing,
         "saved_by_likeness": usage.saved_by_delta,
         "saved_by_compression": usage.saved_by_compression,
-        "transcript_bytes": transcripts,
-        "superseded_bytes": superseded,
+        "disk_bytes": sizes.evidence,
+        "transcript_bytes": sizes.transcripts,
+        "superseded_bytes": sizes.superseded,
+        "index_bytes": sizes.index,
     });
     output.json_line(&total.to_string());
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use steno_disk::StorePath;
 use steno_index::{SessionFilter, SessionRow};
 use steno_library::{Library, ListFilter};
 use steno_model::RunId;
@@ -163,7 +164,7 @@ fn summary(settings: &Settings) -> Result<Option<StoreSummary>, Failure> {
     if library.store().is_err() {
         return Ok(None);
     }
-    let bytes = library.sessions()?.iter().map(|look| look.size.bytes + look.size_below.bytes).sum();
+    let bytes = library.store()?.disk().size_of_files(&StorePath::transcripts())?;
     let sessions = library.list(&ListFilter::default(), now().timestamp())?;
     let last = sessions.iter().find_map(|session| session.row.as_ref()).map(words);
     Ok(Some(StoreSummary { sessions: sessions.len(), bytes, last }))

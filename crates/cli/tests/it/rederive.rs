@@ -434,7 +434,9 @@ fn missing_run_is_derived_from_its_own_file() {
     // The other file grows, and does not take the place of this one.
     fs::remove_file(steno.transcript(&runs[0])).unwrap();
     fs::remove_file(steno.beside(&runs[0], "seals.jsonl")).unwrap();
-    let other = steno.dir.path().join(format!(".claude/projects/-work/{}.jsonl", id(1)));
+    // Two threads read the files; either may be the first. Only the copy has this word.
+    let other = if whole[&runs[0]].contains("Say more.") { "-work" } else { "-other" };
+    let other = steno.dir.path().join(format!(".claude/projects/{other}/{}.jsonl", id(1)));
     let text = fs::read_to_string(&other).unwrap();
     let more = text.lines().next().unwrap().replace("\"u1\"", "\"u10\"");
     fs::write(&other, format!("{text}{more}\n")).unwrap();

@@ -105,6 +105,17 @@ impl Library {
         self.index_path().is_ok_and(|path| path.is_some_and(|path| path.exists()))
     }
 
+    /// Returns the size of the files of the index; 0 without one.
+    #[must_use]
+    pub fn index_bytes(&self) -> u64 {
+        let Ok(Some(path)) = self.index_path() else { return 0 };
+        let size = |ending: &str| {
+            let path = PathBuf::from(format!("{}{ending}", path.display()));
+            path.metadata().map_or(0, |about| about.len())
+        };
+        ["", "-wal", "-shm", "-sum"].into_iter().map(size).sum()
+    }
+
     /// Deletes the files of the index, if there are any. The next search makes it again.
     ///
     /// # Errors

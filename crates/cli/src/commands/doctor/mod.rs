@@ -240,14 +240,16 @@ fn print_home(checked: &HomeReport, output: &mut Output) {
     output.line(&format!("{title:<12} {}{origin}", visible(&root, Lines::Escape)));
     let day =
         |time: Option<Timestamp>| time.map_or("-".to_owned(), |time| time.strftime("%Y-%m-%d").to_string());
+    let (oldest, newest) = (day(checked.oldest), day(checked.newest));
+    let days = if oldest == newest { newest } else { format!("{oldest} to {newest}") };
+    // The file of a Codex subagent is like that of a session.
+    let subagents = if checked.home.provider == Provider::Codex { " with subagents" } else { "" };
     output.line(&format!(
-        "{:<12} {}, {}, {}, last written {} to {}",
+        "{:<12} {}{subagents}, {}, {}, last written {days}",
         "",
         count(checked.sessions, "session"),
         count(checked.files, "file"),
         size(checked.bytes),
-        day(checked.oldest),
-        day(checked.newest),
     ));
     let archived = checked.files - checked.new - checked.behind - checked.forgotten;
     let left = [(checked.forgotten, "forgotten"), (checked.excluded, "excluded")];

@@ -79,13 +79,15 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
         files.check()?;
         let which = match () {
             () if counted.records.is_empty() => "",
-            () if asked.query.only.is_empty() => ", at the time that was asked for,",
+            () if asked.query.only.is_empty() => " at that time",
             () => " that the filters accept",
         };
         let message = format!("no usage found{which} in {sources}");
         // Files that were named and are no agent's are a mistake, an empty answer is none.
         let is_mistake = files.total > 0 && files.known == 0 && runs.total == 0;
-        return Err(if is_mistake { Failure::nothing(message) } else { Failure::empty(message) });
+        let failure = if is_mistake { Failure::nothing(message) } else { Failure::empty(message) };
+        let hint = "`--until` names the first time that is not counted: a day ends before the next one";
+        return Err(if args.until.is_some() { failure.with_hint(hint) } else { failure });
     }
     if files.unread + files.cut > 0 {
         // Unread usage may belong to any row.
