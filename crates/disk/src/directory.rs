@@ -1,5 +1,6 @@
 //! The files in one directory: a call to the system for each, and none for their path.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -7,13 +8,27 @@ use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::Identity;
+#[cfg(target_os = "linux")]
+use crate::held_locks;
 use crate::real::{check_regular, identity_of};
 
 /// Returns the wanted names in a directory, in order.
 pub(crate) fn names(dir: &OwnedFd, is_wanted: &dyn Fn(&str) -> bool) -> io::Result<Vec<String>> {
+    names_of(dir, is_wanted, None)
+}
+
+/// Returns the wanted names in a directory, in order; only those of some inodes, if these are given.
+fn names_of(
+    dir: &OwnedFd,
+    is_wanted: &dyn Fn(&str) -> bool,
+    inodes: Option<&HashSet<u64>>,
+) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::Dir::read_from(dir)? {
         let entry = entry?;
+        if inodes.is_some_and(|inodes| !inodes.contains(&entry.ino())) {
+            continue;
+        }
         // A name that is not UTF-8 is not ours, but still counts as an entry.
         let name = entry.file_name().to_string_lossy();
         if name != "." && name != ".." && is_wanted(&name) {
@@ -76,7 +91,20 @@ pub(crate) fn locked_files(dir: &OwnedFd, is_wanted: &dyn Fn(&str) -> bool) -> i
         Ok(is_locked) => is_locked.then_some(Ok(name)),
         Err(error) => Some(Err(error)),
     };
-    names(dir, is_wanted)?.into_iter().filter_map(locked).collect()
+    // Each file is tried: a file that somebody deletes may leave its inode to another one.
+    names_of(dir, is_wanted, held_inodes(dir).as_ref())?.into_iter().filter_map(locked).collect()
+}
+
+/// Returns the inodes of all locked files of this machine; `None` if they are not known.
+#[cfg(target_os = "linux")]
+fn held_inodes(dir: &OwnedFd) -> Option<HashSet<u64>> {
+    held_locks::exclusive(dir)
+}
+
+/// Returns the inodes of all locked files of this machine, which no other system lists.
+#[cfg(not(target_os = "linux"))]
+fn held_inodes(_dir: &OwnedFd) -> Option<HashSet<u64>> {
+    None
 }
 
 #[cfg(test)]

@@ -32,6 +32,8 @@
 //!   make safe counts as lost.
 
 mod directory;
+#[cfg(target_os = "linux")]
+mod held_locks;
 mod host;
 mod output;
 mod path;

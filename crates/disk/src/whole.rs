@@ -1,4 +1,4 @@
-//! Whether this system can sync a whole file system and says when that failed.
+//! Whether this system can sync a whole file system and says when that failed, and whether a file system is local.
 
 use std::os::fd::AsFd;
 
@@ -12,10 +12,14 @@ const LINUX_MIN: (u32, u32) = (5, 8);
 /// Tells whether `syncfs` can be relied on below a directory.
 pub(crate) fn is_reliable(root: impl AsFd) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    version(&release).is_some_and(|version| version >= LINUX_MIN) && is_local(root)
+}
+
+/// Tells whether a directory is on a file system that only this machine uses, and that has its files itself.
+pub(crate) fn is_local(root: impl AsFd) -> bool {
     let magic = rustix::fs::fstatfs(root).ok().and_then(|found| u64::try_from(found.f_type).ok());
-    version(&release).is_some_and(|version| version >= LINUX_MIN)
-        // Some systems have the number as 32 bits with a sign.
-        && magic.is_some_and(|magic| RELIABLE.contains(&(magic & 0xFFFF_FFFF)))
+    // Some systems have the number as 32 bits with a sign.
+    magic.is_some_and(|magic| RELIABLE.contains(&(magic & 0xFFFF_FFFF)))
 }
 
 /// Reads the first two numbers of a release like `6.1.0-18-amd64`.
