@@ -142,6 +142,15 @@ impl Index {
         rows.map_err(&failed)?.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
     }
 
+    /// Returns a number that changes when another connection has changed the database.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn data_version(&self) -> Result<i64, Error> {
+        let failed = self.failed("read the version of the content");
+        self.connection.pragma_query_value(None, "data_version", |row| row.get(0)).map_err(failed)
+    }
+
     /// Begins to read: until the returned guard is dropped, all answers are those of one moment.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use steno_model::{RunId, ThreadId, with_causes};
 use steno_vault::{Manifest, Vault};
 use steno_views::{Lines, visible};
 
-use crate::indexed::{IndexProgress, KnownFiles, head_of};
+use crate::indexed::{IndexProgress, KnownFiles};
 use crate::read_each::read_each;
 use crate::run_overview::RunOverview;
 use crate::session_match::match_sessions;
@@ -24,7 +24,7 @@ pub struct Library {
     heads: OnceCell<Vec<RunHead>>,
     overviews: OnceCell<BTreeMap<RunId, RunOverview>>,
     relations: OnceCell<Relations>,
-    index: OnceCell<IdIndex<RunId>>,
+    pub(crate) index: OnceCell<IdIndex<RunId>>,
     manifests: OnceCell<Vec<Manifest>>,
     pub(crate) indexed: OnceCell<Index>,
     pub(crate) known: OnceCell<KnownFiles>,
@@ -162,9 +162,10 @@ impl Library {
         if let Some(relations) = self.relations.get() {
             return Ok(relations);
         }
-        let relations = if self.indexed.get().is_some() {
-            Relations::of(&self.known_files()?.runs.iter().map(head_of).collect::<Vec<_>>())
-        } else if self.heads.get().is_some() || self.overviews.get().is_some() {
+        if self.indexed.get().is_some() {
+            return Ok(self.known_files()?.relations());
+        }
+        let relations = if self.heads.get().is_some() || self.overviews.get().is_some() {
             Relations::of(self.heads()?)
         } else {
             let links = self.each_run(RunHead::read_links)?;
@@ -200,13 +201,18 @@ impl Library {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
-        let ids = self.relations()?.ids().map(|(id, session)| (id.to_string(), session));
+        let index = self.ids_of(self.relations()?)?;
+        Ok(self.index.get_or_init(|| index))
+    }
+
+    /// Returns the ids of runs, sessions and threads, with their sessions.
+    pub(crate) fn ids_of(&self, relations: &Relations) -> Result<IdIndex<RunId>, Error> {
+        let ids = relations.ids().map(|(id, session)| (id.to_string(), session));
         let threads = self.spines()?.into_iter().map(|thread| {
             let session = session_run(thread.as_str());
             (thread.to_string(), session)
         });
-        let index = IdIndex::new(ids.chain(threads));
-        Ok(self.index.get_or_init(|| index))
+        Ok(IdIndex::new(ids.chain(threads)))
     }
 
     /// Returns the threads that have a spine.

@@ -9,6 +9,7 @@ mod sources;
 mod stale;
 mod status;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -63,11 +64,24 @@ impl Library {
     /// # Errors
     /// [`Error::NoStore`] without a store, and what SQLite or the system says.
     pub fn indexed(&self) -> Result<&Index, Error> {
+        Ok(self.indexed_with(|_, _| Ok(()))?.0)
+    }
+
+    /// Returns the index, up to date, with what `read` returns for it.
+    ///
+    /// `read` is called while another thread looks at the files of the store, and once more if the index was not up to date.
+    pub(crate) fn indexed_with<T>(&self, read: impl Reading<T>) -> Result<(&Index, T), Error> {
         if let Some(index) = self.indexed.get() {
-            return Ok(index);
+            return Ok((index, read(index, self.known_files()?)?));
         }
-        let index = self.open_index()?;
-        Ok(self.indexed.get_or_init(|| index))
+        let (index, glance) = self.open_index(&read)?;
+        let index = self.indexed.get_or_init(|| index);
+        let (known, answer) = match glance {
+            Some(Glance { known, answer }) => (known, Some(answer)),
+            None => (KnownFiles::read(index)?, None),
+        };
+        let known = self.known.get_or_init(|| known);
+        Ok((index, answer.map_or_else(|| read(index, known), Ok)?))
     }
 
     /// Returns the index if it is there, and up to date or nearly so. Nobody who asks for one session waits until all are read.
@@ -77,8 +91,9 @@ impl Library {
         }
         let Some(path) = self.index_path()?.filter(|path| is_ours(path)) else { return Ok(None) };
         let Ok(Some(index)) = Index::open_existing(&path) else { return Ok(None) };
-        let (files, known) = Files::list_beside(self.store()?, self.vault()?, || KnownFiles::read(&index));
-        let Ok(known) = known else { return Ok(None) };
+        let (files, glance) =
+            Files::list_beside(self.store()?, self.vault()?, || Glance::take(&index, &|_, _| Ok(())));
+        let Ok(Glance { known, answer: () }) = glance else { return Ok(None) };
         let (stale, sources) = files?.stale(&known);
         match stale.len() {
             0 if sources.is_empty() => {
@@ -135,7 +150,7 @@ impl Library {
         let Some(path) = self.index_path()?.filter(|path| path.exists()) else { return Ok(()) };
         let purge = || -> Result<(), Error> {
             let index = Index::open(&path)?;
-            self.bring_up_to_date(&index, &|| false)?;
+            self.bring_up_to_date(&index, &|| false, &|_, _| Ok(()))?;
             Ok(index.purge()?)
         };
         // It is derived: the next search makes it again.
@@ -148,7 +163,7 @@ impl Library {
     /// [`Error::NoStore`] without a store, and what SQLite or the system says.
     pub fn update_index(&self, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
         match self.needed_path()? {
-            Some(path) => self.open_up_to_date(&path, is_stopped).map(|_| ()),
+            Some(path) => self.open_up_to_date(&path, is_stopped, &|_, _| Ok(())).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -163,15 +178,10 @@ impl Library {
         }
     }
 
-    fn open_index(&self) -> Result<Index, Error> {
+    fn open_index<T>(&self, read: &impl Reading<T>) -> Result<(Index, Option<Glance<T>>), Error> {
         if let Some(path) = self.needed_path()? {
-            match self.open_up_to_date(&path, &|| false) {
-                Ok((index, known)) => {
-                    if let Some(known) = known {
-                        self.known.get_or_init(|| known);
-                    }
-                    return Ok(index);
-                }
+            match self.open_up_to_date(&path, &|| false, read) {
+                Ok(opened) => return Ok(opened),
                 Err(Error::Index(error)) => {
                     let why = with_causes(&error);
                     tracing::warn!("{}; it is made in memory", visible(&why, Lines::Escape));
@@ -180,21 +190,22 @@ impl Library {
             }
         }
         let index = Index::in_memory()?;
-        self.bring_up_to_date(&index, &|| false)?;
-        Ok(index)
+        let glance = self.bring_up_to_date(&index, &|| false, read)?;
+        Ok((index, glance))
     }
 
     /// Opens the file of the index, and brings it up to date.
-    fn open_up_to_date(
+    fn open_up_to_date<T>(
         &self,
         path: &Path,
         is_stopped: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Index, Option<KnownFiles>), Error> {
+        read: &impl Reading<T>,
+    ) -> Result<(Index, Option<Glance<T>>), Error> {
         // A second time with a new database, if the first one turns out to be damaged.
         for is_last in [false, true] {
             let updated = Index::open(path).map_err(Error::from).and_then(|index| {
-                let known = self.bring_up_to_date(&index, is_stopped)?;
-                Ok((index, known))
+                let glance = self.bring_up_to_date(&index, is_stopped, read)?;
+                Ok((index, glance))
             });
             match updated {
                 Ok(opened) => return Ok(opened),
@@ -211,25 +222,28 @@ impl Library {
             return Ok(known);
         }
         let index = self.indexed()?;
-        if let Some(known) = self.known.get() {
-            return Ok(known);
+        match self.known.get() {
+            Some(known) => Ok(known),
+            None => {
+                let known = KnownFiles::read(index)?;
+                Ok(self.known.get_or_init(|| known))
+            }
         }
-        let known = KnownFiles::read(index)?;
-        Ok(self.known.get_or_init(|| known))
     }
 
-    /// Returns what the index knows of all files, if there was nothing to do.
-    fn bring_up_to_date(
+    /// Returns what was read of the index, if there was nothing to do.
+    fn bring_up_to_date<T>(
         &self,
         index: &Index,
         is_stopped: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<KnownFiles>, Error> {
+        read: &impl Reading<T>,
+    ) -> Result<Option<Glance<T>>, Error> {
         let (store, vault) = (self.store()?, self.vault()?);
-        let (files, known) = Files::list_beside(store, vault, || KnownFiles::read(index));
-        let (files, known) = (files?, known?);
-        let (stale, sources) = files.stale(&known);
+        let (files, glance) = Files::list_beside(store, vault, || Glance::take(index, read));
+        let (files, glance) = (files?, glance?);
+        let (stale, sources) = files.stale(&glance.known);
         if stale.is_empty() && sources.is_empty() {
-            return Ok(Some(known));
+            return Ok(Some(glance));
         }
         let update = index.update()?;
         // Another process may have done it while we waited.
@@ -257,15 +271,41 @@ impl Library {
     }
 }
 
+/// Reads something of an index, given what it knows of the files.
+pub(crate) trait Reading<T>: Fn(&Index, &KnownFiles) -> Result<T, IndexError> {}
+
+impl<T, F: Fn(&Index, &KnownFiles) -> Result<T, IndexError>> Reading<T> for F {}
+
+/// What was read of an index at one moment.
+struct Glance<T> {
+    known: KnownFiles,
+    answer: T,
+}
+
+impl<T> Glance<T> {
+    fn take(index: &Index, read: &impl Reading<T>) -> Result<Self, IndexError> {
+        let _snapshot = index.snapshot()?;
+        let known = KnownFiles::read(index)?;
+        let answer = read(index, &known)?;
+        Ok(Self { known, answer })
+    }
+}
+
 /// What the index knows of the files of a store.
 pub(crate) struct KnownFiles {
     pub(crate) runs: Vec<RunRow>,
     pub(crate) sources: Vec<SourceRow>,
+    relations: OnceCell<Relations>,
 }
 
 impl KnownFiles {
     fn read(index: &Index) -> Result<Self, IndexError> {
-        Ok(Self { runs: index.known_runs()?, sources: index.known_sources()? })
+        Ok(Self { runs: index.known_runs()?, sources: index.known_sources()?, relations: OnceCell::new() })
+    }
+
+    /// Returns the relations of all runs.
+    pub(crate) fn relations(&self) -> &Relations {
+        self.relations.get_or_init(|| Relations::of(&self.runs.iter().map(head_of).collect::<Vec<_>>()))
     }
 }
 

@@ -46,13 +46,10 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Returns what is missing of a file; `None` if it is as it was archived.
-    pub(super) fn of(source: &SourceRow) -> Option<Self> {
-        let path = Path::new(OsStr::from_bytes(&source.path)).to_owned();
-        if path.as_os_str().is_empty() {
-            return None;
-        }
-        if is_deleted(&path) {
+    /// Returns what is missing of a file, which may be gone; `None` if it is as it was archived.
+    pub(super) fn of(source: &SourceRow, is_deleted: bool) -> Option<Self> {
+        let path = path_of(source)?.to_owned();
+        if is_deleted {
             let at = source.seen_at.clone();
             return Some(Self { kind: LossKind::Deleted, at, path, generation: None });
         }
@@ -82,6 +79,17 @@ impl Library {
         };
         path().is_some_and(|path| is_deleted(&path))
     }
+}
+
+/// Returns the path of a source; a damaged manifest has none.
+fn path_of(source: &SourceRow) -> Option<&Path> {
+    let path = Path::new(OsStr::from_bytes(&source.path));
+    (!path.as_os_str().is_empty()).then_some(path)
+}
+
+/// Tells whether the file of a source is gone.
+pub(super) fn is_source_deleted(source: &SourceRow) -> bool {
+    path_of(source).is_some_and(is_deleted)
 }
 
 /// Tells whether a file is gone. An agent may have packed it.

@@ -16,6 +16,7 @@ use steno_model::RunId;
 pub use self::calls::CallList;
 pub use self::loss::{Loss, LossKind};
 pub use self::state::ListState;
+use crate::indexed::KnownFiles;
 use crate::{Error, Library, SessionRuns};
 
 /// Which sessions a list shows. An empty filter shows all.
@@ -62,21 +63,28 @@ impl Library {
     pub fn list(&self, filter: &ListFilter, now: Timestamp) -> Result<Vec<ListedSession>, Error> {
         let store = self.store()?;
         // The locks are looked at while the database is read.
-        let (locked, rows) = std::thread::scope(|scope| {
+        let (locked, read) = std::thread::scope(|scope| {
             let locked = scope.spawn(|| store.locked_runs());
-            let rows = self.indexed().and_then(|index| Ok(index.sessions(&filter.sessions)?));
-            (locked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), rows)
+            let read = self.indexed_with(|index, known| {
+                let rows = index.sessions(&filter.sessions)?;
+                Ok((rows, known.relations().sessions(), self.ids_of(known.relations())))
+            });
+            (locked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), read)
         });
-        let (locked, rows) = (locked?, rows?);
-        let (index, known) = (self.indexed()?, self.known_files()?);
+        let (locked, (index, (rows, sessions, ids))) = (locked?, read?);
+        if let Ok(ids) = ids {
+            self.index.get_or_init(|| ids);
+        }
+        let known = self.known_files()?;
         let facts = Facts {
             runs: known.runs.iter().map(|run| (run.run, run)).collect(),
             sources: known.sources.iter().map(|row| (row.source.as_str(), row)).collect(),
+            deleted: deleted_files(known),
             locked,
             now,
         };
         let mut families: HashMap<RunId, SessionRuns> =
-            self.relations()?.sessions().into_iter().map(|session| (session.id, session)).collect();
+            sessions.into_iter().map(|session| (session.id, session)).collect();
         let mut listed = Vec::new();
         for row in rows {
             let id = row.digest.id;
@@ -137,6 +145,8 @@ fn listed_session(
 struct Facts<'a> {
     runs: HashMap<RunId, &'a RunRow>,
     sources: HashMap<&'a str, &'a SourceRow>,
+    /// The sources whose files are gone.
+    deleted: HashSet<&'a str>,
     /// The runs with a writer.
     locked: BTreeSet<RunId>,
     now: Timestamp,
@@ -151,6 +161,27 @@ impl<'a> Facts<'a> {
     fn loss(&self, session: &SessionRuns) -> Option<Loss> {
         let all = session.runs.iter().chain(&session.below).copied().collect::<Vec<_>>();
         let on_disk = self.rows(&all).filter(|run| run.channel.as_deref() == Some("disk"));
-        on_disk.filter_map(|run| self.sources.get(run.source.as_deref()?)).find_map(|source| Loss::of(source))
+        on_disk
+            .filter_map(|run| self.sources.get(run.source.as_deref()?))
+            .find_map(|source| Loss::of(source, self.deleted.contains(source.source.as_str())))
     }
+}
+
+/// Returns the sources of runs whose files are gone. Each takes a call to the system, so two threads share them.
+fn deleted_files(known: &KnownFiles) -> HashSet<&str> {
+    let of_runs: HashSet<&str> = known.runs.iter().filter_map(|run| run.source.as_deref()).collect();
+    let sources: Vec<&SourceRow> =
+        known.sources.iter().filter(|row| of_runs.contains(row.source.as_str())).collect();
+    let deleted = |sources: &[&'_ SourceRow]| -> Vec<usize> {
+        let gone = sources.iter().enumerate().filter(|(_, source)| loss::is_source_deleted(source));
+        gone.map(|(number, _)| number).collect()
+    };
+    let (first, second) = sources.split_at(sources.len() / 2);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| deleted(second));
+        let mut gone = deleted(first);
+        let others = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        gone.extend(others.iter().map(|number| number + first.len()));
+        gone.into_iter().map(|number| sources[number].source.as_str()).collect()
+    })
 }

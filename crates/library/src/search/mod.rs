@@ -109,23 +109,21 @@ impl Library {
         limits: SearchLimits,
         mut found: impl FnMut(SessionHits) -> bool,
     ) -> Result<SearchReport, Error> {
-        let index = self.indexed()?;
         let matcher = TextMatcher::of(query)?;
+        let (index, (version, plan)) =
+            self.indexed_with(|index, _| Ok((index.data_version()?, Plan::of(index, query, filter)?)))?;
         let _snapshot = index.snapshot()?;
-        let rows = index.sessions(filter)?;
-        let mut report = SearchReport { sessions_searched: rows.len() as u64, ..SearchReport::default() };
-        let mut rows: HashMap<RunId, SessionRow> = rows.into_iter().map(|row| (row.digest.id, row)).collect();
-        report.texts_searched =
-            TextKind::ALL.into_iter().filter(|kind| query.wants(*kind)).map(|kind| (kind, 0)).collect();
-        for (root, kind, count) in index.text_counts()? {
-            if let Some(sum) = report.texts_searched.get_mut(&kind).filter(|_| rows.contains_key(&root)) {
-                *sum += count;
-            }
-        }
+        // What is read from here on must fit to the plan.
+        let is_as_planned = index.data_version()? == version;
+        let plan = if is_as_planned { plan } else { Plan::of(index, query, filter)? };
+        let Plan { mut rows, families, texts } = plan;
+        let mut report = SearchReport {
+            sessions_searched: rows.len() as u64,
+            texts_searched: texts,
+            ..SearchReport::default()
+        };
         report.runs_damaged = self.damaged_runs(|root| filter.is_empty() || rows.contains_key(&root))?;
-        let is_read_whole = query.needs_text() || query.words.is_empty();
-        let families = families(index, query, is_read_whole, &rows)?;
-        let is_outputs = !is_read_whole;
+        let is_outputs = !is_read_whole(query);
         let texts_of = |run: &RunToRead| index.texts_of_run(query, run, is_outputs).map_err(Stop::Error);
         let scan = Scan::new(self.store()?, &matcher, limits);
         let scanned = scan.run(families, texts_of, |root, FamilyHits { hits, more, unread }| {
@@ -155,6 +153,35 @@ impl Library {
     }
 }
 
+/// What a search has to do, as the index says.
+struct Plan {
+    /// The sessions to search, by id.
+    rows: HashMap<RunId, SessionRow>,
+    families: Vec<Family>,
+    /// How many texts there are, by kind.
+    texts: BTreeMap<TextKind, u64>,
+}
+
+impl Plan {
+    fn of(index: &Index, query: &Query, filter: &SessionFilter) -> Result<Self, steno_index::Error> {
+        let rows = index.sessions(filter)?;
+        let rows: HashMap<RunId, SessionRow> = rows.into_iter().map(|row| (row.digest.id, row)).collect();
+        let mut texts: BTreeMap<TextKind, u64> =
+            TextKind::ALL.into_iter().filter(|kind| query.wants(*kind)).map(|kind| (kind, 0)).collect();
+        for (root, kind, count) in index.text_counts()? {
+            if let Some(sum) = texts.get_mut(&kind).filter(|_| rows.contains_key(&root)) {
+                *sum += count;
+            }
+        }
+        Ok(Self { families: families(index, query, &rows)?, rows, texts })
+    }
+}
+
+/// Tells whether the index cannot say where the words of a query are, so that all texts are read.
+fn is_read_whole(query: &Query) -> bool {
+    query.needs_text() || query.words.is_empty()
+}
+
 /// Why a search ends before its end.
 enum Stop {
     /// The caller has enough.
@@ -168,9 +195,9 @@ enum Stop {
 fn families(
     index: &Index,
     query: &Query,
-    is_read_whole: bool,
     wanted: &HashMap<RunId, SessionRow>,
-) -> Result<Vec<Family>, Error> {
+) -> Result<Vec<Family>, steno_index::Error> {
+    let is_read_whole = is_read_whole(query);
     let (mut families, mut numbers) = (Vec::<Family>::new(), HashMap::new());
     let mut family_of = |families: &mut Vec<Family>, root: RunId| {
         *numbers.entry(root).or_insert_with(|| {
