@@ -136,6 +136,19 @@ fn wrong_queries_are_explained() {
 }
 
 #[test]
+fn search_without_a_hit_says_what_to_try() {
+    let steno = filled();
+    for (query, hint) in [
+        (&["zebra"][..], "`--exact` finds any text"),
+        (&["zebra project:shop"], "`project:` was searched as text; the filter is `--project`"),
+        (&["zebra", "since:7d"], "the filter is `--since`"),
+    ] {
+        let said = steno.run(&[&["search"], query].concat());
+        assert!(said.code == 1 && said.err.contains(hint), "{query:?}: {said:?}");
+    }
+}
+
+#[test]
 fn new_events_are_found_and_forgotten_ones_are_gone() {
     let steno = filled();
     check(&steno, &["zebra"], &[]);

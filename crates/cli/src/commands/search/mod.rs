@@ -35,9 +35,21 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     printer.finish(&report);
     if report.sessions_found == 0 {
         return Err(Failure::empty(format!("no text matches; searched {}", covered(&report)))
-            .with_hint("`word*` finds words that begin so, `--exact` finds any text"));
+            .with_hint(no_hit_hint(&args.query)));
     }
     Ok(Exit::Done)
+}
+
+/// Returns what to try after a search without a hit.
+fn no_hit_hint(query: &[String]) -> String {
+    const FILTERS: [&str; 6] = ["agent", "branch", "model", "project", "since", "until"];
+    // A query has a field of some other names, such as `tool:`.
+    let mut fields =
+        query.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.split_once(':'));
+    match fields.find(|(name, _)| FILTERS.contains(name)) {
+        Some((name, _)) => format!("`{name}:` was searched as text; the filter is `--{name}`"),
+        None => "`word*` finds longer words too, `--exact` finds any text".to_owned(),
+    }
 }
 
 fn read_query(args: &SearchArgs) -> Result<Query, Failure> {
