@@ -72,8 +72,8 @@ pub struct FollowArgs {
 }
 
 /// The options that choose sessions.
-const FILTERS: [&str; 11] =
-    ["since", "until", "project", "agent", "model", "branch", "failed", "touched", "live", "gone", "limit"];
+const FILTERS: [&str; 10] =
+    ["since", "until", "project", "agent", "model", "branch", "failed", "touched", "live", "gone"];
 
 #[derive(Args, Debug)]
 pub struct LsArgs {
@@ -82,7 +82,7 @@ pub struct LsArgs {
     pub words: Vec<String>,
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// List at most this many sessions; 0 lists all [default: 40 on a terminal, else all]
+    /// List at most this many sessions or runs; 0 lists all [default: 40 on a terminal, else all]
     #[arg(long, short = 'n', value_name = "N")]
     pub limit: Option<usize>,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use steno_testkit::{needs, shared_dir};
 
-use crate::kit::{RUN, Steno, TIME, id};
+use crate::kit::{RUN, Steno, TIME, id, run};
 
 const ENDED: &str = "2026-06-08T09:00:00Z";
 
@@ -219,6 +219,25 @@ fn runs_are_listed_with_parent_session_and_provider() {
     let shown = steno.run(&["ls", "--runs"]).out;
     assert!(shown.contains(&format!("child of {session}")), "{shown}");
     assert!(shown.contains(&format!("of session {session}")), "{shown}");
+}
+
+#[test]
+fn list_of_runs_takes_a_limit_and_forms_of_time() {
+    let (steno, _) = family();
+    let ls = |args: &[&str]| {
+        let mut command = steno.command(&[&["ls", "--runs"], args].concat());
+        command.env("TZ", "JST-9");
+        run(command, b"")
+    };
+    for (form, want) in [("--utc", "2026-06-08 08:14Z"), ("--local", "2026-06-08 17:14 ")] {
+        let said = ls(&[form]);
+        assert_eq!(said.out.matches(want).count(), 3, "{form}: {said:?}");
+    }
+    assert!(!ls(&[]).out.contains("2026-06-08"), "the age is shown");
+    for (limit, lines) in [("2", 2), ("0", 3), ("9", 3)] {
+        assert_eq!(ls(&["-n", limit]).out.lines().count(), lines, "{limit}");
+        assert_eq!(ls(&["-n", limit, "--json"]).json().len(), lines, "{limit}");
+    }
 }
 
 #[test]

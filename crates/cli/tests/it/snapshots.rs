@@ -14,7 +14,7 @@ const COMMANDS: [(&str, Result<&[&str], &str>); 52] = [
     // The commands run in this order; later ones use the output of earlier ones.
     ("up", Ok(&["up --demo --once"])),
     ("", Ok(&["--demo"])),
-    ("ls", Ok(&["ls --demo", "ls --demo --runs"])),
+    ("ls", Ok(&["ls --demo", "ls --demo --runs --utc"])),
     ("search", Ok(&["search orders --demo", "search orders --json --demo"])),
     ("changes", Ok(&["changes --utc --demo", "changes --json --demo"])),
     ("failures", Ok(&["failures --demo"])),

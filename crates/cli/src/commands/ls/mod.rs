@@ -18,7 +18,7 @@ use crate::runs as stores;
 use crate::settings::Settings;
 use crate::time_words::{TimeForm, now};
 
-/// How many sessions are listed on a terminal, unless another number is given.
+/// How many sessions or runs are listed on a terminal, unless another number is given.
 const TERMINAL_LIMIT: usize = 40;
 
 pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -30,8 +30,7 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let library = super::index_progress::shown(library);
     let sessions = library.list(&filter, now().timestamp())?;
     warn_about_damage(&sessions);
-    let limit = args.limit.unwrap_or(if output.width().is_some() { TERMINAL_LIMIT } else { 0 });
-    let shown = if limit == 0 { &sessions[..] } else { &sessions[..sessions.len().min(limit)] };
+    let shown = &sessions[..shown_count(args, output.width(), sessions.len())];
     let prices = &settings.prices.prices;
     if args.json {
         for session in shown {
@@ -58,6 +57,14 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
         return Err(no_session_matches(&filter));
     }
     Ok(Exit::Done)
+}
+
+/// Returns how many of some rows are listed.
+fn shown_count(args: &LsArgs, width: Option<usize>, rows: usize) -> usize {
+    match args.limit.unwrap_or(if width.is_some() { TERMINAL_LIMIT } else { 0 }) {
+        0 => rows,
+        limit => rows.min(limit),
+    }
 }
 
 /// Returns the failure for a store without runs.

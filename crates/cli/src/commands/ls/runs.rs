@@ -1,22 +1,24 @@
 //! `steno ls --runs`: lists every run, after a quick look at each.
 
 use anstyle::{AnsiColor, Style};
+use jiff::Zoned;
 use steno_library::{IdIndex, Library, RunOverview};
-use steno_model::RunId;
+use steno_model::{RunId, Timestamp};
 use steno_views::{Lines, count, cut, visible};
 
-use super::nothing_recorded;
+use super::{nothing_recorded, shown_count};
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::id_lines::{marked, minute};
+use crate::id_lines::marked;
 use crate::output::{Output, size, state_word};
 use crate::settings::Settings;
+use crate::time_words::{TimeForm, now, time_word};
 
 /// The width of the column of states.
 const STATE_CHARS: usize = "completed".len();
-/// The width of the columns before the words.
-const FIRST_CHARS: usize = RunId::LEN + 2 + STATE_CHARS + 2 + 16 + 2 + 12 + 2 + 8 + 2;
-const WORDS_CHARS_MIN: usize = 12;
+/// The least number of columns for the words of a run.
+const WORDS_COLUMNS_MIN: usize = 12;
+const GAP: &str = "  ";
 
 pub(super) fn run(library: &Library, args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let looks = library.overviews()?;
@@ -42,35 +44,63 @@ fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<()
     let mut rows: Vec<&RunOverview> = looks.values().collect();
     // Newest first; times only order the list, they are never an order of events.
     rows.sort_by_cached_key(|look| std::cmp::Reverse(look.started()));
-    for look in rows {
+    let shown = shown_count(args, output.width(), rows.len());
+    let lines = RunLines { index: &index, now: now(), time: args.time.form(), width: output.width() };
+    for look in &rows[..shown] {
         if args.json {
             output.json_line(&look.row());
         } else {
-            output.line(&run_line(look, &index, output.width()));
+            output.line(&lines.line(look));
         }
         if output.is_broken() {
             break;
         }
     }
+    if shown < rows.len() && output.width().is_some() && !args.json {
+        let (dim, total) = (Style::new().dimmed(), count(rows.len() as u64, "run"));
+        output.line(&format!("{dim}{shown} of {total}; `--limit 0` lists all{dim:#}"));
+    }
     Ok(())
 }
 
-fn run_line(look: &RunOverview, index: &IdIndex<RunId>, width: Option<usize>) -> String {
-    let run = look.head.run;
-    let mut line = format!(
-        "{}  {}",
-        marked(&run.to_string(), index.shortest(&run.to_string(), &run)),
-        state(look.state)
-    );
-    let Some(summary) = &look.summary else { return line.trim_end().to_owned() };
-    let dim = Style::new().dimmed();
-    line.push_str(&format!(
-        "  {dim}{:<16}{dim:#}  {:>12}  {:>8}  ",
-        minute(summary.started_at.as_ref()),
-        count(summary.events, "event"),
-        size(look.bytes),
-    ));
-    let mut words = summary.name.as_ref().map(ToString::to_string).unwrap_or_default();
+struct RunLines<'a> {
+    index: &'a IdIndex<RunId>,
+    now: Zoned,
+    time: TimeForm,
+    width: Option<usize>,
+}
+
+impl RunLines<'_> {
+    fn line(&self, look: &RunOverview) -> String {
+        let id = look.head.run.to_string();
+        let shortest = self.index.shortest(&id, &look.head.run);
+        let line = format!("{}  {}", marked(&id, shortest), state(look.state));
+        let Some(summary) = &look.summary else { return line.trim_end().to_owned() };
+        let dim = Style::new().dimmed();
+        let numbers = format!("{:>12}  {:>8}", count(summary.events, "event"), size(look.bytes));
+        let time = self.time(summary.started_at.as_ref());
+        let used = [id.len(), STATE_CHARS, time.len(), numbers.len()].map(|columns| columns + GAP.len());
+        let words = cut_to(&words(look), self.width.map(|width| width.saturating_sub(used.iter().sum())));
+        let line = [line, format!("{dim}{time}{dim:#}"), numbers, words].join(GAP);
+        line.trim_end().to_owned()
+    }
+
+    /// Returns a time, as wide as its column.
+    fn time(&self, time: Option<&Timestamp>) -> String {
+        let time = time.and_then(Timestamp::instant);
+        let word = time.map(|time| time_word(time, &self.now, self.time)).unwrap_or_default();
+        match self.time {
+            TimeForm::Age => format!("{word:>4}"),
+            TimeForm::Local => format!("{word:<16}"),
+            TimeForm::Utc => format!("{word:<17}"),
+        }
+    }
+}
+
+/// Returns what else is known of a run.
+fn words(look: &RunOverview) -> String {
+    let name = look.summary.as_ref().and_then(|summary| summary.name.as_ref());
+    let mut words = name.map(ToString::to_string).unwrap_or_default();
     if let Some(channel) = look.head.channel.as_deref().filter(|channel| *channel != "disk") {
         words.push_str(&format!("  {channel}"));
     }
@@ -80,15 +110,14 @@ fn run_line(look: &RunOverview, index: &IdIndex<RunId>, width: Option<usize>) ->
     if let Some(session) = look.head.session {
         words.push_str(&format!("  of session {session}"));
     }
-    line.push_str(&cut_to(&words, width.unwrap_or(usize::MAX)));
-    line.trim_end().to_owned()
+    words
 }
 
-/// Cuts words so that their line fits.
-fn cut_to(words: &str, width: usize) -> String {
+/// Cuts words to the room that their line has for them.
+fn cut_to(words: &str, room: Option<usize>) -> String {
     // One column for the ellipsis.
-    let chars = width.saturating_sub(FIRST_CHARS + 1).max(WORDS_CHARS_MIN);
-    visible(&cut(words, chars), Lines::Escape).into_owned()
+    let columns = room.map_or(usize::MAX, |room| room.saturating_sub(1).max(WORDS_COLUMNS_MIN));
+    visible(&cut(words, columns), Lines::Escape).into_owned()
 }
 
 /// Returns a state in its colour, as wide as its column.
