@@ -50,6 +50,7 @@ impl BackgroundServer {
             defences: Defences::default(),
             prices: settings.prices.prices.clone(),
             zone: jiff::tz::TimeZone::system(),
+            store_flags: settings.store_flags(),
         };
         let api = Api::new(store, options);
         let runtime =

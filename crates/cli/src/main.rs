@@ -15,6 +15,7 @@ mod runs;
 mod screen_style;
 mod server_proxy;
 mod settings;
+mod shell_words;
 mod time_words;
 mod wraps;
 

@@ -3,11 +3,16 @@
 use steno_library::Library;
 use steno_views::digest::SessionDigest;
 
+use crate::settings::Settings;
+use crate::shell_words::quoted;
+
 /// Returns the command that resumes a session of the store: if the agent deleted its file, that comes back first.
-pub fn resume_again(digest: &SessionDigest, library: &Library) -> Option<String> {
+pub fn resume_again(digest: &SessionDigest, library: &Library, settings: &Settings) -> Option<String> {
     let resume = resume_command(digest)?;
-    let run = digest.id;
-    Some(if library.is_file_deleted(run) { format!("steno restore {run} && {resume}") } else { resume })
+    if !library.is_file_deleted(digest.id) {
+        return Some(resume);
+    }
+    Some(format!("steno restore {}{} && {resume}", digest.id, settings.store_flags()))
 }
 
 /// Returns the command that resumes a session in its agent; `None` for agents that cannot.
@@ -37,26 +42,4 @@ pub fn resume_command(digest: &SessionDigest) -> Option<String> {
 /// Returns the agent's own name of a session, which must not look like an option.
 fn own_name(digest: &SessionDigest) -> Option<&str> {
     digest.own_name.as_deref().filter(|name| !name.starts_with('-'))
-}
-
-/// Returns a word for a shell, in quotes if it needs them.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        for (word, want) in [("/srv/shop", "/srv/shop"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
-        {
-            assert_eq!(quoted(word), want);
-        }
-    }
 }

@@ -12,7 +12,7 @@ use steno_library::{
 use steno_model::RunId;
 
 use crate::failure::{Exit, Failure, cannot};
-use crate::settings::{Origin, Settings};
+use crate::settings::Settings;
 
 /// A resolved RUN argument.
 pub enum RunOrFile {
@@ -39,17 +39,7 @@ fn not_there(settings: &Settings) -> Failure {
         settings.store.value.display(),
         settings.store.origin
     ))
-    .with_hint(how_to_create(settings))
-}
-
-/// Returns a hint at the command that creates the store that was asked for.
-fn how_to_create(settings: &Settings) -> String {
-    let flags = match &settings.store.origin {
-        _ if settings.is_demo => " --demo".to_owned(),
-        Origin::Flag(flag) => format!(" {flag} {}", settings.store.value.display()),
-        Origin::Variable(_) | Origin::File(_) | Origin::Default => String::new(),
-    };
-    format!("`steno up{flags}` creates one")
+    .with_hint(format!("`steno up{}` creates one", settings.store_flags()))
 }
 
 /// Opens the store for writing, and creates it if needed.

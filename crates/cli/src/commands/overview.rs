@@ -8,7 +8,7 @@ use steno_library::{Library, ListFilter};
 use steno_model::RunId;
 use steno_session::Content;
 use steno_views::digest::SessionDigest;
-use steno_views::{Lines, count, cut, visible};
+use steno_views::{Lines, columns_of, count, cut, padding, visible};
 
 use super::doctor::{Examination, Severity, examine};
 use super::picker::{self, Choice};
@@ -24,8 +24,6 @@ use crate::time_words::now;
 
 /// The maximum length of a title.
 const TITLE_CHARS_MAX: usize = 60;
-/// The width of the column of commands.
-const COMMAND_CHARS: usize = "steno show last --demo".len();
 
 /// A summary of the store.
 struct StoreSummary {
@@ -42,7 +40,7 @@ pub fn run(settings: &Settings, output: &mut Output) -> Outcome {
     if !is_empty && picker::is_possible() {
         match pick(&lines, settings) {
             Ok((Choice::Read(run), _)) => return show::run(&ShowArgs::of(run), settings, output),
-            Ok((Choice::Resume(run), library)) => return print_resume(run, &library, output),
+            Ok((Choice::Resume(run), library)) => return print_resume(run, &library, settings, output),
             Ok((Choice::Leave, _)) => {}
             // The state can be shown without it.
             Err(failure) => tracing::debug!("no picker: {}", failure.message),
@@ -52,9 +50,11 @@ pub fn run(settings: &Settings, output: &mut Output) -> Outcome {
         output.line(line);
     }
     output.line("");
-    for (command, does) in next(is_empty) {
-        let command = if settings.is_demo { format!("{command} --demo") } else { command.to_owned() };
-        output.line(&format!("{command:<COMMAND_CHARS$}  {does}"));
+    let commands = next(is_empty).map(|(command, does)| (command.to_owned() + &settings.store_flags(), does));
+    let columns = commands.iter().map(|(command, _)| columns_of(command)).max().unwrap_or(0);
+    for (command, does) in &commands {
+        let (padding, command) = (padding(command, columns), visible(command, Lines::Escape));
+        output.line(&format!("{command}{padding}  {does}"));
     }
     output.line("\n`steno help` lists all commands, `steno up --demo` uses sample sessions");
     Ok(Exit::Done)
@@ -66,10 +66,10 @@ fn pick(head: &[String], settings: &Settings) -> Result<(Choice, Library), Failu
 }
 
 /// Prints the command that resumes a session in its agent.
-fn print_resume(run: RunId, library: &Library, output: &mut Output) -> Outcome {
-    let Some(command) = resume_again(&digest(run, library)?, library) else {
+fn print_resume(run: RunId, library: &Library, settings: &Settings, output: &mut Output) -> Outcome {
+    let Some(command) = resume_again(&digest(run, library)?, library, settings) else {
         return Err(Failure::could_not(format!("no agent can resume session {run}"))
-            .with_hint(format!("`steno show {run}` shows it")));
+            .with_hint(format!("`steno show {run}{}` shows it", settings.store_flags())));
     };
     output.line(&visible(&command, Lines::Escape));
     Ok(Exit::Done)

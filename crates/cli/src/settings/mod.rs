@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::args::{ColorChoice, Global, LevelChoice};
 use crate::failure::Failure;
+use crate::shell_words::quoted;
 
 pub use capture::CaptureSettings;
 pub use file::KNOWN_KEYS;
@@ -142,6 +143,21 @@ impl Settings {
         self
     }
 
+    /// Returns the flags with which another command uses the same store, quoted for a shell, each after a space. Paths are
+    /// absolute, since the command may be copied to another directory.
+    pub fn store_flags(&self) -> String {
+        let path = |path: &Path| {
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            quoted(&absolute.to_string_lossy())
+        };
+        let flag = match &self.store.origin {
+            Origin::Flag(flag) => format!(" {flag} {}", path(&self.store.value)),
+            Origin::File(file) if self.file_named => format!(" --config {}", path(file)),
+            Origin::Variable(_) | Origin::File(_) | Origin::Default => String::new(),
+        };
+        flag + if self.is_demo { " --demo" } else { "" }
+    }
+
     /// Returns key, value and origin of every setting, as `steno config` shows them.
     pub fn rows(&self) -> Vec<(&'static str, Value, String)> {
         let word = |value: Option<clap::builder::PossibleValue>| {
@@ -251,6 +267,33 @@ mod tests {
         let flags = Global { store: Some("/flag".into()), ..flags };
         let settings = load(&[HOME, ("STENO_HOME", "/env")], &flags).unwrap();
         assert_eq!(settings.store, Setting { value: "/flag".into(), origin: Origin::Flag("--store") });
+    }
+
+    #[test]
+    fn store_flags_name_the_same_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a b.toml");
+        std::fs::write(&file, "store = \"/from-file\"\n").unwrap();
+        let store = || Global { store: Some("/no such".into()), ..no_flags() };
+        let config = || Global { config: Some(file.clone()), ..no_flags() };
+        let of_file = format!(" --config '{}'", file.display());
+        let here = std::env::current_dir().unwrap().join("here");
+        for (vars, flags, want) in [
+            (&[HOME][..], no_flags(), ""),
+            (&[HOME, ("STENO_HOME", "/env")], no_flags(), ""),
+            (&[HOME], store(), " --store '/no such'"),
+            (
+                &[HOME],
+                Global { store: Some("here".into()), ..no_flags() },
+                &format!(" --store {}", quoted(&here.to_string_lossy())),
+            ),
+            (&[HOME], config(), &of_file),
+            (&[HOME, ("STENO_HOME", "/env")], config(), ""),
+        ] {
+            assert_eq!(load(vars, &flags).unwrap().store_flags(), want);
+            let of_demo = load(vars, &flags).unwrap().for_samples().store_flags();
+            assert_eq!(of_demo, format!("{want} --demo"));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steno_testkit::{needs, shared_dir, tool};
 
-use crate::kit::{Steno, id};
+use crate::kit::{Steno, id, run};
 
 /// Events of a session, each with its time.
 struct Fixture {
@@ -283,12 +283,26 @@ fn lost_sessions_are_listed_and_brought_back() {
     }
     let shown = steno.run(&["show", SESSION]).out;
     assert!(shown.contains(&format!("resume: {restore} && ")), "{shown}");
+    let store = steno.store().display().to_string();
+    let of_store = |args: &[&str]| {
+        let mut command = steno.command(&[&["--store", &store], args].concat());
+        command.env_remove("STENO_HOME");
+        run(command, b"")
+    };
+    let restore = format!("{restore} --store {store}");
+    assert_eq!(of_store(&["ls", "--gone", "--json"]).json()[0]["gone"]["restore"], json!(restore));
+    let text = of_store(&["ls", "--gone"]).out;
+    assert!(text.contains(&format!("steno restore 2f6b --store {store}\n")), "{text}");
+    let text = of_store(&["show", SESSION]).out;
+    assert!(text.contains(&format!("resume: {restore} && ")), "{text}");
+    let text = of_store(&[]).out;
+    assert!(text.contains(&format!("steno show last --store {store}  show the last session")), "{text}");
     let said = steno.run(&["restore", "2f6b"]);
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.err.contains(&format!("&& claude --resume {SESSION}")), "{said:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), sample);
     assert_eq!(steno.run(&["ls", "--gone"]).code, 1, "it is there again");
-    assert!(!steno.run(&["show", SESSION]).out.contains(&restore));
+    assert!(!steno.run(&["show", SESSION]).out.contains("steno restore"));
 
     // The agent shortens it.
     let short: String = sample.split_inclusive('\n').take(2).collect();

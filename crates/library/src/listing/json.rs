@@ -9,9 +9,9 @@ use super::{ListedSession, Loss};
 use crate::usage::unpriced_models;
 
 impl ListedSession {
-    /// Returns it as a JSON object.
+    /// Returns it as a JSON object. `store_flags` are the flags that name the store in a command, each after a space.
     #[must_use]
-    pub fn to_json(&self, prices: &Prices) -> RawJson {
+    pub fn to_json(&self, prices: &Prices, store_flags: &str) -> RawJson {
         let digest = self.row.as_ref().map(|row| &row.digest);
         let time = |time: Option<&Timestamp>| time.map(ToString::to_string);
         RawJson::object(|object| {
@@ -38,7 +38,8 @@ impl ListedSession {
             counts(object, self);
             usage(object, digest.and_then(|digest| digest.usage));
             cost(object, digest.and_then(|digest| digest.cost(prices)).as_ref());
-            object.json("gone", &self.loss.as_ref().map_or_else(RawJson::null, |loss| gone(self, loss)));
+            let loss = self.loss.as_ref().map(|loss| gone(self, loss, store_flags));
+            object.json("gone", &loss.unwrap_or_else(RawJson::null));
             object.json(
                 "damage",
                 &list(self.damage.iter().map(|(run, why)| {
@@ -91,12 +92,13 @@ fn cost(object: &mut ObjectWriter<'_>, cost: Option<&Cost>) {
     object.json("unpriced_models", &unpriced_models(cost.unwrap_or(&Cost::default())));
 }
 
-fn gone(session: &ListedSession, loss: &Loss) -> RawJson {
+fn gone(session: &ListedSession, loss: &Loss, store_flags: &str) -> RawJson {
     RawJson::object(|object| {
         text(object, "what", Some(loss.kind.name()));
         text(object, "at", loss.at.as_deref());
         text(object, "path", Some(&loss.path.to_string_lossy()));
-        text(object, "restore", Some(&loss.restore_command(&session.id.to_string())));
+        let restore = loss.restore_command(&session.id.to_string(), store_flags);
+        text(object, "restore", Some(&restore));
     })
 }
 

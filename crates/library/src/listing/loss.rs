@@ -58,13 +58,12 @@ impl Loss {
         Some(Self { kind, at: loss.at.clone(), path, generation: Some(loss.generation) })
     }
 
-    /// Returns the command that brings the file of a session back.
+    /// Returns the command that brings the file of a session back. `store_flags` are the flags that name the store, each
+    /// after a space.
     #[must_use]
-    pub fn restore_command(&self, session: &str) -> String {
-        match self.generation {
-            None => format!("steno restore {session}"),
-            Some(generation) => format!("steno restore {session} --generation {generation} --replace"),
-        }
+    pub fn restore_command(&self, session: &str, store_flags: &str) -> String {
+        let generation = self.generation.map(|number| format!(" --generation {number} --replace"));
+        format!("steno restore {session}{}{store_flags}", generation.unwrap_or_default())
     }
 }
 

@@ -46,6 +46,8 @@ pub struct ApiOptions {
     pub prices: Prices,
     /// The time zone of days.
     pub zone: TimeZone,
+    /// The flags that name the store in a command of `steno`, quoted for a shell, each after a space.
+    pub store_flags: String,
 }
 
 /// The API over a store.
@@ -71,6 +73,7 @@ pub struct Api {
     started: Instant,
     pub(super) prices: Prices,
     pub(super) zone: TimeZone,
+    pub(super) store_flags: String,
 }
 
 impl Api {
@@ -82,7 +85,7 @@ impl Api {
     /// Opens the API.
     #[must_use]
     pub fn new(store: Store, options: ApiOptions) -> Arc<Self> {
-        let ApiOptions { port, token, level, limits, defences, prices, zone } = options;
+        let ApiOptions { port, token, level, limits, defences, prices, zone, store_flags } = options;
         let journal = Journal::new(store.clone(), Options::default());
         Arc::new(Self {
             hub: Hub::new(store.clone()),
@@ -100,6 +103,7 @@ impl Api {
             started: Instant::now(),
             prices,
             zone,
+            store_flags,
             store,
         })
     }

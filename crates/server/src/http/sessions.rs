@@ -57,8 +57,10 @@ pub(super) async fn list(
         let from = place.map_or(0, |place| place + 1);
         let page: Vec<_> = sessions.iter().skip(from).take(limit).collect();
         let has_more = from + page.len() < sessions.len();
-        let rows: Vec<String> =
-            page.iter().map(|session| session.to_json(&api.prices).as_str().to_owned()).collect();
+        let rows: Vec<String> = page
+            .iter()
+            .map(|session| session.to_json(&api.prices, &api.store_flags).as_str().to_owned())
+            .collect();
         let last = page.last().filter(|_| has_more);
         let next = last.map_or("null".to_owned(), |session| format!("\"{}\"", session.id));
         Ok(format!("{{\"sessions\":[{}],\"next\":{next}}}", rows.join(",")))

@@ -86,6 +86,7 @@ impl TestServer {
             defences,
             prices: steno_views::cost::Prices::default(),
             zone: jiff::tz::TimeZone::UTC,
+            store_flags: String::new(),
         };
         let api = Api::new(store, options);
         let (stop, stopped) = watch::channel(false);

@@ -14,6 +14,7 @@ use steno_views::count;
 
 use crate::runs;
 use crate::settings::Settings;
+use crate::shell_words::quoted;
 
 /// A finding for the user, and the command that fixes it.
 pub struct DoctorFinding {
@@ -152,7 +153,8 @@ pub fn survey(settings: &Settings) -> io::Result<Option<Survey>> {
 
 fn judge(survey: &Survey, store: &Path, findings: &mut Vec<DoctorFinding>) {
     let Survey { owner, is_ours, open_dirs, open_files, foreign, closed } = survey;
-    let (quoted, at) = (shell_quoted(store), |path: &Path| store.join(path).display().to_string());
+    let quoted = quoted(&store.display().to_string());
+    let at = |path: &Path| store.join(path).display().to_string();
     if !is_ours {
         let what = format!("the store belongs to another user (uid {owner}); only that user can write to it");
         findings.push(DoctorFinding::problem(what, None));
@@ -184,11 +186,6 @@ fn judge(survey: &Survey, store: &Path, findings: &mut Vec<DoctorFinding>) {
 
 fn words(number: u64, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
-}
-
-/// Quotes a path for a shell.
-fn shell_quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

@@ -31,16 +31,16 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let sessions = library.list(&filter, now().timestamp())?;
     warn_about_damage(&sessions);
     let shown = &sessions[..shown_count(args, output.width(), sessions.len())];
-    let prices = &settings.prices.prices;
+    let (prices, store_flags) = (&settings.prices.prices, settings.store_flags());
     if args.json {
         for session in shown {
-            output.json_line(session.to_json(prices).as_str());
+            output.json_line(session.to_json(prices, &store_flags).as_str());
             if output.is_broken() {
                 break;
             }
         }
     } else if filter.is_gone {
-        print_gone(shown, &writer(&library, args, settings, output)?, output);
+        print_gone(shown, &writer(&library, args, settings, output)?, &store_flags, output);
     } else {
         print_table(shown, sessions.len(), &writer(&library, args, settings, output)?, output);
     }
@@ -122,9 +122,9 @@ fn print_table(shown: &[ListedSession], total: usize, writer: &RowWriter<'_>, ou
 }
 
 /// Prints what the agents' disks lack: a line per session, and the command that brings it back.
-fn print_gone(shown: &[ListedSession], writer: &RowWriter<'_>, output: &mut Output) {
+fn print_gone(shown: &[ListedSession], writer: &RowWriter<'_>, store_flags: &str, output: &mut Output) {
     for session in shown {
-        for line in writer.gone(session) {
+        for line in writer.gone(session, store_flags) {
             output.line(&line);
         }
     }

@@ -51,8 +51,9 @@ impl RowWriter<'_> {
         row
     }
 
-    /// Returns the lines about a session of which the agent's disk lacks something.
-    pub(super) fn gone(&self, session: &ListedSession) -> Vec<String> {
+    /// Returns the lines about a session of which the agent's disk lacks something. The command in them has flags that name
+    /// the store.
+    pub(super) fn gone(&self, session: &ListedSession, store_flags: &str) -> Vec<String> {
         let Some(loss) = &session.loss else { return Vec::new() };
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
         let at = loss.at.as_deref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
@@ -78,8 +79,7 @@ impl RowWriter<'_> {
             None => title.into_owned(),
         };
         let gap = if project.is_empty() { "" } else { "  " };
-        let short = self.short(session.id);
-        let command = loss.restore_command(&short);
+        let command = loss.restore_command(&self.short(session.id), store_flags);
         vec![
             format!("{bold}{id}{bold:#}  {project}{gap}{title}  {dim}{words}{dim:#}"),
             format!("      {command}"),

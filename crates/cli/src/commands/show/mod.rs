@@ -222,7 +222,7 @@ fn draw(
         screen.header(&digest, conversation, &facts);
         screen.conversation(conversation);
         let library = runs::open_library(settings).unwrap_or_else(|_| Library::new(None));
-        if let Some(resume) = resume_again(&digest, &library).filter(|_| event.is_none()) {
+        if let Some(resume) = resume_again(&digest, &library, settings).filter(|_| event.is_none()) {
             screen.footer(&resume);
         }
         let is_closed = screen.is_closed();
