@@ -62,7 +62,7 @@ mod visible;
 
 pub use event_ref::EventRef;
 pub use steno_session::{ParentReport, State, session_run_id};
-pub use text_format::{columns_of, count, cut, padding, short_number};
+pub use text_format::{Rounding, columns_of, count, cut, padding, short_number};
 pub use visible::{Lines, visible};
 
 /// Returns what is known of the end of a turn in the words for runs and steps.

@@ -70,9 +70,26 @@ pub(crate) fn duration(milliseconds: i64) -> Option<String> {
     })
 }
 
-/// Returns a number with at most three digits and a letter: `999`, `1.23k`, `45.6M`, `789B`. The last digit is rounded.
+/// How the last digit of a short number is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// To the nearest number.
+    Nearest,
+    /// Down, for a lower bound.
+    Down,
+}
+
+impl Rounding {
+    /// Returns how a number is rounded that may be a lower bound.
+    #[must_use]
+    pub fn of(is_lower_bound: bool) -> Self {
+        if is_lower_bound { Self::Down } else { Self::Nearest }
+    }
+}
+
+/// Returns a number with at most three digits and a letter: `999`, `1.23k`, `45.6M`, `789B`.
 #[must_use]
-pub fn short_number(number: u64) -> String {
+pub fn short_number(number: u64, rounding: Rounding) -> String {
     const UNITS: [(&str, u64); 4] =
         [("k", 1_000), ("M", 1_000_000), ("B", 1_000_000_000), ("T", 1_000_000_000_000)];
     const DIGITS: u64 = 1_000;
@@ -82,7 +99,10 @@ pub fn short_number(number: u64) -> String {
     for (letter, unit) in UNITS {
         for (decimals, parts) in [(2, 100), (1, 10), (0, 1)] {
             let size = unit / parts;
-            let rounded = number.saturating_add(size / 2) / size;
+            let rounded = match rounding {
+                Rounding::Nearest => number.saturating_add(size / 2) / size,
+                Rounding::Down => number / size,
+            };
             if rounded >= DIGITS {
                 continue;
             }
@@ -156,9 +176,12 @@ mod tests {
         let numbers = [0, 999, 1_000, 1_999, 9_995, 12_345, 28_829, 99_950, 123_456, 999_500, 7_995_063];
         let short =
             ["0", "999", "1.00k", "2.00k", "10.0k", "12.3k", "28.8k", "100k", "123k", "1.00M", "8.00M"];
-        assert_eq!(numbers.map(short_number), short);
-        assert_eq!(short_number(45_600_000_000), "45.6B");
-        assert_eq!(short_number(u64::MAX), "18446744T");
+        assert_eq!(numbers.map(|number| short_number(number, Rounding::Nearest)), short);
+        assert_eq!(short_number(45_600_000_000, Rounding::Nearest), "45.6B");
+        assert_eq!(short_number(u64::MAX, Rounding::Nearest), "18446744T");
+        let bounds = [999, 1_999, 9_995, 99_950, 660_812, 999_999, 7_995_063, 999_999_999];
+        let short = ["999", "1.99k", "9.99k", "99.9k", "660k", "999k", "7.99M", "999M"];
+        assert_eq!(bounds.map(|number| short_number(number, Rounding::Down)), short);
     }
 
     #[test]

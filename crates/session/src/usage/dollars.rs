@@ -75,9 +75,14 @@ impl Dollars {
     }
 
     /// Returns it in whole cents, rounded.
-    #[must_use]
-    pub fn cents(self) -> u128 {
+    fn cents(self) -> u128 {
         self.0.saturating_add(CENT / 2) / CENT
+    }
+
+    /// Returns its whole cents, which a lower bound is written with: less than a cent is nothing.
+    #[must_use]
+    pub fn rounded_down(self) -> Self {
+        Self(self.0 - self.0 % CENT)
     }
 
     /// Returns it as a decimal number without rounding, as JSON has it.
@@ -133,6 +138,13 @@ mod tests {
         check("1e-30", Some(("0", "$0.00")));
         for wrong in ["", "-1", ".5", "1.2.3", "x", "1e", "1e99999", "NaN", "1_000"] {
             check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn lower_bounds_are_rounded_down() {
+        for (text, want) in [("0.009", "$0.00"), ("0.489", "$0.48"), ("0.49", "$0.49"), ("0", "$0.00")] {
+            assert_eq!(Dollars::parse(text).unwrap().rounded_down().to_string(), want, "{text}");
         }
     }
 

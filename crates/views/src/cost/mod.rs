@@ -74,9 +74,7 @@ impl Cost {
     pub fn text(&self) -> String {
         match self.known() {
             None => "?".to_owned(),
-            // At least less than a cent says nothing.
-            Some(dollars) if self.is_lower_bound && dollars.cents() == 0 => "≥ $0.00".to_owned(),
-            Some(dollars) if self.is_lower_bound => format!("≥ {dollars}"),
+            Some(dollars) if self.is_lower_bound => format!("≥ {}", dollars.rounded_down()),
             Some(dollars) => dollars.to_string(),
         }
     }

@@ -49,7 +49,7 @@ fn long_request_has_its_own_price() {
     check(&prices, &[at(200_000, false)], ("0.765", "$0.77"));
     check(&prices, &[at(272_000, false)], ("1.5225", "$1.52"));
     // Several short requests, or one long one: at least the lower price.
-    check(&prices, &[at(272_000, true)], ("0.765", "≥ $0.77"));
+    check(&prices, &[at(272_000, true)], ("0.765", "≥ $0.76"));
 }
 
 #[test]

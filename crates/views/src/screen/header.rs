@@ -6,7 +6,7 @@ use super::wrap::Wrap;
 use super::{Screen, ScreenTone, one};
 use crate::conversation::{Block, BlockText, Conversation, Item, block_text, count_of_branches};
 use crate::digest::{DigestState, SessionDigest};
-use crate::text_format::{count, cut, duration, milliseconds_between, short_number};
+use crate::text_format::{Rounding, count, cut, duration, milliseconds_between, short_number};
 use crate::{ParentReport, State};
 
 /// How many characters of a name are shown.
@@ -127,11 +127,12 @@ fn usage(digest: &SessionDigest, facts: &HeaderFacts) -> Line {
     if let Some(used) = &digest.usage {
         let mark = if used.is_lower_bound { "≥ " } else { "" };
         let tokens = used.tokens;
-        parts.push(format!("{mark}{} in", short_number(tokens.input)));
+        let short = |number: u64| short_number(number, Rounding::of(used.is_lower_bound));
+        parts.push(format!("{mark}{} in", short(tokens.input)));
         let cached = [(tokens.cache_read, "cached"), (tokens.cache_write, "to cache")];
         let cached = cached.into_iter().filter(|(number, _)| *number > 0);
-        parts.extend(cached.map(|(number, word)| format!("{} {word}", short_number(number))));
-        parts.push(format!("{} out", short_number(tokens.output)));
+        parts.extend(cached.map(|(number, word)| format!("{} {word}", short(number))));
+        parts.push(format!("{} out", short(tokens.output)));
     }
     parts.extend(facts.cost.clone());
     dotted(parts.into_iter().map(|part| (ScreenTone::Frame, part)).collect())

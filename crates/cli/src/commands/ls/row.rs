@@ -6,7 +6,7 @@ use steno_library::{IdIndex, ListState, ListedSession, LossKind};
 use steno_model::RunId;
 use steno_session::usage::TokenUsage;
 use steno_views::cost::Prices;
-use steno_views::{Lines, count, cut, short_number, visible};
+use steno_views::{Lines, Rounding, count, cut, short_number, visible};
 
 use super::layout::{Cell, Column, Row};
 use crate::id_lines::{marked, project_name};
@@ -198,7 +198,7 @@ fn tokens(usage: TokenUsage) -> String {
     let tokens = usage.tokens;
     let total = tokens.input + tokens.output + tokens.cache_read + tokens.cache_write;
     let sign = if usage.is_lower_bound { "≥" } else { "" };
-    format!("{sign}{}", short_number(total))
+    format!("{sign}{}", short_number(total, Rounding::of(usage.is_lower_bound)))
 }
 
 /// Returns the name of a model without its maker and its date.

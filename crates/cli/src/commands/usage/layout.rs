@@ -2,7 +2,7 @@
 
 use steno_library::{UsageRow, UsageTable};
 use steno_session::usage::TokenUsage;
-use steno_views::{columns_of, short_number};
+use steno_views::{Rounding, columns_of, short_number};
 
 /// The least and the largest width of a bar.
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=32;
@@ -57,7 +57,7 @@ impl Layout {
         let mark = if is_lower_bound { "≥ " } else { "" };
         let number = |count: u64| match self {
             Self::Whole => format!("{mark}{}", thousands(count)),
-            Self::Short | Self::Sum => format!("{mark}{}", short_number(count)),
+            Self::Short | Self::Sum => format!("{mark}{}", short_number(count, Rounding::of(is_lower_bound))),
         };
         let mut cells = match self {
             Self::Whole | Self::Short => {
@@ -72,7 +72,7 @@ impl Layout {
         cells.push(row.cost.text());
         if table.total.agent_cost.is_some() {
             cells.push(match row.agent_cost {
-                Some(cost) if cost.is_partial => format!("≥ {}", cost.dollars),
+                Some(cost) if cost.is_partial => format!("≥ {}", cost.dollars.rounded_down()),
                 Some(cost) => cost.dollars.to_string(),
                 None => "-".to_owned(),
             });
