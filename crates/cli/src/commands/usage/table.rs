@@ -1,5 +1,7 @@
 //! Rows of usage as a table for people.
 
+use std::collections::BTreeSet;
+
 use anstyle::Style;
 use steno_library::{IdIndex, UsageColumn, UsageRow, UsageTable};
 use steno_model::RunId;
@@ -14,8 +16,8 @@ use crate::output::Output;
 const NAME_COLUMNS_MIN: usize = 12;
 /// How much room is kept for titles.
 const TITLE_COLUMNS: usize = 30;
-/// How many characters of a session's id are shown if there is little room.
-const ID_CHARS: usize = 8;
+/// How many characters of a session's id are shown at least, if there is little room.
+const ID_CHARS_MIN: usize = 8;
 /// What a bar is made of: the parts of a column, an eighth each.
 const PARTS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
@@ -118,7 +120,8 @@ fn name_widths(by: &[UsageColumn], names: &[Vec<String>]) -> Vec<usize> {
     by.iter().enumerate().map(width).collect()
 }
 
-/// Shortens names until they fit: ids of sessions to their beginning, the longest others in the middle. Times stay whole.
+/// Shortens names until they fit: ids of sessions to their beginning, the longest others in the middle. Times stay whole, and
+/// ids stay unique.
 fn shorten(names: &mut [Vec<String>], widths: &mut Vec<usize>, by: &[UsageColumn], room: usize) {
     let columns = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
     if columns(widths) <= room {
@@ -127,7 +130,8 @@ fn shorten(names: &mut [Vec<String>], widths: &mut Vec<usize>, by: &[UsageColumn
     shorten_ids(names, by);
     *widths = name_widths(by, names);
     while columns(widths) > room {
-        let places = widths.iter().enumerate().filter(|(place, _)| !by[*place].is_time());
+        let can_give_way = |place: usize| !by[place].is_time() && by[place] != UsageColumn::Session;
+        let places = widths.iter().enumerate().filter(|(place, _)| can_give_way(*place));
         let Some((place, width)) = places.max_by_key(|(_, width)| **width) else { return };
         if *width <= NAME_COLUMNS_MIN {
             return;
@@ -140,11 +144,20 @@ fn shorten(names: &mut [Vec<String>], widths: &mut Vec<usize>, by: &[UsageColumn
     }
 }
 
-/// Shortens ids of sessions to their beginning.
+/// Shortens whole ids of sessions to a beginning that no other session of the table has. A part of an id that names a
+/// session of the store is not shortened further.
 fn shorten_ids(names: &mut [Vec<String>], by: &[UsageColumn]) {
+    let beginning = |name: &str, chars: usize| match RunId::parse(name) {
+        Ok(_) => name.chars().take(chars).collect(),
+        Err(_) => name.to_owned(),
+    };
     for (place, _) in by.iter().enumerate().filter(|(_, column)| **column == UsageColumn::Session) {
+        let ids: BTreeSet<&str> = names.iter().map(|row| &*row[place]).collect();
+        let number_of_names =
+            |chars: usize| ids.iter().map(|id| beginning(id, chars)).collect::<BTreeSet<String>>().len();
+        let chars = (ID_CHARS_MIN..RunId::LEN).find(|chars| number_of_names(*chars) == ids.len());
         for row in names.iter_mut() {
-            row[place] = row[place].chars().take(ID_CHARS).collect();
+            row[place] = beginning(&row[place], chars.unwrap_or(RunId::LEN));
         }
     }
 }
@@ -334,6 +347,23 @@ mod tests {
                 "total                 ≥ 37.3k  ≥ $0.01    $0.00",
             ],
         );
+    }
+
+    #[test]
+    fn ids_of_sessions_stay_unique() {
+        let id = |end: &str| format!("01a1de16-70f1-7b22-83bd-{end:0>12}");
+        let check = |ids: &[&str], want: &[&str]| {
+            let mut names: Vec<Vec<String>> = ids.iter().map(|id| vec![(*id).to_owned()]).collect();
+            let (by, mut widths) = ([UsageColumn::Session], vec![RunId::LEN]);
+            shorten(&mut names, &mut widths, &by, 10);
+            assert_eq!(names.concat(), want, "{ids:?}");
+        };
+        check(&[&id("1"), "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee"], &["01a1de16", "2f6b7a10"]);
+        check(&[&id("1"), &id("1")], &["01a1de16"; 2]);
+        let ends = ["a00", "b00"].map(id);
+        check(&[&ends[0], &ends[1]], &[&ends[0][..34], &ends[1][..34]]);
+        let parts = ["01a1de16-70f1-7b", "01a1de16-70f1-7c"];
+        check(&[parts[0], parts[1], &id("1")], &[parts[0], parts[1], "01a1de16"]);
     }
 
     #[test]
