@@ -30,12 +30,11 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
         CallLines { ids: library.index()?, list: &list, now, time: args.time.form(), width: output.width() };
     let shown = shown_count(args.limit, output.width(), list.calls.len());
     for call in &list.calls[..shown] {
-        let command = command(&library, call);
-        let result = library.call_output(call);
+        let failure = FailedCall::read(&library, call);
         if args.json {
-            output.json_line(json(&lines, call, command.as_deref(), result.as_deref()).as_str());
+            output.json_line(json(&lines, &failure).as_str());
         } else {
-            print(&lines, call, command.as_deref(), result.as_deref(), output);
+            print(&lines, &failure, output);
         }
         if output.is_broken() {
             break;
@@ -54,25 +53,35 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
     Ok(Exit::Done)
 }
 
-/// Returns the files that a call should have changed, the command that it ran, else its arguments as text.
-fn command(library: &Library, call: &IndexedCall) -> Option<String> {
-    let arguments = library.call_arguments(call)?;
-    let paths: Vec<String> = library.call_diffs(call).into_iter().filter_map(|diff| diff.path).collect();
-    if !paths.is_empty() {
-        return Some(paths.join(", "));
-    }
-    let fields = PayloadFields::parse(arguments.as_str());
-    let command = ["command", "cmd"].iter().find_map(|name| fields.text(name));
-    command.map(std::borrow::Cow::into_owned).or_else(|| arguments_text(&arguments))
+/// A call that failed, with what its transcript has of it.
+struct FailedCall<'a> {
+    call: &'a IndexedCall,
+    /// The command that it ran, else its arguments as text.
+    command: Option<String>,
+    /// The files that it should have changed.
+    paths: Vec<String>,
+    result: Option<String>,
 }
 
-fn print(
-    lines: &CallLines<'_>,
-    call: &IndexedCall,
-    command: Option<&str>,
-    result: Option<&str>,
-    output: &mut Output,
-) {
+impl<'a> FailedCall<'a> {
+    fn read(library: &Library, call: &'a IndexedCall) -> Self {
+        let command = library.call_arguments(call).and_then(|arguments| {
+            let fields = PayloadFields::parse(arguments.as_str());
+            let command = ["command", "cmd"].iter().find_map(|name| fields.text(name));
+            command.map(std::borrow::Cow::into_owned).or_else(|| arguments_text(&arguments))
+        });
+        let paths = library.call_diffs(call).into_iter().filter_map(|diff| diff.path).collect();
+        Self { call, command, paths, result: library.call_output(call) }
+    }
+
+    /// Returns what a line says that it did: the files if it should have changed some, else its command.
+    fn words(&self) -> String {
+        if self.paths.is_empty() { self.command.clone().unwrap_or_default() } else { self.paths.join(", ") }
+    }
+}
+
+fn print(lines: &CallLines<'_>, failure: &FailedCall<'_>, output: &mut Output) {
+    let call = failure.call;
     let (red, dim) = (AnsiColor::Red.on_default(), Style::new().dimmed());
     let (start, used) = lines.start(call);
     let digest = &call.call.digest;
@@ -81,10 +90,10 @@ fn print(
     let what = if is_command { "$".to_owned() } else { visible(&digest.tool, Lines::Escape).into_owned() };
     let end = format!("✗{exit}");
     let used = used + end.chars().count() + 2 + what.chars().count() + 1;
-    let command = visible(command.unwrap_or_default(), Lines::Escape);
-    let command = fit(&command, lines.width.map(|width| width.saturating_sub(used)));
-    output.line(format!("{start}{red}{end}{red:#}  {what} {command}").trim_end());
-    if let Some(line) = result.and_then(telling_line) {
+    let words = failure.words();
+    let words = fit(&visible(&words, Lines::Escape), lines.width.map(|width| width.saturating_sub(used)));
+    output.line(format!("{start}{red}{end}{red:#}  {what} {words}").trim_end());
+    if let Some(line) = failure.result.as_deref().and_then(telling_line) {
         let line = fit(&visible(line, Lines::Escape), lines.width.map(|width| width.saturating_sub(5)));
         output.line(&format!("     {dim}{line}{dim:#}"));
     }
@@ -115,15 +124,16 @@ fn fit(text: &str, columns: Option<usize>) -> String {
     }
 }
 
-fn json(lines: &CallLines<'_>, call: &IndexedCall, command: Option<&str>, result: Option<&str>) -> RawJson {
-    let digest = &call.call.digest;
+fn json(lines: &CallLines<'_>, failure: &FailedCall<'_>) -> RawJson {
+    let digest = &failure.call.call.digest;
     RawJson::object(|object| {
-        lines.fields(call, object);
+        lines.fields(failure.call, object);
         text(object, "class", digest.class.as_deref());
         object.json("exit_code", &digest.exit_code.map_or_else(RawJson::null, RawJson::from));
         object.json("duration_ms", &digest.duration_ms.map_or_else(RawJson::null, RawJson::from));
-        text(object, "command", command);
-        text(object, "output", result);
+        text(object, "command", failure.command.as_deref());
+        object.json("paths", &RawJson::array(failure.paths.iter().map(|path| RawJson::string(path))));
+        text(object, "output", failure.result.as_deref());
     })
 }
 

@@ -249,9 +249,16 @@ fn failures_have_exit_code_command_and_a_handle_that_opens() {
         (&command["exit_code"], &command["command"], &command["seq"]),
         (&json!(101), &json!("cargo test login"), &json!(7))
     );
-    assert_eq!(command["output"], json!("running\nerror: it fails\nend"));
+    assert_eq!(
+        (&command["output"], &command["paths"]),
+        (&json!("running\nerror: it fails\nend"), &json!([]))
+    );
+    let edit = found.iter().find(|row| row["class"] == "file_change").unwrap();
+    assert_eq!(edit["paths"], json!(["/srv/shop/src/lost.rs"]), "{edit}");
+    assert!(edit["command"].as_str().unwrap().starts_with("/srv/shop/src/lost.rs\n"), "{edit}");
     let said = steno.run(&["failures"]).out;
     assert!(said.contains("✗ exit 101  $ cargo test login\n     error: it fails\n"), "{said}");
+    assert!(said.contains("✗  Edit /srv/shop/src/lost.rs\n     not found\n"), "{said}");
     let shown = steno.run(&["show", command["handle"].as_str().unwrap()]);
     assert!(shown.code == 0 && shown.out.contains("cargo test login"), "{shown:?}");
     assert_eq!(steno.run(&["failures", "--project", "web"]).code, 1);
