@@ -10,18 +10,16 @@ use crate::time_words::{now, read_time};
 
 /// Returns the failure for a filter that no session passes.
 pub fn no_session_matches(filter: &ListFilter) -> Failure {
-    let agent = filter.sessions.agent.as_deref();
-    let is_known = |agent: &str| Provider::ALL.iter().any(|known| known.as_str().eq_ignore_ascii_case(agent));
-    let hint = match agent.filter(|agent| !is_known(agent)) {
-        Some(agent) => {
-            let names: Vec<&str> = Provider::ALL.iter().map(|known| known.as_str()).collect();
-            format!("`{agent}` is none of the agents that are read: {}", names.join(", "))
-        }
-        None => {
-            "`steno ls` without filters lists all sessions, `steno search` looks into their texts".to_owned()
-        }
-    };
+    let hint = "`steno ls` without filters lists all sessions, `steno search` looks into their texts";
+    let hint = unknown_agent_hint(filter.sessions.agent.as_deref()).unwrap_or_else(|| hint.to_owned());
     Failure::empty("no session matches".to_owned()).with_hint(hint)
+}
+
+/// Returns the names of the agents as a hint, if a filter names another one.
+pub fn unknown_agent_hint(agent: Option<&str>) -> Option<String> {
+    let names: Vec<&str> = Provider::ALL.iter().map(|known| known.as_str()).collect();
+    let agent = agent.filter(|agent| !names.iter().any(|known| known.eq_ignore_ascii_case(agent)))?;
+    Some(format!("`{agent}` is none of the agents that are read: {}", names.join(", ")))
 }
 
 /// Reads the filters of sessions, and the words that their titles must have.

@@ -368,6 +368,16 @@ fn list_without_entries_is_no_error() {
     assert_eq!((found.code, found.json().len()), (1, 1), "{found:?}");
 }
 
+#[test]
+fn unknown_agent_is_answered_with_the_known_ones() {
+    let steno = filled();
+    for args in [&["ls"][..], &["changes"], &["failures"], &["search", "login"], &["usage"]] {
+        let said = steno.run(&[args, &["--agent", "codx", "--until", "2030-01-01"]].concat());
+        let hint = "hint: `codx` is none of the agents that are read: claude, codex, gemini";
+        assert!(said.code == 1 && said.err.contains(hint), "{args:?}: {said:?}");
+    }
+}
+
 /// Gemini CLI and Copilot CLI call a command a success whatever its exit code is.
 #[test]
 fn command_with_an_exit_code_is_a_failure_in_every_answer() {

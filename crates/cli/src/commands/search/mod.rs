@@ -8,7 +8,7 @@ use steno_model::RunId;
 use steno_views::count;
 
 use self::text::SearchText;
-use super::session_filter::read_filter;
+use super::session_filter::{read_filter, unknown_agent_hint};
 use crate::args::SearchArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
@@ -35,17 +35,20 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     printer.finish(&report);
     if report.sessions_found == 0 {
         return Err(Failure::empty(format!("no text matches; searched {}", covered(&report)))
-            .with_hint(no_hit_hint(&args.query)));
+            .with_hint(no_hit_hint(args)));
     }
     Ok(Exit::Done)
 }
 
 /// Returns what to try after a search without a hit.
-fn no_hit_hint(query: &[String]) -> String {
+fn no_hit_hint(args: &SearchArgs) -> String {
     const FILTERS: [&str; 6] = ["agent", "branch", "model", "project", "since", "until"];
+    if let Some(hint) = unknown_agent_hint(args.filter.agent.as_deref()) {
+        return hint;
+    }
     // A query has a field of some other names, such as `tool:`.
     let mut fields =
-        query.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.split_once(':'));
+        args.query.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.split_once(':'));
     match fields.find(|(name, _)| FILTERS.contains(name)) {
         Some((name, _)) => format!("`{name}:` was searched as text; the filter is `--{name}`"),
         None => "`word*` finds longer words too, `--exact` finds any text".to_owned(),

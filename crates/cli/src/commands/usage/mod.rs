@@ -11,6 +11,7 @@ use steno_library::{Library, UsageColumn, UsageFilter, UsageQuery, UsageTable};
 use self::sources::{UsageResult, from_homes, from_paths, from_store};
 use self::table::{TableStyle, print_table};
 use super::index_progress::shown;
+use super::session_filter::unknown_agent_hint;
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::IdMarks;
@@ -86,8 +87,9 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
         // Files that were named and are no agent's are a mistake, an empty answer is none.
         let is_mistake = files.total > 0 && files.known == 0 && runs.total == 0;
         let failure = if is_mistake { Failure::nothing(message) } else { Failure::empty(message) };
-        let hint = "`--until` names the first time that is not counted: a day ends before the next one";
-        return Err(if args.until.is_some() { failure.with_hint(hint) } else { failure });
+        let until = "`--until` names the first time that is not counted: a day ends before the next one";
+        let hint = unknown_agent_hint(args.agent.as_deref());
+        return Err(Failure { hint: hint.or(args.until.as_ref().map(|_| until.to_owned())), ..failure });
     }
     if files.unread + files.cut > 0 {
         // Unread usage may belong to any row.
