@@ -87,7 +87,7 @@ fn digest(run: RunId, library: &Library) -> Result<SessionDigest, Failure> {
     Ok(listed.into_iter().find_map(|session| session.row).ok_or(error)?.digest)
 }
 
-/// Returns the state in a few lines.
+/// Returns the state in at most five lines.
 fn state_lines(
     examination: &Examination,
     summary: &Result<Option<StoreSummary>, Failure>,
@@ -98,7 +98,9 @@ fn state_lines(
         Err(_) => "the store cannot be read: run `steno doctor`".to_owned(),
         Ok(Some(summary)) => {
             let sessions = count(summary.sessions as u64, "session");
-            format!("{sessions} in {} of transcripts", size(summary.bytes))
+            let gone = examination.sessions_gone();
+            let gone = gone.map(|gone| format!("; the agents deleted or rewrote {gone}: `steno ls --gone`"));
+            format!("{sessions} in {} of transcripts{}", size(summary.bytes), gone.unwrap_or_default())
         }
         Ok(None) => "nothing is archived yet".to_owned(),
     };
@@ -108,7 +110,6 @@ fn state_lines(
         ("store", Some(store)),
         ("sessions", Some(sessions)),
         ("last", last),
-        ("kept", examination.gone_words()),
         ("problems", Some(problems(examination))),
     ];
     let line = |(name, words): (&str, Option<String>)| {

@@ -284,10 +284,14 @@ fn lost_sessions_are_listed_and_brought_back() {
     let text = steno.run(&["ls", "--gone"]).out;
     assert!(text.contains("deleted, last archived") && text.contains("steno restore 2f6b\n"), "{text}");
     assert!(steno.run(&["ls"]).out.starts_with("◌ "), "the list marks it");
-    for (args, words) in [(&["doctor"][..], "1 session that"), (&[][..], "1 session that")] {
+    for (args, words) in
+        [(&["doctor"][..], "1 session that the agents"), (&[], "; the agents deleted or rewrote 1")]
+    {
         let said = steno.run(args).out;
         assert!(said.contains(words) && said.contains("`steno ls --gone`"), "{args:?}: {said}");
     }
+    let state = steno.run(&[]).out;
+    assert_eq!(state.lines().take_while(|line| !line.is_empty()).count(), 5, "{state}");
     let shown = steno.run(&["show", SESSION]).out;
     assert!(shown.contains(&format!("resume: {restore} && ")), "{shown}");
     let store = steno.store().display().to_string();

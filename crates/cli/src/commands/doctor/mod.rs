@@ -64,9 +64,13 @@ impl Examination {
         self.store.as_ref().is_some_and(|store| store.is_paused)
     }
 
-    /// Describes the sessions that the agents' disks lack; `None` if there are none.
-    pub fn gone_words(&self) -> Option<String> {
-        let number = self.store.as_ref()?.sessions_gone.filter(|number| *number > 0)?;
+    /// Returns how many sessions the agents deleted or rewrote; `None` if there are none.
+    pub fn sessions_gone(&self) -> Option<u64> {
+        self.store.as_ref()?.sessions_gone.filter(|number| *number > 0)
+    }
+
+    fn gone_words(&self) -> Option<String> {
+        let number = self.sessions_gone()?;
         let (sessions, are) = (count(number, "session"), if number == 1 { "is" } else { "are" });
         Some(format!("{sessions} that the agents deleted or rewrote {are} kept: `steno ls --gone`"))
     }
