@@ -14,6 +14,10 @@ use crate::output::{Output, notice};
 use crate::recording::check_for_own_sessions;
 use crate::settings::{Origin, Settings, text};
 
+/// How long a service manager waits before it starts an `up` again that failed. One that cannot run, for instance because the
+/// disk is full, must not keep the machine busy.
+const RESTART_SECONDS: u32 = 30;
+
 /// The service manager, and its file.
 struct Service {
     file: PathBuf,
@@ -204,8 +208,10 @@ fn systemd(home: &Path, command: &[String], variables: &BTreeMap<String, String>
         text.push_str(&format!("Environment={}\n", systemd_quoted(&format!("{name}={value}"))));
     }
     let command: Vec<_> = command.iter().map(|word| systemd_argument(word)).collect();
+    // Wrong settings stay wrong.
+    let refused = Exit::Usage.code();
     text.push_str(&format!(
-        "ExecStart={}\nRestart=on-failure\nRestartSec=5\nNice=10\n\n[Install]\nWantedBy=default.target\n",
+        "ExecStart={}\nRestart=on-failure\nRestartSec={RESTART_SECONDS}\nRestartPreventExitStatus={refused}\nNice=10\n\n[Install]\nWantedBy=default.target\n",
         command.join(" "),
     ));
     Service {
@@ -242,8 +248,10 @@ fn systemd_quoted(word: &str) -> String {
 fn launchd(home: &Path, command: &[String], variables: &BTreeMap<String, String>) -> Service {
     let file = home.join("Library/LaunchAgents/steno.up.plist");
     let mut text = String::from(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">\n<dict>\n<key>Label</key><string>steno.up</string>\n<key>RunAtLoad</key><true/>\n<key>KeepAlive</key><true/>\n<key>ProgramArguments</key><array>",
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">\n<dict>\n<key>Label</key><string>steno.up</string>\n<key>RunAtLoad</key><true/>\n<key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n",
     );
+    text.push_str(&format!("<key>ThrottleInterval</key><integer>{RESTART_SECONDS}</integer>\n"));
+    text.push_str("<key>ProgramArguments</key><array>");
     for word in command {
         text.push_str(&format!("<string>{}</string>", xml_quoted(word)));
     }
@@ -293,6 +301,8 @@ mod tests {
         let start = "ExecStart=\"/opt/my \\\"bin\\\"/steno\" \"--store\" \"/s$$1\" \"up\"\n";
         assert!(service.text.contains(start), "{}", service.text);
         assert!(service.text.contains("Environment=\"CODEX_HOME=/a b/100%%\\n$1\"\n"), "{}", service.text);
+        let restart = "\nRestart=on-failure\nRestartSec=30\nRestartPreventExitStatus=2\n";
+        assert!(service.text.contains(restart), "{}", service.text);
     }
 
     #[test]
@@ -303,6 +313,8 @@ mod tests {
         for part in [
             "<string>/opt/a&amp;b/steno</string><string>--config</string><string>/s&lt;1&gt;</string>",
             "<key>STENO_EXCLUDE_PATHS</key><string>/x&amp;y</string>",
+            "\n<key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n",
+            "\n<key>ThrottleInterval</key><integer>30</integer>\n",
             "<key>StandardErrorPath</key><string>/h/Library/Logs/steno.up.log</string>",
         ] {
             assert!(service.text.contains(part), "{}", service.text);
