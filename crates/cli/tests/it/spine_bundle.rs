@@ -124,7 +124,7 @@ fn base_rollouts_of_a_fork_are_named_and_included_on_request() {
     let at = |name: &str| steno.dir.path().join(name);
     let bundle =
         |name: &str, args: &[&str]| steno.run(&[&["spine", "bundle", FORK, "-o", name], args].concat());
-    check(&bundle("without", &[]), 0, &["--with-base", &format!("goes on from that of thread {BASE}")]);
+    check(&bundle("without", &[]), 0, &["--with-base", &format!("continues thread {BASE}")]);
     let left_out = about(&at("without"))["left_out"].clone();
     let files: Vec<_> =
         left_out.as_array().unwrap().iter().map(|out| out["file"].as_str().unwrap()).collect();
@@ -160,7 +160,7 @@ fn missing_base_is_named() {
     for args in
         [&["spine", "bundle", FORK, "-o", "one"][..], &["spine", "bundle", FORK, "-o", "two", "--with-base"]]
     {
-        check(&steno.run(args), 0, &[&format!("thread {BASE}, which the archive does not have")]);
+        check(&steno.run(args), 0, &[&format!("thread {BASE}, which is not archived")]);
     }
     // Also when only the spine knows of it.
     let path = steno.dir.path().join(format!(".codex/sessions/2026/01/31/{}", file_of(FORK)));

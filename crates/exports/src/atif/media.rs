@@ -132,7 +132,7 @@ impl Media {
         let (media_type, kind, ending) = known(&self.media_type);
         let Some(bytes) = base64::decode(&self.base64.to_text()) else {
             keeper.left_count += 1;
-            return push_text_part(out, &format!("[{media_type}, and what is recorded of it is no base64]"));
+            return push_text_part(out, &format!("[{media_type}, recorded with invalid base64]"));
         };
         let sha256 = HEXLOWER.encode(&Sha256::digest(&bytes));
         let path = format!("{MEDIA_DIR}/{sha256}.{ending}");
@@ -285,7 +285,7 @@ mod tests {
             &mut NoMedia,
             r#"{"type":"text","text":"[image/png, 3 bytes, sha256 SHA]"}"#,
         );
-        let want = r#"{"type":"text","text":"[image/png, and what is recorded of it is no base64]"}"#;
+        let want = r#"{"type":"text","text":"[image/png, recorded with invalid base64]"}"#;
         check_written("image/png", "Z", &mut kept, want);
     }
 }

@@ -151,7 +151,7 @@ fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
             && simple.words.iter().any(|word| flags.contains(&word.as_str()))
     };
     if simple.iter().any(|simple| sets(simple, &["+e", "+o"])) {
-        return Err("it goes on when something fails".to_owned());
+        return Err("it continues after a failed command".to_owned());
     }
     let is_early = |simple: &Simple| sets(simple, &["-e", "-eu", "-ex", "-euo", "-exo", "-euxo", "errexit"]);
     let fails_in_pipes = simple.first().is_some_and(|first| sets(first, &["pipefail"]));
@@ -160,7 +160,7 @@ fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
     let from = simple.iter().position(is_early).map_or(last, |early| early.min(last));
     let counted = &simple[from..];
     if counted.iter().any(|simple| simple.joint == Joint::Or) {
-        return Err("it goes on when something fails".to_owned());
+        return Err("it continues after a failed command".to_owned());
     }
     let is_last_of_pipe = |at: usize| counted.get(at + 1).is_none_or(|next| next.joint != Joint::Pipe);
     let proven = counted.iter().enumerate().filter(|(at, _)| fails_in_pipes || is_last_of_pipe(*at));
@@ -210,11 +210,11 @@ mod tests {
             ("cargo test; echo done", Err("it checks nothing")),
             ("set -e; cargo test; echo done", Ok(Rank::TestRunner)),
             ("cargo test; set -e; echo done", Err("it checks nothing")),
-            ("set -e; set +e; cargo test; echo done", Err("it goes on when something fails")),
+            ("set -e; set +e; cargo test; echo done", Err("it continues after a failed command")),
             ("cargo test; exit 0", Err("it is more than simple commands")),
             ("cargo test 2>&1 | tail -5", Err("its exit code is that of `tail`")),
             ("set -o pipefail; cargo test | tail -5", Ok(Rank::TestRunner)),
-            ("cargo test || true", Err("it goes on when something fails")),
+            ("cargo test || true", Err("it continues after a failed command")),
             ("sed -i s/a/b/ x && cargo test", Err("it changes files itself")),
             ("cargo test > out.txt", Err("it changes files itself")),
             ("git status", Err("it checks nothing")),

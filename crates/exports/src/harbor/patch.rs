@@ -56,7 +56,7 @@ impl PathBase<'_> {
         let path = plain_path(path);
         let full =
             if path.starts_with('/') { path } else { format!("{}/{path}", self.cwd.trim_end_matches('/')) };
-        let outside = || format!("`{full}` lies outside of the repository");
+        let outside = || format!("`{full}` is outside the repository");
         let below =
             full.strip_prefix(self.root).and_then(|rest| rest.strip_prefix('/')).ok_or_else(outside)?;
         let parts: Vec<&str> = below.split('/').filter(|part| !part.is_empty() && *part != ".").collect();

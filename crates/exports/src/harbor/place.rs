@@ -71,7 +71,7 @@ impl WorkingDirectory {
             Some(at) => format!("{}/{at}", cwd.trim_end_matches('/')),
             None => cwd,
         };
-        let outside = || "it ran outside of the repository".to_owned();
+        let outside = || "it ran outside the repository".to_owned();
         let below = at.strip_prefix(&self.root).ok_or_else(outside)?;
         if !below.is_empty() && !below.starts_with('/') {
             return Err(outside());
@@ -81,7 +81,7 @@ impl WorkingDirectory {
             return Err(outside());
         }
         if self.reaches_outside(&command.script, &parts) {
-            return Err("it names places outside of the repository".to_owned());
+            return Err("it names places outside the repository".to_owned());
         }
         Ok(parts.join("/"))
     }

@@ -224,7 +224,7 @@ impl Start {
             ));
         }
         if let Some(base) = session.base.as_ref().filter(|_| before.is_empty()) {
-            doubts.push(format!("the session goes on from thread {base}, whose work is not part of it"));
+            doubts.push(format!("the session continues thread {base}, whose changes are not part of it"));
         }
         let is_known = unknown == 0 && diff.is_some();
         Ok(Self { commit, url, diff, patches, is_known, doubts })

@@ -13,9 +13,7 @@ impl Session {
     /// The reason.
     pub fn before(&self, turn: &Turn) -> Result<String, String> {
         if let Some(base) = &self.base {
-            return Err(format!(
-                "what came before goes on from thread {base}, which is not part of the spine"
-            ));
+            return Err(format!("the session continues thread {base}, which is not part of the spine"));
         }
         if turn.number == 1 {
             return Err("it begins with the first turn".to_owned());
@@ -23,7 +21,7 @@ impl Session {
         let earlier = &self.turns[..turn.number as usize - 1];
         let is_earlier = |seq: &u64| *seq < turn.seqs.0;
         if earlier.iter().any(|turn| turn.is_taken_back) || self.reverts.iter().any(is_earlier) {
-            return Err("turns before it were taken back, and are no part of what came before".to_owned());
+            return Err("turns before it were taken back".to_owned());
         }
         let run = self.run.ok_or("there are no events")?;
         let mut builder = SessionBuilder::new(run, Content::Whole);

@@ -36,16 +36,16 @@ impl ThreadRollouts {
     pub fn select(self, with_bases: bool) -> (Vec<Rollout>, Vec<LeftOut>) {
         let (mut rollouts, mut left_out) = (self.own, Vec::new());
         for BaseThread { thread, rollouts: in_base } in self.bases {
-            let goes_on = format!("the session goes on from that of thread {thread}");
+            let continues = format!("the session continues thread {thread}");
             if in_base.is_empty() {
-                let reason = format!("{goes_on}, which the archive does not have");
+                let reason = format!("{continues}, which is not archived");
                 left_out.push(LeftOut { file: format!("rollout/{thread}.jsonl"), reason });
             }
             for rollout in in_base {
                 if with_bases {
                     rollouts.push(rollout);
                 } else {
-                    let reason = format!("{goes_on}; `--with-base` puts it in");
+                    let reason = format!("{continues}; `--with-base` puts it in");
                     left_out.push(LeftOut { file: rollout.file(), reason });
                 }
             }

@@ -181,7 +181,7 @@ fn rolled_back_turns_are_reported_and_left_out() {
     // The messages are removed from the session, but the files are not reverted.
     let table = &toml(&task)["metadata"]["steno"];
     assert_eq!(table["repository"]["patches_before"], json!(["call_1", "call_2"]));
-    let why = "turns before it were taken back, and are no part of what came before";
+    let why = "turns before it were taken back";
     assert_eq!(table["before"], json!({"trajectory": false, "why": why}));
     works(&task, &steno.dir.path().join("dir"));
 }
