@@ -199,7 +199,7 @@ pub struct RestoreArgs {
     /// Restore this generation of the session's own file instead of the last one
     #[arg(long, value_name = "NUMBER")]
     pub generation: Option<u32>,
-    /// Replace files that differ from the stored ones; what stands there is kept aside under another name
+    /// Replace files that differ from the stored ones, and keep the replaced files as `NAME.replaced-1`
     #[arg(long)]
     pub replace: bool,
     /// List the files and whether each is on disk, and write nothing

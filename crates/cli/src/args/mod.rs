@@ -288,10 +288,11 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run a command, and record what it prints
     ///
-    /// Agents are recognised by what they print: `claude -p --output-format stream-json` and `codex exec --json` become
-    /// sessions. The output of other commands is kept as plain text. Every byte is forwarded before it is recorded,
-    /// terminals stay terminals, signals are passed on, and the exit code is that of the command. A second process
-    /// records. If the store cannot be written to, nothing is recorded: `run` warns, and the command runs anyway.
+    /// Agents are recognised by the JSON that they print, which becomes a session: `claude -p --output-format stream-json`,
+    /// `codex exec --json`, `gemini --output-format stream-json` or `json`, `copilot -p --output-format json` and
+    /// `opencode run --format json`. The output of other commands is kept as plain text. Every byte is forwarded before it
+    /// is recorded, terminals stay terminals, signals are passed on, and the exit code is that of the command. A second
+    /// process records. If the store cannot be written to, nothing is recorded: `run` warns, and the command runs anyway.
     ///
     /// `run` ends when the command ends. If the command leaves programs in the background, their later output is still
     /// forwarded but not recorded. On a terminal they get SIGHUP, as when a terminal window is closed.
@@ -316,7 +317,7 @@ pub enum Command {
     ///
     /// Listens on 127.0.0.1 and forwards every request to the upstream, and nowhere else. Answers are passed on as they
     /// come. Set the base URL of an agent or a program to the address that is printed at the start. Calls of the APIs of
-    /// Anthropic (Messages), `OpenAI` (Responses, Chat Completions) and Gemini (`generateContent`) become runs. Keys and
+    /// Anthropic (Messages), OpenAI (Responses, Chat Completions) and Gemini (`generateContent`) become runs. Keys and
     /// cookies are never recorded. If the store cannot be written to, nothing is recorded, and requests are forwarded
     /// anyway. Press Ctrl-C to stop.
     Proxy(ProxyArgs),
@@ -409,7 +410,7 @@ pub struct ServeArgs {
     /// Print the address as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Print the `OpenAPI` description of the API, and exit
+    /// Print the OpenAPI description of the API, and exit
     #[arg(long)]
     pub openapi: bool,
 }

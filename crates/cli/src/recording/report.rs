@@ -123,14 +123,14 @@ impl Report {
             output.line(&line);
         }
         output.line(&format!(
-            "in the store: {}{}, {}: {} of files kept in {}, and {} of transcripts{}",
+            "in the store: {}{}{}, in {}: {} of files are stored in {}; the transcripts take {}",
             count(total, "session"),
             if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) },
+            oldest.map_or(String::new(), |day| format!(", the oldest from {day}")),
             size(self.kept_bytes + self.transcript_bytes),
             size(self.source_bytes),
             size(self.kept_bytes),
             size(self.transcript_bytes),
-            oldest.map_or(String::new(), |day| format!(", the oldest from {day}")),
         ));
     }
 

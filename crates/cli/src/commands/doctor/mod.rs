@@ -247,7 +247,7 @@ fn print_home(checked: &HomeReport, output: &mut Output) {
     let (oldest, newest) = (day(checked.oldest), day(checked.newest));
     let days = if oldest == newest { newest } else { format!("{oldest} to {newest}") };
     // The file of a Codex subagent is like that of a session.
-    let subagents = if checked.home.provider == Provider::Codex { " with subagents" } else { "" };
+    let subagents = if checked.home.provider == Provider::Codex { ", subagents included" } else { "" };
     output.line(&format!(
         "{:<12} {}{subagents}, {}, {}, last written {days}",
         "",

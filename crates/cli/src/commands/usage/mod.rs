@@ -78,12 +78,11 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
     let mut table = UsageTable::of(&counted, &asked.query, &asked.settings.prices.prices);
     if table.rows.is_empty() {
         files.check()?;
-        let which = match () {
-            () if counted.records.is_empty() => "",
-            () if asked.query.only.is_empty() => " at that time",
-            () => " that the filters accept",
+        let message = match () {
+            () if counted.records.is_empty() => format!("no usage found in {sources}"),
+            () if asked.query.only.is_empty() => format!("no usage found at that time in {sources}"),
+            () => format!("no usage in {sources} passes the filters"),
         };
-        let message = format!("no usage found{which} in {sources}");
         // Files that were named and are no agent's are a mistake, an empty answer is none.
         let is_mistake = files.total > 0 && files.known == 0 && runs.total == 0;
         let failure = if is_mistake { Failure::nothing(message) } else { Failure::empty(message) };
