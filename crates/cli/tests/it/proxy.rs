@@ -1,12 +1,16 @@
 //! `steno proxy`: programs talk to their model as usual, and what they say becomes runs.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto};
 
 use crate::kit::{CommandOutput, RunningSteno, Steno, wait_until};
 use crate::privacy::scan::places_of;
@@ -100,7 +104,7 @@ fn model(answer: impl Fn(&str, &Value) -> (u16, String) + Send + Sync + 'static)
     format!("http://127.0.0.1:{port}")
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<(String, String)> {
+fn read_request(stream: &mut impl Read) -> Option<(String, String)> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         if stream.read(&mut byte).ok()? == 0 {
@@ -117,6 +121,40 @@ fn read_request(stream: &mut TcpStream) -> Option<(String, String)> {
     let mut body = vec![0; len];
     stream.read_exact(&mut body).unwrap();
     Some((head, String::from_utf8(body).unwrap()))
+}
+
+/// Starts a server behind TLS that gives one answer, and writes the certificate of its authority to a file.
+fn tls_model(ca: &Path, answer: String) -> String {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    fs::write(ca, params.self_signed(&key).unwrap().pem()).unwrap();
+    let (issuer, server_key) = (Issuer::from_params(&params, &key), KeyPair::generate().unwrap());
+    let certificate = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = certificate.signed_by(&server_key, &issuer).unwrap();
+    let server_key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(server_key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], server_key);
+    let config = Arc::new(config.unwrap());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = StreamOwned::new(connection, stream);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+            // A client that does not trust the server sends no request.
+            if read_request(&mut stream).is_some() {
+                let len = answer.len();
+                let answer = format!("{head}content-length: {len}\r\n\r\n{answer}");
+                stream.write_all(answer.as_bytes()).and_then(|()| stream.flush()).unwrap();
+            }
+        }
+    });
+    format!("https://localhost:{port}")
 }
 
 fn message(id: &str, content: &Value, stop: &str) -> String {
@@ -175,6 +213,28 @@ fn calls_become_one_session_with_the_clients_id() {
     assert_eq!(steno.run(&["verify"]).code, 0);
     let entries = steno.run(&["entries", SESSION]);
     assert!(entries.code == 0 && entries.out.contains("anthropic_http"), "{entries:?}");
+}
+
+#[test]
+fn upstream_with_an_authority_of_its_own_needs_ca() {
+    let steno = Steno::new();
+    let [ca, other] = ["ca.pem", "other.pem"].map(|name| steno.dir.path().join(name));
+    let answer = message("msg_1", &json!([{"type": "text", "text": "Trusted."}]), "end_turn");
+    let upstream = tls_model(&ca, answer);
+    tls_model(&other, String::new());
+    for (file, status) in [(&ca, 200), (&other, 502)] {
+        let proxy = RunningProxy::start(&steno, &upstream, &["--ca", file.to_str().unwrap()]);
+        assert_eq!(proxy.post("/v1/messages", &[], &request(SESSION, "Who?", false)).0, status, "{file:?}");
+        assert_eq!(proxy.stop().code, 0);
+    }
+    let shown = steno.run(&["show", SESSION]).out;
+    assert_eq!(shown.matches("Trusted.").count(), 1, "{shown}");
+    fs::write(&ca, "no certificate").unwrap();
+    for file in [&ca, Path::new("absent.pem")] {
+        let file = file.to_str().unwrap();
+        let said = steno.run(&["proxy", "--upstream", &upstream, "--port", "0", "--ca", file]);
+        assert!(said.code == 3 && said.err.contains(file), "{said:?}");
+    }
 }
 
 #[test]
