@@ -1,5 +1,6 @@
 //! Lists in documents that have a counterpart in the tree: the recipes of `justfile` in `CONTRIBUTING.md`, the rows of the
 //! benchmarks in `docs/benchmarks.md`, the tests in `docs/promises.md`, and code and tests in `docs/adapters/writing.md`.
+//! Also the form of the pages in `docs/format`.
 
 use std::path::Path;
 
@@ -17,6 +18,18 @@ const PROMISING: [&str; 8] = [
     "docs/api.md",
     "docs/settings.md",
     "docs/receipts/README.md",
+];
+
+/// The headings of a page about a format, in their order.
+const FORMAT_HEADINGS: [&str; 8] = [
+    "Purpose",
+    "Where it is",
+    "Layout",
+    "Fields",
+    "Rules for writers",
+    "Rules for readers",
+    "Example",
+    "Versions",
 ];
 
 /// The prefixes of benchmark row names.
@@ -108,10 +121,50 @@ fn recipes_rows_and_gaps_are_found() {
 }
 
 #[test]
+fn format_pages_have_one_form() {
+    let pages = format_pages();
+    assert!(pages.len() > 5, "{pages:?}");
+    let faults =
+        pages.iter().filter_map(|path| Some(format!("{path}: {}", form_fault(&places::read(path))?)));
+    assert_eq!(faults.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn format_pages_of_another_form_are_found() {
+    let page = |headings: &[&str], statement: &str| {
+        let sections = headings.iter().map(|heading| format!("\n## {heading}\n\n### Part\n"));
+        format!("# A\n\n{statement}\n{}", sections.collect::<String>())
+    };
+    let normative = "This page is\nnormative.";
+    let mut swapped = FORMAT_HEADINGS;
+    swapped.swap(2, 3);
+    for (text, is_found) in [
+        (page(&FORMAT_HEADINGS, normative), false),
+        (page(&FORMAT_HEADINGS, "A page."), true),
+        (page(&FORMAT_HEADINGS[1..], normative), true),
+        (page(&swapped, normative), true),
+        (page(&[&FORMAT_HEADINGS[..], &["Other"]].concat(), normative), true),
+    ] {
+        assert_eq!(form_fault(&text).is_some(), is_found, "{text}");
+    }
+}
+
+/// Returns what is wrong with the form of a page about a format.
+fn form_fault(page: &str) -> Option<String> {
+    let headings: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    if headings != FORMAT_HEADINGS {
+        return Some(format!("has the headings {headings:?}, not {FORMAT_HEADINGS:?}"));
+    }
+    let words: Vec<_> = page.split_whitespace().collect();
+    let is_normative = words.join(" ").contains("This page is normative");
+    (!is_normative).then(|| "does not say that it is normative".to_owned())
+}
+
+#[test]
 fn every_promise_names_an_existing_test() {
     let files = places::files();
-    let formats = files.iter().filter(|path| path.starts_with("docs/format/") && ends_in(path, "md"));
-    let documents: Vec<&str> = PROMISING.into_iter().chain(formats.map(String::as_str)).collect();
+    let formats = format_pages();
+    let documents: Vec<&str> = PROMISING.into_iter().chain(formats.iter().map(String::as_str)).collect();
     assert!(documents.len() > PROMISING.len() + 5, "{documents:?}");
     let read = |path: &str| files.iter().any(|file| file == path).then(|| places::read(path));
     let gaps = promise_gaps(&places::read("docs/promises.md"), &documents, &read);
@@ -208,6 +261,14 @@ fn is_test(test: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
     let files =
         below.iter().flat_map(|file| ["", "/mod"].map(|more| format!("crates/{folder}/{file}{more}.rs")));
     files.filter_map(|file| read(&file)).any(|text| test_names(&text).iter().any(|found| found == name))
+}
+
+/// Returns the paths of the pages about formats.
+fn format_pages() -> Vec<String> {
+    places::files()
+        .into_iter()
+        .filter(|path| path.starts_with("docs/format/") && ends_in(path, "md"))
+        .collect()
 }
 
 fn ends_in(path: &str, ending: &str) -> bool {
