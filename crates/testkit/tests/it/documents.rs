@@ -1,6 +1,6 @@
 //! Lists in documents that have a counterpart in the tree: the recipes of `justfile` in `CONTRIBUTING.md`, the rows of the
 //! benchmarks in `docs/benchmarks.md`, the tests in `docs/promises.md`, and code and tests in `docs/adapters/writing.md`.
-//! Also the form of the pages in `docs/format`.
+//! Also the form of the pages in `docs/format`, and of titles in `docs/decisions`.
 
 use std::path::Path;
 
@@ -158,6 +158,40 @@ fn form_fault(page: &str) -> Option<String> {
     let words: Vec<_> = page.split_whitespace().collect();
     let is_normative = words.join(" ").contains("This page is normative");
     (!is_normative).then(|| "does not say that it is normative".to_owned())
+}
+
+#[test]
+fn titles_of_decisions_are_instructions() {
+    let files = places::files();
+    let decisions: Vec<_> = files.iter().filter(|path| path.starts_with("docs/decisions/")).collect();
+    assert!(decisions.len() > 20, "{decisions:?}");
+    let faulty = decisions.into_iter().filter(|path| !is_instruction(path, &places::read(path)));
+    assert_eq!(faulty.collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+#[test]
+fn other_titles_of_decisions_are_found() {
+    for (title, want) in [
+        ("# 0009: Keep this", true),
+        ("# 0009: Do not keep this", true),
+        ("# 0008: Keep this", false),
+        ("# 0009: The keeping of this", false),
+        ("# 0009: Keeping this", false),
+        ("# Keep this", false),
+    ] {
+        assert_eq!(is_instruction("docs/decisions/0009-this.md", title), want, "{title}");
+    }
+}
+
+/// Returns true if a decision has its number and an instruction as title. A verb that is missing here is added.
+fn is_instruction(path: &str, page: &str) -> bool {
+    const VERBS: &str = "Accept Compute Derive Do End Forget Index Keep Make Merge Name Put Recognise Record Rewrite \
+                         Share Store Sync Treat Write";
+    let title = page.lines().next().and_then(|line| line.strip_prefix("# ")?.split_once(": "));
+    title.is_some_and(|(number, words)| {
+        path.starts_with(&format!("docs/decisions/{number}-"))
+            && words.split(' ').next().is_some_and(|word| VERBS.split(' ').any(|verb| verb == word))
+    })
 }
 
 #[test]
