@@ -1,5 +1,5 @@
-//! Whether the parts of a spine or a bundle agree: segments with their meta files and with each other, artifacts with the
-//! records that name them, a bundle with what it says of itself.
+//! Compares the parts of a spine or a bundle: segments with their meta files and with each other, artifacts with the
+//! records that name them, a bundle with its `bundle.json`.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::finding::{FindingLocation, Findings, Rule, Severity};
 use super::segment_check::Segment;
 use super::validator::{BundleFile, ExpectedSpine, Layout, MetaFile, Parts};
 
-/// Checks all of it; returns the thread.
+/// Compares all parts, and returns the thread.
 pub(super) fn check(
     layout: Layout,
     known: &ExpectedSpine,
@@ -42,7 +42,7 @@ pub(super) fn check(
     thread.or_else(|| bundle.map(|bundle| bundle.thread_id.clone()))
 }
 
-/// Reads a meta file, and says what is wrong with it by itself.
+/// Reads a meta file, and reports the faults that it has by itself.
 pub(super) fn read_meta(bytes: &[u8], file: &str, findings: &mut Findings) -> Option<SegmentMeta> {
     let place = || FindingLocation::file(file);
     if bytes.len() > META_BYTES_MAX {
@@ -80,14 +80,14 @@ fn check_threads(thread: Option<&str>, parts: &Parts, findings: &mut Findings) {
     }
 }
 
-/// Every segment up to the last is there.
+/// Reports missing segments.
 fn check_presence(layout: Layout, known: &ExpectedSpine, parts: &Parts, findings: &mut Findings) {
     let dir = if layout == Layout::Bundle { "spine/" } else { "" };
     let file = |index| FindingLocation::file(format!("{dir}{}", SegmentName::Records(SegmentIndex(index))));
     let mut next = 0_u32;
     let all: BTreeSet<u32> = parts.segments.keys().chain(parts.metas.keys()).copied().collect();
     for index in &all {
-        // A hostile name may be four thousand million ahead: what is missing is said once.
+        // A hostile name may be four thousand million ahead: missing segments are reported once.
         if *index > next {
             let words = match index - next {
                 1 => "it is missing, but later segments exist".to_owned(),
@@ -100,7 +100,7 @@ fn check_presence(layout: Layout, known: &ExpectedSpine, parts: &Parts, findings
         }
         next = index.saturating_add(1);
     }
-    // A spine of a store that was opened and has no record yet has none; elsewhere this is no spine.
+    // The spine of a store has no segments until its first record. Elsewhere, no segments means no spine.
     if all.is_empty() && !known.is_ours {
         findings.add(Rule::SegmentMissing, file(0), "there is no segment");
     }
@@ -122,7 +122,7 @@ fn check_sealed(segment: &Segment, index: u32, sealed: &MetaFile, findings: &mut
     }
     let mut differs = |rule, what: &str, says: String, is: String| {
         if says != is {
-            // Which of the two was changed, nobody can tell from here.
+            // The check cannot tell which of the two was changed.
             let words = format!("its `{what}` is {says}, but that of `{}` is {is}", segment.file);
             findings.add(rule, FindingLocation::file(&sealed.file), words);
         }
@@ -171,10 +171,10 @@ fn check_unsealed(
     }
 }
 
-/// Numbers go on from segment to segment.
+/// Checks that numbers continue from segment to segment.
 fn check_numbers(known: &ExpectedSpine, parts: &Parts, findings: &mut Findings) {
     let mut last: Option<Seq> = None;
-    // How many lines behind the last record could not be read, and so have numbers that we don't know.
+    // The lines after the last record that could not be read. Their numbers are unknown.
     let mut unread = 0;
     for segment in parts.segments.values() {
         let (Some(first), Some(max)) = (segment.seq_first, segment.seq_last) else {
@@ -211,7 +211,7 @@ fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Fi
                 findings.add(Rule::ArtifactSha256, place.clone(), words);
             }
             (Some((found, bytes)), Some(change)) if (found, bytes) == (&change.sha256, &change.bytes) => {
-                // Snapshots are changed for what they hold; of anything else one should ask why.
+                // A changed snapshot is expected, since it has secrets. Another changed artifact is suspicious.
                 let severity = match kind {
                     ArtifactKind::ShellSnapshot => Rule::Changed.severity(),
                     ArtifactKind::GitDiff | ArtifactKind::GitInfo => Severity::Warning,
@@ -232,7 +232,7 @@ fn check_artifacts(bundle: Option<&BundleJson>, parts: &Parts, findings: &mut Fi
         }
     }
     if parts.segments.values().any(|segment| segment.unread.all > 0) {
-        // A line that could not be read may have named it.
+        // An unreadable line may have named it.
         return;
     }
     for name in parts.artifacts.keys().filter(|name| !used.contains(name.as_str())) {
@@ -269,7 +269,7 @@ fn check_bundle(
     check_rollouts(bundle, parts, findings);
 }
 
-/// The agent's own records of the thread are there, and are those that the bundle lists.
+/// Checks that the rollouts of the thread are there, and are those that the bundle lists.
 fn check_rollouts(bundle: &BundleJson, parts: &Parts, findings: &mut Findings) {
     let place = || FindingLocation::file(BUNDLE_JSON);
     let has_own = match &bundle.rollout_files {

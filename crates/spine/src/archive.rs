@@ -1,4 +1,4 @@
-//! Feeds the validator from an archive, streamed: nothing in it is unpacked anywhere, whatever its names are.
+//! Feeds the validator from a tar file. It is streamed: nothing is unpacked, so names cannot do harm.
 
 use std::io::Read;
 
@@ -6,18 +6,18 @@ use super::finding::{FindingLocation, Rule};
 use super::tar::{Entry, Kind, TarReader};
 use super::validator::{ExpectedSpine, Layout, Report, Validator};
 
-/// How many entries an archive may have.
+/// The maximum number of entries.
 const ENTRIES_MAX: u64 = 100_000;
 
-/// How many bytes it may unpack to.
+/// The maximum number of unpacked bytes.
 const BYTES_MAX: u64 = 256 * 1024 * 1024 * 1024;
 
-/// How long an entry's name may be.
+/// The maximum length of an entry's name.
 const NAME_BYTES_MAX: usize = 400;
 
-/// Checks a bundle in a tar archive, given uncompressed.
+/// Checks a bundle in an uncompressed tar file.
 ///
-/// One that cannot be read to its end breaks a rule too, also when that is the reader's fault.
+/// A tar file that cannot be read to its end breaks a rule too, even if the reader failed.
 pub fn validate_archive(from: impl Read) -> Report {
     let mut reading = BundleReader {
         validator: Validator::new(Layout::Bundle, ExpectedSpine::default()),
@@ -57,7 +57,7 @@ struct BundleReader {
 }
 
 impl BundleReader {
-    /// Checks an entry; false when that is enough.
+    /// Checks an entry. Returns false if no more entries are to be read.
     fn entry<R: Read>(&mut self, entry: &Entry, tar: &mut TarReader<R>) -> std::io::Result<bool> {
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(entry.size_bytes);
@@ -92,15 +92,15 @@ impl BundleReader {
     }
 }
 
-/// The names of an archive's entries.
+/// The names of the entries.
 #[derive(Default)]
 pub(super) struct Names {
-    /// The directory that everything lies in, once the first entry has shown whether there is one.
+    /// The directory that contains everything. `None` before the first entry, or if there is no such directory.
     top: Option<String>,
 }
 
 impl Names {
-    /// Returns an entry's name below the bundle; nothing for the bundle's own directory.
+    /// Returns an entry's name relative to the bundle; `None` for the bundle's own directory.
     pub(super) fn of(&mut self, entry: &Entry) -> Result<Option<String>, &'static str> {
         if entry.name.len() > NAME_BYTES_MAX {
             return Err("its name is too long");

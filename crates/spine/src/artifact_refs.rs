@@ -1,4 +1,4 @@
-//! The files that records of a spine refer to, and which names they may have.
+//! The files that records of a spine refer to, and the names that are allowed for them.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use steno_model::{ArtifactKind, ArtifactRef};
 
 use crate::finding::{FindingLocation, Findings, Rule};
 
-/// How many files records may refer to.
+/// The maximum number of files that records may refer to.
 const REFS_MAX: usize = 100_000;
 const NAME_BYTES_MAX: usize = 255;
 
 /// Returns the name of the file in `artifacts/` that a record's path means.
 ///
 /// # Errors
-/// Words, when it means anything else: a place outside, a directory, a name that no file may have.
+///
+/// A text, if the path leads outside, is a directory, or has a name that no file may have.
 pub(super) fn check_path(path: &str) -> Result<&str, String> {
     let name = path.strip_prefix(ARTIFACTS_DIR).and_then(|rest| rest.strip_prefix('/'));
     name.filter(|name| is_plain_name(name))
         .ok_or_else(|| format!("`{path}` is not a file in `{ARTIFACTS_DIR}/`"))
 }
 
-/// Tells whether a name is one file's, on every system that it may be unpacked on.
+/// Returns true if a name is one file name on every system on which a bundle may be unpacked.
 pub(super) fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
@@ -30,11 +31,11 @@ pub(super) fn is_plain_name(name: &str) -> bool {
         && !name.chars().any(|letter| matches!(letter, '/' | '\\') || letter.is_control())
 }
 
-/// The files that records refer to, each name and hash with where it first stood.
+/// The files that records refer to: each name and hash, with the place of its first record.
 #[derive(Default)]
 pub(super) struct Refs {
     pub(super) all: BTreeMap<(String, String), (ArtifactKind, FindingLocation)>,
-    /// Those of kinds that we don't know, by name: kind, and where.
+    /// Artifacts of unknown kinds by name: kind and place.
     pub(super) unknown: BTreeMap<String, (String, FindingLocation)>,
     is_full: bool,
 }
@@ -56,7 +57,7 @@ impl Refs {
         }
     }
 
-    /// Adds one of a kind that we don't know. Nothing is checked of it, so what is too much is just not kept.
+    /// Adds an artifact of an unknown kind. Nothing is checked for it, so those beyond the limit are dropped.
     pub(super) fn add_unknown(&mut self, name: &str, kind: &str, place: FindingLocation) {
         if self.unknown.len() < REFS_MAX {
             self.unknown.entry(name.to_owned()).or_insert_with(|| (kind.to_owned(), place));

@@ -1,4 +1,4 @@
-//! What a bundle of a spine is made of (R118, R119): the same spine gives the same files in the same order.
+//! The content of a bundle (R118, R119). The same spine gives the same files in the same order.
 
 use std::collections::BTreeMap;
 
@@ -11,48 +11,47 @@ use super::bundle_json::{BUNDLE_JSON, BUNDLE_VERSION, BundleJson, ChangedFile, L
 use super::validator::{MetaFile, Report};
 use crate::hash::hex;
 
-/// What to do with shell snapshots, which hold every exported variable, keys among them.
+/// What a bundle does with shell snapshots, which contain every exported variable, including keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Snapshots {
-    /// They stay out, and the bundle says so.
+    /// Left out and listed as left out.
     LeftOut,
-    /// They go in without the values of variables, by the names of their files in `artifacts/`; one that is not here stays
-    /// out.
+    /// With masked values, by the names of their files in `artifacts/`. A snapshot that is not in this map is left out.
     Masked(BTreeMap<String, Masked>),
-    /// They go in as they are.
+    /// Unchanged.
     Whole,
 }
 
-/// A file in which values are masked.
+/// A file with masked values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masked {
-    /// What it holds now.
+    /// Its content.
     pub bytes: Vec<u8>,
-    /// How many values are masked in it.
+    /// The number of masked values.
     pub values: u64,
 }
 
-/// The files of a bundle, and what is to be said of them.
+/// The files of a bundle, and what it lists as left out or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundlePlan {
     /// The files, in the order of their names.
     pub entries: Vec<BundleEntry>,
-    /// What stays out.
+    /// The files that are left out.
     pub left_out: Vec<LeftOut>,
-    /// What goes in otherwise than it was.
+    /// The files that are changed.
     pub changed: Vec<ChangedFile>,
 }
 
-/// What goes into a bundle beside the spine.
+/// What a bundle has besides the spine.
 #[derive(Clone, Debug)]
 pub struct BundleWish {
-    /// The agent's own records of the thread, and of others that it goes on from.
+    /// The rollouts of the thread, and of threads that it continues.
     pub rollouts: Vec<RolloutFile>,
-    /// Where the first of them lay, also if it is not there any more.
+    /// The path of the first rollout, also if it no longer exists.
     pub rollout_path: Option<String>,
     /// What to do with shell snapshots.
     pub snapshots: Snapshots,
-    /// What is known to stay out beside that.
+    /// What is left out besides snapshots and unknown artifacts.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -61,28 +60,29 @@ pub struct BundleWish {
 pub struct BundleEntry {
     /// Its path in the bundle.
     pub name: String,
-    /// How many bytes it has.
+    /// Its size.
     pub size_bytes: u64,
-    /// Where they come from.
+    /// The source of its bytes.
     pub content: BundleContent,
 }
 
-/// Where the bytes of a bundle's file come from.
+/// The source of the bytes of a bundle's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleContent {
-    /// From here.
+    /// These bytes.
     Bytes(Vec<u8>),
-    /// From a file of the store.
+    /// A file of the store.
     Stored(StorePath),
-    /// From the rollout of that index in the wish.
+    /// The rollout with this index in the wish.
     Rollout(usize),
 }
 
-/// Plans the bundle of a spine that was found valid: its sealed segments, the artifacts that they name, and what was wished
-/// for; `None` when no segment is sealed.
+/// Plans the bundle of a valid spine: its sealed segments, the artifacts that they name, and the wish. Returns `None`
+/// if no segment is sealed.
 ///
 /// # Panics
-/// Never: the description of a bundle is strings and numbers.
+///
+/// Never: the description of a bundle consists of strings and numbers.
 #[must_use]
 pub fn plan_bundle(thread: &ThreadId, report: &Report, wish: BundleWish) -> Option<BundlePlan> {
     let dir = StorePath::spine_of(thread);
@@ -116,7 +116,7 @@ pub fn plan_bundle(thread: &ThreadId, report: &Report, wish: BundleWish) -> Opti
     let bundle = BundleJson {
         bundle_version: BUNDLE_VERSION.to_owned(),
         thread_id: thread.to_string(),
-        // Without a record there is no other time.
+        // A spine without a record has no other time.
         created_at: newest.map(|(_, time)| time).or(closed_at)?.clone(),
         spine_schema_version: SPINE_SCHEMA_VERSION.to_owned(),
         rollout_path: wish.rollout_path,

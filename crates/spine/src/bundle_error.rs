@@ -1,4 +1,4 @@
-//! Why a bundle was not written.
+//! Errors of writing a bundle.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use steno_journal::Error as JournalError;
 use steno_model::ThreadId;
 
-/// Why a bundle was not written.
+/// The reason why a bundle was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// A name of another format than ours.
+    /// The name is that of another format.
     #[error("a bundle cannot be written to `{}`", path.display())]
     Name {
         /// The path.
         path: PathBuf,
     },
-    /// A path without a name.
+    /// The path has no name.
     #[error("the output has no name")]
     NoName,
-    /// Something has the name already.
+    /// The path exists.
     #[error("`{}` already exists; nothing was written", path.display())]
     Exists {
         /// The path.
@@ -45,17 +45,17 @@ pub enum BundleError {
     /// The bundle did not pass its check.
     #[error("the written bundle is not valid, and was removed")]
     WrittenInvalid,
-    /// What the system says.
+    /// An operation of the system failed.
     #[error("cannot {action} `{}`", path.display())]
     Io {
-        /// What failed.
+        /// The operation.
         action: &'static str,
         /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// What the journal says.
+    /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }

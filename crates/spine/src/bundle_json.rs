@@ -1,4 +1,4 @@
-//! `bundle.json`: what a bundle says of itself (R119).
+//! `bundle.json`: the description of a bundle (R119).
 
 use serde::{Deserialize, Deserializer, Serialize};
 use steno_model::Timestamp;
@@ -8,83 +8,83 @@ use super::finding::{FindingLocation, Findings, Rule};
 /// The version of bundles.
 pub(super) const BUNDLE_VERSION: &str = "rollout_plus_v0";
 
-/// How long the file may be.
+/// The maximum length of the file.
 pub(super) const BUNDLE_JSON_BYTES_MAX: usize = 1024 * 1024;
 
-/// The file's name.
+/// The name of the file.
 pub(super) const BUNDLE_JSON: &str = "bundle.json";
 
-/// What a bundle says of itself. Fields that we don't know are passed over.
+/// The description of a bundle. Unknown fields are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleJson {
     /// `rollout_plus_v0`
     pub bundle_version: String,
     /// The thread.
     pub thread_id: String,
-    /// The time of the newest sealed record: the same spine gives the same bundle.
+    /// The time of the newest sealed record, so that the same spine gives the same bundle.
     pub created_at: String,
     /// The spine's schema version.
     pub spine_schema_version: String,
-    /// Where the agent's own record of the thread lay; null when nobody knows.
+    /// The original path of the rollout; null if it is unknown.
     #[serde(deserialize_with = "string_or_null")]
     pub rollout_path: Option<String>,
-    /// The agent's own records of the thread that are in the bundle; bundles by others need not have this.
+    /// The rollouts in the bundle. Bundles of other programs may lack this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout_files: Option<Vec<RolloutFile>>,
     /// What belongs to the thread and is not in the bundle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// What is in the bundle and is not as it was.
+    /// The artifacts in the bundle that were changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<ChangedFile>,
 }
 
-/// A file of the agent's own record.
+/// A rollout in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RolloutFile {
     /// Its path in the bundle: `rollout/…`.
     pub file: String,
-    /// Where it lay.
+    /// Its original path.
     pub path: String,
-    /// The thread that it is the record of, if that is another than the bundle's, which goes on from it.
+    /// Its thread, if the thread of the bundle continues that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
-    /// How many bytes it has.
+    /// Its length.
     pub bytes: u64,
-    /// Their SHA-256 in lower-case hex.
+    /// The SHA-256 of its bytes in lower-case hex.
     pub sha256: String,
 }
 
-/// An artifact that is in the bundle with other bytes than the record that names it says.
+/// An artifact with other bytes than the record that names it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
     /// Its path in the bundle.
     pub file: String,
-    /// What was done to it, and why.
+    /// The change and its reason.
     pub reason: String,
-    /// How many values were masked.
+    /// The number of masked values.
     pub masked: u64,
-    /// How many bytes it has now.
+    /// The length of the file in the bundle.
     pub bytes: u64,
-    /// Their SHA-256 in lower-case hex.
+    /// The SHA-256 of the file in the bundle, in lower-case hex.
     pub sha256: String,
 }
 
-/// Something that is not in the bundle.
+/// A file that is not in the bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Its path in the bundle, if it were there.
+    /// The path that it would have in the bundle.
     pub file: String,
-    /// Why it is not.
+    /// The reason.
     pub reason: String,
 }
 
-/// A field that has to be there, and may be null.
+/// Reads a field that must exist and may be null.
 fn string_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(from)
 }
 
-/// Reads `bundle.json`, and says what is wrong with it by itself.
+/// Reads `bundle.json`, and reports the faults that it has by itself.
 pub(super) fn read(bytes: &[u8], file: &str, findings: &mut Findings) -> Option<BundleJson> {
     let place = || FindingLocation::file(file);
     if bytes.len() > BUNDLE_JSON_BYTES_MAX {

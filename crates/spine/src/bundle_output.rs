@@ -1,4 +1,4 @@
-//! Where a bundle goes: a directory or a tar file. It has a temporary name until it is complete, and replaces nothing.
+//! Writes a bundle to a directory or a tar file. It has a temporary name until it is complete, and replaces nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,10 +18,10 @@ use crate::tar::TarWriter;
 use crate::validator::Report;
 use crate::{validate_archive, validate_directory};
 
-/// How hard zstd tries; with the version of zstd it decides which bytes come out.
+/// The level of compression. With the version of zstd it decides the bytes of the output.
 const LEVEL: i32 = 9;
 
-/// The directory that everything in an archive lies in.
+/// The directory in a tar file that contains everything.
 const TOP: &str = "bundle";
 
 /// A bundle that is being written.
@@ -36,12 +36,12 @@ enum Form {
     Directory(RealDisk),
 }
 
-/// Tells whether a name asks for a tar file.
+/// Returns true if a name asks for a tar file.
 fn is_archive(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".tar.zst"))
 }
 
-/// Fails for a path that no bundle is written to.
+/// Fails for a path to which no bundle can be written.
 ///
 /// # Errors
 /// [`BundleError::Name`] for the name of another format, [`BundleError::Exists`] if something is there.
@@ -60,7 +60,7 @@ pub fn check_bundle_path(path: &Path) -> Result<(), BundleError> {
 }
 
 impl BundleOutput {
-    /// Begins beside the place that the bundle will have.
+    /// Creates the temporary file or directory next to the path.
     pub(super) fn begin(path: &Path) -> Result<Self, BundleError> {
         let name = path.file_name().ok_or(BundleError::NoName)?.to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.steno-{}", std::process::id()));
@@ -77,7 +77,7 @@ impl BundleOutput {
         Ok(Self { path: path.to_owned(), temporary, form })
     }
 
-    /// Puts a file in; `fill` writes its bytes.
+    /// Adds a file; `fill` writes its bytes.
     pub(super) fn put<E: From<BundleError>>(
         &mut self,
         entry: &BundleEntry,
@@ -102,7 +102,7 @@ impl BundleOutput {
         }
     }
 
-    /// Checks what was written, and gives it its name; nothing is left behind where that fails.
+    /// Checks the bundle and gives it its name. If that fails, nothing is left.
     pub(super) fn finish(self) -> Result<Report, BundleError> {
         let temporary = self.temporary.clone();
         let named = self.check_and_name();
@@ -119,7 +119,7 @@ impl BundleOutput {
             Form::Archive(tar) => {
                 let file = tar.finish().and_then(Encoder::finish).map_err(failed)?;
                 file.sync_all().map_err(failed)?;
-                // We wrote it: it unpacks to what it should.
+                // We wrote it, so it unpacks to its known size.
                 let file = File::open(&temporary).and_then(Decoder::new).map_err(failed)?;
                 validate_archive(file)
             }
@@ -132,13 +132,13 @@ impl BundleOutput {
         Ok(report)
     }
 
-    /// Takes away what was written so far.
+    /// Deletes what was written.
     pub(super) fn give_up(self) {
         discard(&self.temporary);
     }
 }
 
-/// A file of a disk as something to write to.
+/// A file of a disk as [`Write`].
 struct Appending(Arc<dyn DiskFile>);
 
 impl Write for Appending {

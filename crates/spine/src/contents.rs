@@ -1,6 +1,7 @@
-//! Reads what a spine holds, wherever it lies: in a store, in a directory, in an archive that is never unpacked.
+//! Reads the content of a spine in a store, in a directory, or in a tar file, which is never unpacked.
 //!
-//! Whoever reads has it checked first; what is broken all the same, since it has changed in between, is left out or an error.
+//! The caller checks the spine first. Content that is damaged in spite of that, because it was changed since, is left
+//! out or an error.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -19,24 +20,24 @@ use super::tar::{Kind, TarReader};
 use super::validator::Layout;
 use crate::hash::hex;
 
-/// How much of an archive is kept until its turn comes: segments that stand before earlier ones, and artifacts.
+/// The maximum number of bytes of a tar file that are kept: segments that come before earlier ones, and artifacts.
 const KEPT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// The directory of a bundle that has its rollouts.
+/// The directory of the rollouts in a bundle.
 const ROLLOUT_DIR: &str = "rollout";
 
 /// The artifacts of a spine.
 pub struct Artifacts(ArtifactSource);
 
 enum ArtifactSource {
-    /// Below a directory.
+    /// Files below a directory.
     On(Arc<dyn Disk>, StorePath),
-    /// By their names.
+    /// Content by name.
     Here(BTreeMap<String, Vec<u8>>),
 }
 
 impl Artifacts {
-    /// Returns the bytes of an artifact as a record names it, if they are there and are what the record says.
+    /// Returns the bytes of an artifact that a record names, if they exist and have the recorded hash.
     #[must_use]
     pub fn read(&self, path: &str, sha256: &str) -> Option<Vec<u8>> {
         let name = path.strip_prefix(ARTIFACTS_DIR)?.strip_prefix('/').filter(|name| is_plain_name(name))?;
@@ -61,7 +62,8 @@ impl Artifacts {
 /// Reads the spine in a directory: segments, or a bundle.
 ///
 /// # Errors
-/// [`Error::Damaged`] with the place, or what the system says.
+///
+/// [`Error::Damaged`] with the place, or an error of the system.
 pub fn read_directory(disk: Arc<dyn Disk>, each: &mut dyn FnMut(SpineRecord)) -> Result<Artifacts, Error> {
     let root = StorePath::root();
     let records = match layout_of(&*disk)? {
@@ -74,7 +76,8 @@ pub fn read_directory(disk: Arc<dyn Disk>, each: &mut dyn FnMut(SpineRecord)) ->
 /// Reads the spine of a store.
 ///
 /// # Errors
-/// As [`read_directory`].
+///
+/// Those of [`read_directory`].
 pub fn read_spine(
     store: &steno_journal::Store,
     thread: &steno_model::ThreadId,
@@ -97,13 +100,14 @@ fn read_records(
     Ok(Artifacts(ArtifactSource::On(disk, root)))
 }
 
-/// Takes a piece of a file, and tells whether the next one is wanted.
+/// Takes a piece of a file, and decides whether the next one is read.
 pub type OnPiece<'a> = &'a mut dyn FnMut(&[u8]) -> ControlFlow<()>;
 
 /// Reads a rollout of a bundle in a directory, by its name in `rollout/`, until `each` breaks.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotFound`] if there is none of that name, or what the system says.
+///
+/// [`io::ErrorKind::NotFound`] if the bundle does not have it, or an error of the system.
 pub fn read_directory_rollout(disk: &dyn Disk, name: &str, each: OnPiece<'_>) -> io::Result<()> {
     const PIECE_BYTES: usize = 256 * 1024;
     let path = StorePath::root().below(ROLLOUT_DIR).below(name);
@@ -118,10 +122,11 @@ pub fn read_directory_rollout(disk: &dyn Disk, name: &str, each: OnPiece<'_>) ->
     }
 }
 
-/// Reads a rollout of a bundle in a tar archive, given uncompressed, by its name in `rollout/`, until `each` breaks.
+/// Reads a rollout of a bundle in an uncompressed tar file, by its name in `rollout/`, until `each` breaks.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotFound`] if there is none of that name, or what the reader says.
+///
+/// [`io::ErrorKind::NotFound`] if the bundle does not have it, or an error of the reader.
 pub fn read_archive_rollout(from: impl Read, name: &str, each: OnPiece<'_>) -> io::Result<()> {
     let (mut tar, mut names) = (TarReader::new(from), Names::default());
     let wanted = format!("{ROLLOUT_DIR}/{name}");
@@ -141,11 +146,12 @@ pub fn read_archive_rollout(from: impl Read, name: &str, each: OnPiece<'_>) -> i
     Err(io::ErrorKind::NotFound.into())
 }
 
-/// Reads a bundle in a tar archive, given uncompressed. Segments may stand in any order.
+/// Reads a bundle in an uncompressed tar file. Segments may be in any order.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] for what is no bundle, [`io::ErrorKind::OutOfMemory`] when too much of it would have to
-/// be kept, or what the reader says.
+///
+/// [`io::ErrorKind::InvalidData`] if it is not a bundle, [`io::ErrorKind::OutOfMemory`] if too much of it would have to
+/// be kept, or an error of the reader.
 pub fn read_archive(from: impl Read, each: &mut dyn FnMut(SpineRecord)) -> io::Result<Artifacts> {
     let (mut tar, mut names) = (TarReader::new(from), Names::default());
     let mut waiting = BTreeMap::<u32, Vec<u8>>::new();

@@ -1,4 +1,4 @@
-//! Feeds the validator from a directory: a spine in a store, any directory of segments, or a bundle that was unpacked.
+//! Feeds the validator from a directory: a spine in a store, any directory of segments, or an unpacked bundle.
 
 use std::io;
 
@@ -15,7 +15,8 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// Checks the spine of a thread in a store. Nothing is changed.
 ///
 /// # Errors
-/// What the system says; what is wrong with the spine is in the report.
+///
+/// An error of the system. Faults of the spine are in the report.
 pub fn validate_spine(store: &Store, thread: &ThreadId) -> Result<Report, Error> {
     check_stored(&**store.disk(), thread, store.is_spine_locked(thread)?)
 }
@@ -25,8 +26,8 @@ pub(super) fn check_stored(disk: &dyn Disk, thread: &ThreadId, is_held: bool) ->
     Walk::begin(disk, StorePath::spine_of(thread), Layout::Spine, known).spine()
 }
 
-/// Checks a spine or a bundle in a directory, wherever it lies; one with a `bundle.json`, or a directory `spine`, is a
-/// bundle. Nothing is changed.
+/// Checks a spine or a bundle in any directory. One with a `bundle.json`, or a directory `spine`, is a bundle. Nothing
+/// is changed.
 ///
 /// # Errors
 /// As [`validate_spine`].
@@ -39,7 +40,7 @@ pub fn validate_directory(disk: &dyn Disk) -> Result<Report, Error> {
     }
 }
 
-/// Tells whether a directory is a bundle.
+/// Returns the layout of a directory: that of a spine or of a bundle.
 pub(super) fn layout_of(disk: &dyn Disk) -> Result<Layout, Error> {
     let root = StorePath::root();
     let names = disk.list(&root).map_err(|source| Error::io("list", &root, source))?;
@@ -47,7 +48,7 @@ pub(super) fn layout_of(disk: &dyn Disk) -> Result<Layout, Error> {
     Ok(if is_bundle { Layout::Bundle } else { Layout::Spine })
 }
 
-/// A directory while it is gone through.
+/// A directory that is being read.
 struct Walk<'a> {
     disk: &'a dyn Disk,
     root: StorePath,
@@ -65,8 +66,8 @@ impl<'a> Walk<'a> {
         for name in names.iter().filter(|name| *name != ARTIFACTS_DIR) {
             self.file(name)?;
         }
-        // Looked for after the records, wherever it stands in the list: while somebody writes, an artifact is there before
-        // the record that names it, and need not have been before that was read.
+        // Artifacts are read after the records. A writer writes an artifact before the record that names it, so every
+        // artifact of the records that were read exists by now.
         self.files_in(ARTIFACTS_DIR)?;
         Ok(self.validator.finish())
     }
@@ -81,7 +82,7 @@ impl<'a> Walk<'a> {
         Ok(self.validator.finish())
     }
 
-    /// Lists what lies in a directory below the root, which may be something else.
+    /// Lists the names in a directory below the root; reports it if it is not a directory.
     fn names(&mut self, dir: &str) -> Result<Vec<String>, Error> {
         let path = if dir.is_empty() { self.root.clone() } else { self.root.below(dir) };
         match self.disk.list(&path) {
@@ -106,7 +107,7 @@ impl<'a> Walk<'a> {
         let path = self.root.below(name);
         match self.read(&path, &mut open) {
             Ok(true) => self.validator.close(open),
-            // Gone since it was listed, or no name that can be opened.
+            // Deleted since it was listed, or a name that cannot be opened.
             Ok(false) => {}
             Err(source) => match NotRegular::inside(&source) {
                 Some(NotRegular { found }) => self.validator.is_no_file(name, found),
@@ -116,7 +117,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Reads a file up to where it ends now: whoever writes to it may be faster than we are.
+    /// Reads a file up to its current end, since a writer may be faster than this reader.
     fn read(&mut self, path: &StorePath, open: &mut Open) -> io::Result<bool> {
         let Some(file) = self.disk.open_read(path)? else { return Ok(false) };
         let end = file.identity()?.size_bytes;

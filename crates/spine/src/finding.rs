@@ -1,20 +1,20 @@
-//! What the validator has to say: rules, how grave each is, where it was broken, in words.
+//! Findings of the validator: rule, severity, place and words.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How many findings of one rule are kept with their places; the rest is counted.
+/// The number of findings of one rule that are kept with their places. The others are counted.
 const KEPT_PER_RULE_MAX: u64 = 100;
 
-/// How long the words of a finding and a file's name may be, in characters: both hold what others wrote.
+/// The maximum length of a finding's words and of a file's name, in characters. Both contain text of others.
 const WORDS_CHARS_MAX: usize = 300;
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing, and nothing wrong.
+    /// Worth knowing, and not a fault.
     Info,
-    /// Allowed, and perhaps not what somebody wants.
+    /// Allowed, but possibly unwanted.
     Warning,
     /// The spine is not valid.
     Error,
@@ -35,7 +35,7 @@ impl Severity {
 /// Declares the rules: variant, name, severity.
 macro_rules! rules {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $severity:ident;)+) => {
-        /// What is checked of a spine or a bundle. `docs/format/spine.md` lists the rules.
+        /// A rule for a spine or a bundle. `docs/format/spine.md` lists the rules.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Rule { $($(#[$doc])* $variant),+ }
 
@@ -49,7 +49,7 @@ macro_rules! rules {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// Returns how grave it is to break it, if nothing else decides.
+            /// Returns the severity of a violation, unless the context decides it.
             #[must_use]
             pub fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity),+ }
@@ -63,19 +63,19 @@ rules! {
     LineJson = "line.json", Error;
     /// A line is UTF-8.
     LineUtf8 = "line.utf8", Error;
-    /// A line is no longer than a line may be.
+    /// A line is not longer than the limit.
     LineLength = "line.length", Error;
-    /// A line nests no deeper than readers bear.
+    /// A line does not nest deeper than the limit.
     LineDepth = "line.depth", Error;
-    /// The envelope has its fields, once and of their kinds.
+    /// The envelope has its fields, once and of the right kinds.
     EnvelopeField = "envelope.field", Error;
     /// A record names the schema version.
     SchemaVersion = "schema_version", Error;
-    /// Records name a thread, and all of them the same.
+    /// Every record names the same thread.
     ThreadId = "thread_id", Error;
     /// Numbers increase.
     SeqOrder = "seq.order", Error;
-    /// Numbers go on by 1, from 1: an error in a store, where all were given by us.
+    /// Numbers increase by 1, from 1. A gap is an error in a store, where all numbers are ours.
     SeqGap = "seq.gap", Warning;
     /// A time is RFC 3339 in UTC.
     Timestamp = "timestamp", Error;
@@ -99,17 +99,17 @@ rules! {
     BridgeAnswer = "bridge.answer", Error;
     /// An artifact is of a known kind.
     ArtifactKind = "artifact.kind", Warning;
-    /// An artifact lies in `artifacts/`.
+    /// The path of an artifact is in `artifacts/`.
     ArtifactPath = "artifact.path", Error;
-    /// An artifact is there.
+    /// An artifact exists.
     ArtifactMissing = "artifact.missing", Error;
-    /// An artifact is what the record says.
+    /// An artifact has the hash that the record names.
     ArtifactSha256 = "artifact.sha256", Error;
-    /// An artifact is one that a record names.
+    /// Every artifact is named by a record.
     ArtifactUnused = "artifact.unused", Info;
-    /// Everything is in the bundle.
+    /// Nothing is left out of the bundle.
     LeftOut = "bundle.left_out", Info;
-    /// Everything is in the bundle as it was.
+    /// Nothing in the bundle is changed.
     Changed = "bundle.changed", Info;
     /// A meta file is JSON.
     MetaJson = "meta.json", Error;
@@ -131,21 +131,21 @@ rules! {
     MetaIndex = "meta.index", Error;
     /// A segment has a meta file.
     SegmentUnsealed = "segment.unsealed", Info;
-    /// An unsealed segment ends with a whole line.
+    /// An unsealed segment ends with a complete line.
     SegmentTorn = "segment.torn", Warning;
-    /// A sealed segment ends with a whole line.
+    /// A sealed segment ends with a complete line.
     SegmentCut = "segment.cut", Error;
-    /// A segment has records, if it is sealed or others follow.
+    /// A sealed segment, or one before others, has records.
     SegmentEmpty = "segment.empty", Error;
-    /// Segments follow each other without a gap.
+    /// The indexes of segments have no gap.
     SegmentMissing = "segment.missing", Error;
-    /// What begins like a segment's name is one.
+    /// A name that begins like that of a segment is one.
     SegmentName = "segment.name", Error;
-    /// What is read is a regular file.
+    /// Every file is a regular file.
     FileKind = "file.kind", Error;
-    /// A name in an archive is one that can be unpacked safely.
+    /// A name in a tar file can be unpacked safely.
     FileName = "file.name", Error;
-    /// `bundle.json` is there, and is JSON.
+    /// `bundle.json` exists and is JSON.
     BundleJson = "bundle.json", Error;
     /// `bundle.json` has its fields.
     BundleField = "bundle.field", Error;
@@ -155,28 +155,28 @@ rules! {
     BundleSchema = "bundle.schema", Error;
     /// `bundle.json` names the thread of the spine.
     BundleThread = "bundle.thread", Error;
-    /// Rollouts are what `bundle.json` says.
+    /// The rollouts are those that `bundle.json` lists.
     BundleRollout = "bundle.rollout", Error;
-    /// A bundle has the agent's own record of its thread.
+    /// A bundle has a rollout of its thread.
     BundleNoRollout = "bundle.no_rollout", Warning;
-    /// A bundle has nothing in it that bundles do not have.
+    /// A bundle has only the files of a bundle.
     BundleUnknown = "bundle.unknown", Warning;
-    /// No two files of a bundle are called alike.
+    /// No two files of a bundle have the same name.
     BundleDuplicate = "bundle.duplicate", Error;
-    /// An archive can be read to its end.
+    /// A tar file can be read to its end.
     BundleArchive = "bundle.archive", Error;
-    /// There is no more of anything than can be checked.
+    /// No count exceeds its limit.
     Limit = "limit", Error;
 }
 
-/// Where something was found.
+/// The place of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FindingLocation {
-    /// The file, below what is checked.
+    /// The file, relative to the checked directory.
     pub file: String,
     /// The line in it, from 1.
     pub line: Option<u64>,
-    /// Where that line, or what is meant, begins.
+    /// The byte at which that line, or the fault, begins.
     pub offset: Option<u64>,
 }
 
@@ -200,20 +200,20 @@ impl fmt::Display for FindingLocation {
     }
 }
 
-/// A rule that was broken, or something to know.
+/// A violation of a rule, or a remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which rule.
+    /// The rule.
     pub rule: Rule,
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where.
+    /// The place.
     pub place: FindingLocation,
-    /// What is so, for people; it may hold what others wrote.
+    /// The statement, for people. It may contain text of others.
     pub words: String,
 }
 
-/// Findings as they are made, of each rule the first hundred with their places.
+/// The findings so far, of each rule the first hundred with their places.
 #[derive(Default)]
 pub(super) struct Findings {
     kept: Vec<Finding>,
@@ -243,7 +243,7 @@ impl Findings {
         self.kept.push(Finding { rule, severity, place, words });
     }
 
-    /// Adds what others have found.
+    /// Adds the findings of another check.
     pub(super) fn take_over(&mut self, others: Self) {
         for Finding { rule, severity, place, words } in others.kept {
             self.add_as(severity, rule, place, words);
@@ -260,7 +260,7 @@ impl Findings {
     }
 }
 
-/// Cuts a text that others may have made long.
+/// Cuts a text to the limit.
 fn cut(text: &mut String) {
     if let Some((at, _)) = text.char_indices().nth(WORDS_CHARS_MAX) {
         text.truncate(at);

@@ -1,19 +1,19 @@
-//! Values of exported variables in the snapshot of a shell, masked: the names stay, what they hold does not.
+//! Masks the values of exported variables in a shell snapshot; the names stay.
 //!
-//! Whatever is in doubt is masked. What follows a value on its line goes with it, and in the part of a snapshot that lists
-//! exports nothing stays but names. Whether the rest of a snapshot, its functions and aliases, holds a secret is not looked at.
+//! In case of doubt, text is masked. The rest of a line after a value is masked too. In the part of a snapshot that
+//! lists exports, only names stay. The rest of a snapshot, its functions and aliases, is not searched for secrets.
 
-/// What stands in the place of a value.
+/// The text that replaces a value.
 const MASK: &[u8] = b"\"***\"";
 
-/// What begins the part that lists exports.
+/// The beginning of the part that lists exports.
 const EXPORTS: &[u8] = b"# exports";
 
-/// Masks the values of exported variables; returns the snapshot without them, and how many there were.
+/// Masks the values of exported variables. Returns the snapshot without them, and their number.
 ///
-/// These are known wherever they stand at the beginning of a line: `export NAME=…`, `declare` and `typeset` with `-x`,
-/// `set -x` as fish has it, `$env:NAME=`; and behind `# exports` also `NAME=…`. A value goes on as long as its quotes are open,
-/// and ends in front of the next such line.
+/// These forms are recognised at the beginning of a line: `export NAME=…`, `declare` and `typeset` with `-x`, `set -x`
+/// of fish, `$env:NAME=`; after `# exports` also `NAME=…`. A value continues as long as its quotes are open, and ends
+/// before the next such line.
 #[must_use]
 pub fn mask_exports(snapshot: &[u8]) -> (Vec<u8>, u64) {
     let mut lines = snapshot.split_inclusive(|byte| *byte == b'\n').peekable();
@@ -43,12 +43,12 @@ pub fn mask_exports(snapshot: &[u8]) -> (Vec<u8>, u64) {
     (masked, values)
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineKind {
-    /// It gives a variable a value, which begins there.
+    /// Gives a variable a value, which begins at this byte.
     Value { at: usize },
-    /// Nothing to mask.
+    /// Has nothing to mask.
     Other,
 }
 
@@ -66,7 +66,7 @@ fn look(line: &[u8], is_in_exports: bool) -> LineKind {
             if text.is_empty() || text.starts_with(b"#") {
                 return LineKind::Other;
             }
-            // `NAME=…`, or what nobody expects here: all of it may be a value.
+            // `NAME=…`, or text of unknown form: all of it may be a value.
             let is_name = |name: &[u8]| !name.is_empty() && name.iter().all(|byte| is_of_name(*byte));
             let end = line.iter().position(|byte| *byte == b'=').filter(|end| is_name(&line[..*end]));
             LineKind::Value { at: end.map_or(0, |end| end + 1) }
@@ -78,12 +78,12 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'(' | b')' | b'.')
 }
 
-/// What a line says of exports, by how it begins.
+/// A statement about exports, by the beginning of its line.
 enum Statement {
     Value {
         at: usize,
     },
-    /// Names that are exported, and no value.
+    /// Exports names without values.
     Name,
     None,
 }
@@ -111,7 +111,7 @@ fn statement(line: &[u8]) -> Statement {
             }
             Some(_) if !is_export => return Statement::None,
             Some(_) if command == b"set" => {
-                // The value stands behind the name.
+                // The value follows the name.
                 let at = words.at;
                 return words.next().map_or(Statement::None, |_| Statement::Value { at: at + 1 });
             }
@@ -126,7 +126,7 @@ fn statement(line: &[u8]) -> Statement {
     }
 }
 
-/// The words of a line, as far as blanks tell.
+/// The words of a line, separated by blanks.
 struct Words<'a> {
     line: &'a [u8],
     at: usize,
@@ -145,23 +145,23 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Which quotes are open.
+/// The open quotes.
 #[derive(Default)]
 struct Quotes {
     open: Option<Quote>,
-    /// How many round brackets, as lists have them.
+    /// The number of open round brackets, which lists have.
     brackets: u32,
     is_escaped: bool,
-    /// Whether a backslash stood in front of the end of the last line.
+    /// Whether the last line ended with a backslash.
     is_continued: bool,
     before: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quote {
-    /// `'…'`, in which nothing is escaped.
+    /// `'…'`, without escapes.
     Single,
-    /// `"…"` and `$'…'`, in which a backslash takes the next.
+    /// `"…"` and `$'…'`, in which a backslash escapes the next byte.
     Escaping(u8),
 }
 
@@ -187,7 +187,7 @@ impl Quotes {
         }
     }
 
-    /// Tells whether what was read goes on in the next line.
+    /// Returns true if the text continues in the next line.
     fn is_open(&self) -> bool {
         self.open.is_some() || self.brackets > 0 || self.is_continued
     }
@@ -248,7 +248,7 @@ mod tests {
     fn value_over_several_lines_is_masked() {
         check("export A='1\n2\n3'\nalias x=y\n", "export A=\"***\"\nalias x=y\n", 1);
         check("declare -x A=\"1\n\\\"2\n3\" ; rest\nx\n", "declare -x A=\"***\"\nx\n", 1);
-        // Programs that write snapshots line by line cut such values off and leave their quotes open.
+        // Programs that write snapshots line by line cut such values and leave their quotes open.
         check(
             "export A='1\nexport B='2 3'\nexport C=4\n",
             "export A=\"***\"\nexport B=\"***\"\nexport C=\"***\"\n",

@@ -1,5 +1,5 @@
-//! Seals what a crash left open, after everything was checked: a torn end is moved aside, the rest made durable, the meta
-//! file written. Nothing else is changed, and a spine with an error in it is left alone.
+//! Seals what a crash left open, after a complete check: moves a torn end aside, makes the rest durable, and writes the
+//! meta file. Changes nothing else, and nothing at all if the spine has an error.
 
 use steno_disk::{Disk, StorePath};
 use steno_journal::{Error, SegmentIndex, Store, UnsealedSegment, seal_segment};
@@ -9,49 +9,51 @@ use super::directory::{check_stored, layout_of, validate_directory};
 use super::segment_check::Segment;
 use super::validator::{Layout, Report};
 
-/// What mending a spine has done.
+/// A change by the repair of a spine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// A segment was sealed.
     Sealed {
         /// Its file.
         file: String,
-        /// How many records it has.
+        /// The number of its records.
         records: u64,
     },
-    /// A torn end was moved to a file of its own.
+    /// A torn end was moved to its own file.
     SetAside {
-        /// The file that it stood in.
+        /// The file that it was in.
         file: String,
-        /// How many bytes it had.
+        /// Its length.
         bytes: u64,
-        /// The file that keeps it, beside the other.
+        /// The file that keeps it, in the same directory.
         kept: String,
     },
 }
 
-/// Checks a spine of a store and seals what a crash left open, unless there is an error in it.
+/// Checks a spine of a store and seals what a crash left open, unless the spine has an error.
 ///
 /// # Errors
-/// [`Error::Locked`] while somebody writes to it, or what the system says; doing it again later is safe.
+///
+/// [`Error::Locked`] while another process writes it, or an error of the system. The repair can then be repeated.
 pub fn repair_spine(
     store: &Store,
     thread: &ThreadId,
     now: jiff::Timestamp,
 ) -> Result<(Report, Vec<Repair>), Error> {
     let disk = &**store.disk();
-    // The lock is ours now, so no writer is at its end.
+    // We hold the lock, so no process writes at its end.
     let _lock = store.lock_spine(thread, now)?;
     let report = check_stored(disk, thread, false)?;
     let repairs = SpineRepair { disk, dir: StorePath::spine_of(thread), now }.seal_all(&report)?;
     Ok((report, repairs))
 }
 
-/// Checks a spine or a bundle in a directory like [`validate_directory`], and seals what a crash left open, unless there is
-/// an error in it.
+/// Checks a spine or a bundle in a directory like [`validate_directory`], and seals what a crash left open, unless it
+/// has an error.
 ///
 /// # Errors
-/// What the system says; doing it again later is safe.
+///
+/// An error of the system. The repair can then be repeated.
 pub fn repair_directory(disk: &dyn Disk, now: jiff::Timestamp) -> Result<(Report, Vec<Repair>), Error> {
     let report = validate_directory(disk)?;
     let dir = match layout_of(disk)? {

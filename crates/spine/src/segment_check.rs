@@ -1,4 +1,4 @@
-//! Checks the records of one segment, and remembers of it what its meta file and its neighbours have to agree with.
+//! Checks the records of one segment, and collects what its meta file and the other segments must agree with.
 
 use sha2::{Digest as _, Sha256};
 use steno_journal::has_hole;
@@ -9,10 +9,10 @@ use super::finding::{FindingLocation, Findings, Rule, Severity};
 use super::splitter::{Line, Splitter};
 use crate::hash::hex;
 
-/// What a segment holds.
+/// The facts of a segment.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    /// Its name, below what is checked.
+    /// Its name, relative to the checked directory.
     pub(super) file: String,
     pub(super) bytes: u64,
     pub(super) sha256: String,
@@ -24,23 +24,23 @@ pub(super) struct Segment {
     pub(super) thread: Option<String>,
     /// The time that its first record names.
     pub(super) time_first: String,
-    /// The latest time that a record names, as an instant and as it stands there.
+    /// The latest time that a record names, as an instant and as text.
     pub(super) newest: Option<(jiff::Timestamp, String)>,
     pub(super) torn: Option<Torn>,
     pub(super) unread: Unread,
 }
 
-/// How many lines are no records and no torn end: their numbers are not known, and nothing is said of those.
+/// The number of lines that are neither records nor a torn end. Their numbers are unknown and are not checked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unread {
     pub(super) all: u64,
-    /// Before the first record.
+    /// Lines before the first record.
     pub(super) leading: u64,
-    /// Behind the last one.
+    /// Lines after the last record.
     pub(super) trailing: u64,
 }
 
-/// What stands at the end of a segment and is no record: bytes without a newline, or zeros with nothing good after them.
+/// The end of a segment that is not a record: bytes without a newline, or zeros without valid lines after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Torn {
     pub(super) offset: u64,
@@ -48,32 +48,33 @@ pub(super) struct Torn {
     pub(super) len: u64,
 }
 
-/// What all segments add to.
+/// Totals of all segments.
 pub(super) struct SegmentTotals<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) refs: &'a mut Refs,
-    /// How grave a gap in the numbers is.
+    /// The severity of a gap in the numbers.
     pub(super) gap: Severity,
 }
 
-/// A segment while it is read.
+/// A segment that is being read.
 pub(super) struct SegmentCheck {
     splitter: Splitter,
     hash: Sha256,
     lines: u64,
     hole: Option<Hole>,
-    /// How many lines since the highest number so far may stand where others should: bad ones, and those out of order.
+    /// The number of lines after the highest number that may take the place of others: bad lines and those out of
+    /// order.
     astray: u64,
     found: Segment,
 }
 
-/// Bad lines with zeros in them: what a crash left, or damage if good ones follow.
+/// Bad lines with zeros. A crash left them; if valid lines follow, they are damage.
 struct Hole {
     offset: u64,
     line: u64,
-    /// How many lines.
+    /// The number of lines.
     lines: u64,
-    /// What is wrong with them if they are damage.
+    /// The findings if they are damage.
     findings: Findings,
 }
 
@@ -116,7 +117,7 @@ impl SegmentCheck {
         self.found.unread.trailing += 1;
         self.astray += 1;
         if hole {
-            // Perhaps the end of what a crash left, perhaps not: what follows tells.
+            // This may be the end that a crash left. The next lines decide it.
             let line = self.lines;
             let hole = self.hole.get_or_insert_with(|| Hole {
                 offset,
@@ -132,7 +133,7 @@ impl SegmentCheck {
         }
     }
 
-    /// Something follows the zeros that no crash can have left there, so that they are damage.
+    /// Ends a hole: a crash cannot have left the lines after the zeros, so the zeros are damage.
     fn end_hole(&mut self, noticed: &mut SegmentTotals<'_>) {
         if let Some(hole) = self.hole.take() {
             noticed.findings.take_over(hole.findings);

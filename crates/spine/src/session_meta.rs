@@ -1,4 +1,4 @@
-//! What the `session_meta` records of a stored spine say of the thread's rollout.
+//! Reads the `session_meta` records of a stored spine, which describe the thread's rollout.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use steno_model::{SpineType, ThreadId, Word};
 /// Returns the path of the rollout, from the first record that has it.
 ///
 /// # Errors
-/// What the journal says.
+///
+/// An error of the journal.
 pub fn recorded_rollout_path(store: &Store, thread: &ThreadId) -> Result<Option<String>, Error> {
     in_session_meta(store, thread, |payload| {
         let mut fields = Fields::parse(payload.as_str()).ok()?;
@@ -20,10 +21,11 @@ pub fn recorded_rollout_path(store: &Store, thread: &ThreadId) -> Result<Option<
     })
 }
 
-/// Returns the thread that this one continues, from the first record that has it.
+/// Returns the thread that this one continues, from the first record that names it.
 ///
 /// # Errors
-/// What the journal says.
+///
+/// An error of the journal.
 pub fn recorded_base(store: &Store, thread: &ThreadId) -> Result<Option<String>, Error> {
     in_session_meta(store, thread, |payload| {
         let base = Fields::parse(payload.as_str()).ok()?.take("history_base").ok()??;

@@ -1,40 +1,40 @@
-//! Splits bytes that are handed over in pieces into lines, in bounded memory: a file and an archive are read alike.
+//! Splits bytes that arrive in pieces into lines, in bounded memory. Files and tar entries are read in the same way.
 
 use steno_model::limits::LINE_BYTES_MAX;
 
-/// A line as it comes out.
+/// A line.
 pub(super) enum Line<'a> {
-    /// All of it, without its newline.
+    /// A complete line, without its newline.
     Whole(&'a [u8]),
-    /// One that is longer than a line may be.
+    /// A line that is longer than the limit.
     TooLong {
-        /// Whether there are zeros in it.
+        /// Whether it contains zeros.
         hole: bool,
     },
 }
 
-/// What stands behind the last newline.
+/// The bytes after the last newline.
 pub(super) struct Remainder {
     pub(super) offset: u64,
     pub(super) len: u64,
-    /// Whether it is longer than a line may be, without the zeros that a crash leaves.
+    /// Whether it is longer than the limit, not counting the zeros that a crash leaves.
     pub(super) is_too_long: bool,
 }
 
-/// Where in the bytes we are.
+/// The position in the bytes.
 #[derive(Default)]
 pub(super) struct Splitter {
-    /// What has come of a line whose newline has not, unless that is too much.
+    /// The beginning of a line without its newline, unless it is too long.
     begun: Vec<u8>,
-    /// Where that line begins, and how much of it has come.
+    /// The offset of that line, and its length so far.
     offset: u64,
     len: u64,
-    /// For a line that is too long: whether zeros have come.
+    /// For a line that is too long: whether it contains zeros.
     too_long: Option<bool>,
 }
 
 impl Splitter {
-    /// Hands on the lines that end in a piece, each with where it begins.
+    /// Passes on the lines that end in a piece, each with its offset.
     pub(super) fn push(&mut self, mut piece: &[u8], mut each: impl FnMut(u64, Line<'_>)) {
         while let Some(at) = memchr::memchr(b'\n', piece) {
             let (head, tail) = (&piece[..at], &piece[at + 1..]);
@@ -49,7 +49,7 @@ impl Splitter {
                     None => each(offset, Line::Whole(&self.begun)),
                 }
                 let offset = self.offset + self.len + 1;
-                // The buffer stays: lines that are cut by pieces come again and again.
+                // The buffer is kept, because many lines are cut by pieces.
                 self.begun.clear();
                 (self.offset, self.len, self.too_long) = (offset, 0, None);
             }
@@ -72,7 +72,7 @@ impl Splitter {
         }
     }
 
-    /// Returns what stands at the end without a newline.
+    /// Returns the bytes at the end without a newline.
     pub(super) fn rest(&self) -> Option<Remainder> {
         let is_too_long = self.too_long == Some(false);
         (self.len > 0).then_some(Remainder { offset: self.offset, len: self.len, is_too_long })
@@ -83,7 +83,7 @@ impl Splitter {
 mod tests {
     use super::*;
 
-    /// Lines with their offsets (none for too long ones), and the rest.
+    /// Lines with their offsets (none for lines that are too long), and the rest.
     type Pieces = (Vec<(u64, Option<Vec<u8>>)>, Option<(u64, u64, bool)>);
 
     fn split(pieces: &[&[u8]]) -> Pieces {

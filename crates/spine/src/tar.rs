@@ -1,5 +1,5 @@
-//! The little of tar that bundles need: plain files with short names, always the same bytes for the same files; and reading
-//! archives that others made, which may be anything.
+//! The part of tar that bundles need. Writing: plain files with short names, the same bytes for the same files.
+//! Reading: tar files of other tools, which may be hostile.
 //!
 //! A crate would read names of any length into memory before we could refuse them (`docs/decisions/0014-…`).
 
@@ -7,39 +7,40 @@ use std::io::{self, Read, Write};
 
 pub(super) const BLOCK_BYTES: usize = 512;
 
-/// How long a name may be that does not fit into a header.
+/// The maximum length of a name that does not fit into a header.
 const LONG_NAME_BYTES_MAX: u64 = 64 * 1024;
 
-/// How long a name may be that a header holds.
+/// The maximum length of a name in a header.
 const NAME_BYTES_MAX: usize = 100;
 
-/// How long a file may be that we write: what eleven octal digits hold.
+/// The maximum length of a written file: eleven octal digits.
 const FILE_BYTES_MAX: u64 = 0o77_777_777_777;
 
-/// Writes an archive in the form `ustar`, with nothing in it that depends on when or by whom it is made.
+/// Writes a tar file in the form `ustar`. Nothing in it depends on the time or the user.
 pub struct TarWriter<W: Write> {
     into: W,
-    /// How much of the file is still to come.
+    /// The number of missing bytes of the current file.
     left: u64,
     padding: usize,
 }
 
 impl<W: Write> TarWriter<W> {
-    /// Begins an archive.
+    /// Begins a tar file.
     pub fn new(into: W) -> Self {
         Self { into, left: 0, padding: 0 }
     }
 
-    /// Begins a file of a known length, whose bytes are written next.
+    /// Begins a file of a known length. Its bytes are written next.
     ///
     /// # Errors
-    /// What the writer says, or [`io::ErrorKind::InvalidInput`] for a length that a header cannot hold, or when the file
-    /// before is not whole.
+    ///
+    /// An error of the writer; [`io::ErrorKind::InvalidInput`] if a header cannot hold the length, or if the previous
+    /// file is not complete.
     pub fn begin(&mut self, name: &str, size_bytes: u64) -> io::Result<()> {
         self.entry(Header { name, link: "", flag: b'0', mode: "0000644" }, size_bytes)
     }
 
-    /// Begins a file that is a program.
+    /// Begins an executable file.
     ///
     /// # Errors
     /// As [`TarWriter::begin`].
@@ -59,7 +60,7 @@ impl<W: Write> TarWriter<W> {
         if size_bytes > FILE_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is too long for tar"));
         }
-        // A header of the kind that POSIX has for what is too long, with it inside; what follows has what fits.
+        // POSIX has a header of its own for values that are too long. The next header has as much of them as fits.
         let long = [("path", header.name), ("linkpath", header.link)].into_iter();
         let pax: String = long
             .filter(|(_, text)| text.len() > NAME_BYTES_MAX)
@@ -95,10 +96,11 @@ impl<W: Write> TarWriter<W> {
         Ok(())
     }
 
-    /// Ends the archive.
+    /// Ends the tar file.
     ///
     /// # Errors
-    /// What the writer says, or that the last file is not whole.
+    ///
+    /// An error of the writer, or that the last file is not complete.
     pub fn finish(mut self) -> io::Result<W> {
         self.end_file()?;
         self.into.write_all(&[0; 2 * BLOCK_BYTES])?;
@@ -130,32 +132,32 @@ impl<W: Write> Write for TarWriter<W> {
     }
 }
 
-/// What a header says beside the length.
+/// A header without the length.
 #[derive(Clone, Copy)]
 struct Header<'a> {
     name: &'a str,
-    /// Where a link leads.
+    /// The target of a link.
     link: &'a str,
     flag: u8,
     mode: &'static str,
 }
 
-/// Returns as much of a name as a header has room for.
+/// Returns as much of a name as fits into a header.
 fn what_fits(name: &str) -> &str {
     let end = (0..=NAME_BYTES_MAX).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
     &name[..end.min(name.len())]
 }
 
-/// What an entry of an archive is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
     Directory,
-    /// Something that a bundle does not have, with its article.
+    /// A kind that bundles do not have, with its article.
     Other(&'static str),
 }
 
-/// An entry of an archive; its name may be anything.
+/// An entry of a tar file. Its name may be anything.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: Vec<u8>,
@@ -163,7 +165,7 @@ pub(super) struct Entry {
     pub(super) size_bytes: u64,
 }
 
-/// Reads an archive entry by entry, in bounded memory.
+/// Reads a tar file entry by entry, in bounded memory.
 pub(super) struct TarReader<R: Read> {
     from: R,
 }
@@ -173,10 +175,11 @@ impl<R: Read> TarReader<R> {
         Self { from }
     }
 
-    /// Returns the next entry, whose bytes have to be taken with [`TarReader::content`] before the one after it.
+    /// Returns the next entry. The caller takes its bytes with [`TarReader::content`] before it asks for another entry.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] for what is no archive, or what the reader says.
+    ///
+    /// [`io::ErrorKind::InvalidData`] if the bytes are not a tar file, or an error of the reader.
     pub(super) fn next(&mut self) -> io::Result<Option<Entry>> {
         let (mut long_name, mut long_size) = (None, None);
         loop {
@@ -201,7 +204,7 @@ impl<R: Read> TarReader<R> {
                     });
                     long_size = size.map(|size| size.ok_or_else(|| bad("a length that is not a number")));
                 }
-                // Headers for all that follows: comments, times.
+                // Headers for all following entries: comments, times.
                 b'g' => drop(self.small(size_bytes)?),
                 flag => {
                     let name = long_name.unwrap_or_else(|| name_in(&header));
@@ -212,10 +215,11 @@ impl<R: Read> TarReader<R> {
         }
     }
 
-    /// Hands over the bytes of an entry, piece by piece, and goes past them.
+    /// Passes on the bytes of an entry, piece by piece.
     ///
     /// # Errors
-    /// What the reader says; that it ends too early among it.
+    ///
+    /// An error of the reader, also if it ends too early.
     pub(super) fn content(&mut self, entry: &Entry, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         const PIECE_BYTES: u64 = 128 * 1024;
         let mut left = entry.size_bytes;
@@ -233,7 +237,7 @@ impl<R: Read> TarReader<R> {
         self.from.read_exact(&mut [0; BLOCK_BYTES][..padding_of(entry.size_bytes)])
     }
 
-    /// Reads a header's own bytes.
+    /// Reads the bytes of a header.
     fn small(&mut self, size_bytes: u64) -> io::Result<Vec<u8>> {
         if size_bytes > LONG_NAME_BYTES_MAX {
             return Err(bad("a name that is too long"));
@@ -245,7 +249,7 @@ impl<R: Read> TarReader<R> {
         Ok(bytes)
     }
 
-    /// Behind the end there are zeros and nothing else.
+    /// Checks that only zeros follow the end.
     fn check_end(&mut self) -> io::Result<()> {
         let mut piece = [0; 4096];
         loop {
@@ -269,13 +273,13 @@ fn padding_of(size_bytes: u64) -> usize {
     usize::try_from(size_bytes.wrapping_neg() % BLOCK_BYTES as u64).unwrap_or(0)
 }
 
-/// The sum of a header's bytes, those of the sum itself counted as spaces.
+/// Returns the checksum of a header. The bytes of the checksum itself count as spaces.
 fn checksum(header: &[u8; BLOCK_BYTES]) -> u64 {
     let counted = |(at, byte): (usize, &u8)| u64::from(if (148..156).contains(&at) { b' ' } else { *byte });
     header.iter().enumerate().map(counted).sum()
 }
 
-/// Reads octal digits, or the binary form that GNU uses for more than they hold.
+/// Reads octal digits, or the binary form that GNU uses for larger numbers.
 fn number(field: &[u8]) -> Option<u64> {
     if field.first().is_some_and(|first| first & 0x80 != 0) {
         let mut number = u64::from(field[0] & 0x7f);
@@ -294,7 +298,7 @@ fn until_zero(bytes: &[u8]) -> &[u8] {
 
 fn name_in(header: &[u8; BLOCK_BYTES]) -> Vec<u8> {
     let (name, prefix) = (until_zero(&header[..100]), until_zero(&header[345..500]));
-    // Other forms have other things there.
+    // Other forms use these bytes for other fields.
     if prefix.is_empty() || &header[257..263] != b"ustar\0" {
         return name.to_vec();
     }
@@ -313,7 +317,7 @@ fn kind_of(flag: u8) -> Kind {
     }
 }
 
-/// Puts a line `LENGTH NAME=VALUE` together, whose length counts its own digits.
+/// Builds a line `LENGTH NAME=VALUE`. The length includes its own digits.
 fn pax_line(name: &str, value: &str) -> String {
     let rest = name.len() + value.len() + 3;
     let digits = |number: usize| number.to_string().len();
@@ -324,7 +328,7 @@ fn pax_line(name: &str, value: &str) -> String {
     format!("{len} {name}={value}\n")
 }
 
-/// Finds a value among lines of `LENGTH NAME=VALUE`.
+/// Finds a value in lines of `LENGTH NAME=VALUE`.
 fn pax_value<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     let mut found = None;
     while let Some(space) = memchr::memchr(b' ', rest) {

@@ -1,7 +1,7 @@
-//! The validator: takes files by name and bytes, in any order and in one pass, and says what they break.
+//! The validator: takes files by name and bytes, in any order and in one pass, and reports violations of rules.
 //!
-//! A directory and an archive are fed into it alike. Memory follows the longest line and the number of files, never what
-//! the files hold.
+//! A directory and a tar file are read in the same way. Memory depends on the longest line and the number of files, not
+//! on the size of the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use super::finding::{Finding, FindingLocation, Findings, Rule, Severity};
 use super::segment_check::{Segment, SegmentCheck, SegmentTotals};
 use crate::hash::hex;
 
-/// How many files there may be.
+/// The maximum number of files.
 const FILES_MAX: usize = 100_000;
 
-/// How the files lie.
+/// The arrangement of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// Segments and `artifacts/` in one directory.
@@ -28,58 +28,58 @@ pub(super) enum Layout {
     Bundle,
 }
 
-/// What is known of a spine before it is read.
+/// Facts about a spine that are known before it is read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExpectedSpine {
-    /// Whose it has to be.
+    /// The thread that it must have.
     pub(super) thread: Option<String>,
-    /// Whether our journal has written it, so that numbers have no gaps.
+    /// Whether our journal wrote it, so that its numbers have no gaps.
     pub(super) is_ours: bool,
-    /// Whether somebody writes to it now, so that its end is just not finished.
+    /// Whether a process is writing it, so that its end may be incomplete.
     pub(super) is_held: bool,
-    /// Whether not all of it could be read, so that nothing is known of what is not there.
+    /// Whether a part of it could not be read, so that a missing file is not a fault.
     pub(super) is_partial: bool,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The thread, as far as anything names it.
+    /// The thread, if a file names it.
     pub thread: Option<String>,
-    /// How many segments there are.
+    /// The number of segments.
     pub segments: u64,
-    /// How many of them have a meta file.
+    /// The number of segments with a meta file.
     pub sealed: u64,
-    /// How many records are in them.
+    /// The number of records.
     pub records: u64,
-    /// How many bytes the segments have.
+    /// The length of all segments.
     pub bytes: u64,
-    /// What was found, of each rule the first hundred.
+    /// The findings, of each rule the first hundred.
     pub findings: Vec<Finding>,
-    /// How many errors there are.
+    /// The number of errors.
     pub errors: u64,
-    /// How many warnings.
+    /// The number of warnings.
     pub warnings: u64,
-    /// How many things worth knowing.
+    /// The number of remarks.
     pub infos: u64,
-    /// Whether somebody was writing to it, as its lock says.
+    /// Whether a process was writing it, according to its lock.
     pub is_held: bool,
     pub(super) parts: Parts,
 }
 
 impl Report {
-    /// Returns the segments that have something in them and no meta file.
+    /// Returns the segments that are not empty and have no meta file.
     pub fn unsealed(&self) -> impl Iterator<Item = &str> {
         self.open_segments().map(|segment| segment.file.as_str())
     }
 
-    /// Returns how many bytes no meta file vouches for, a torn end included.
+    /// Returns the number of bytes that no meta file covers, including a torn end.
     #[must_use]
     pub fn unsealed_bytes(&self) -> u64 {
         self.open_segments().map(|segment| segment.bytes).sum()
     }
 
-    /// Returns how many bytes a crash has left that were never a record.
+    /// Returns the number of bytes that a crash left and that were never a record.
     #[must_use]
     pub fn torn_bytes(&self) -> u64 {
         let of_writer = self.parts.segments.keys().next_back().filter(|_| self.is_held);
@@ -94,7 +94,7 @@ impl Report {
         segments.map(|(_, found)| found)
     }
 
-    /// Returns how the spine stands, now that all of it was read.
+    /// Returns the state of the spine after the whole check.
     #[must_use]
     pub fn state(&self) -> SpineState {
         match (self.is_valid(), self.is_held, self.unsealed().next()) {
@@ -105,12 +105,12 @@ impl Report {
         }
     }
 
-    /// Returns the SHA-256 of each sealed segment, in order, as its meta file says it.
+    /// Returns the SHA-256 of each sealed segment, in order, according to its meta file.
     pub fn sealed_sha256(&self) -> impl Iterator<Item = &str> {
         self.parts.metas.values().filter_map(|found| Some(found.meta.as_ref()?.sha256.as_str()))
     }
 
-    /// Returns the shell snapshots that are there and that records name, by the names of their files in `artifacts/`.
+    /// Returns the shell snapshots that exist and that records name, by the names of their files in `artifacts/`.
     pub fn shell_snapshots(&self) -> impl Iterator<Item = &str> {
         let of_kind = self.parts.named.iter().filter(|(.., kind, _)| *kind == ArtifactKind::ShellSnapshot);
         let names: BTreeSet<&str> = of_kind.map(|(name, ..)| name.as_str()).collect();
@@ -122,14 +122,14 @@ impl Report {
         self.parts.rollouts.keys().map(String::as_str)
     }
 
-    /// Tells whether no rule is broken in a way that counts.
+    /// Returns true if there is no error.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.errors == 0
     }
 }
 
-/// What the files hold, to be compared at the end.
+/// Facts of the files, which are compared at the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     pub(super) segments: BTreeMap<u32, Segment>,
@@ -138,13 +138,13 @@ pub(super) struct Parts {
     pub(super) artifacts: BTreeMap<String, (String, u64)>,
     pub(super) rollouts: BTreeMap<String, (String, u64)>,
     pub(super) bundle: BundleFile,
-    /// The artifacts that records name: name and hash, kind, where.
+    /// The artifacts that records name: name and hash, kind, place.
     pub(super) named: Vec<(String, String, ArtifactKind, FindingLocation)>,
-    /// Those of kinds that we don't know, by name: kind, and where.
+    /// Artifacts of unknown kinds by name: kind and place.
     pub(super) unknown: BTreeMap<String, (String, FindingLocation)>,
 }
 
-/// What became of `bundle.json`.
+/// The state of `bundle.json`.
 #[derive(Clone, Debug, Default)]
 pub(super) enum BundleFile {
     #[default]
@@ -162,16 +162,16 @@ impl BundleFile {
     }
 }
 
-/// A segment's meta file.
+/// The meta file of a segment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MetaFile {
     pub(super) file: String,
     pub(super) bytes: u64,
-    /// `None` when it could not be read.
+    /// `None` if it could not be read.
     pub(super) meta: Option<SegmentMeta>,
 }
 
-/// A file while it is read.
+/// A file that is being read.
 pub(super) enum Open {
     Segment(u32, Box<SegmentCheck>),
     Meta(u32, SmallFile),
@@ -180,7 +180,7 @@ pub(super) enum Open {
     Rollout(String, Sha256, u64),
 }
 
-/// A small file, kept whole; of one that is too long, one byte more than it may have.
+/// A small file, kept whole. A file that is too long is kept up to one byte beyond the limit.
 pub(super) struct SmallFile {
     file: String,
     bytes: Vec<u8>,
@@ -204,7 +204,8 @@ pub(super) struct Validator {
     pub(super) findings: Findings,
     refs: Refs,
     parts: Parts,
-    /// Names so far, as they are and in lower case: some systems unpack two that differ in case alone into one file.
+    /// The names so far, unchanged and in lower case: some systems unpack two names that differ only in case into one
+    /// file.
     names: BTreeSet<String>,
     lower_names: BTreeSet<String>,
 }
@@ -223,7 +224,7 @@ impl Validator {
         }
     }
 
-    /// Takes a file by its name, which is safe; `None` when nobody has to read it.
+    /// Begins a file by its name, which is safe. Returns `None` if the file need not be read.
     pub(super) fn open(&mut self, name: &str) -> Option<Open> {
         if self.layout == Layout::Bundle && !self.is_new(name) {
             return None;
@@ -235,7 +236,7 @@ impl Validator {
                 Some(Open::BundleJson(SmallFile::new(name, BUNDLE_JSON_BYTES_MAX)))
             }
             (_, Some((ARTIFACTS_DIR, below))) if is_plain_name(below) => {
-                // What a crash left of one that was being written is none.
+                // A temporary file that a crash left does not count.
                 let is_temporary = steno_disk::StorePath::new(below.to_owned()).is_temporary();
                 (!is_temporary).then(|| Open::Artifact(below.to_owned(), Sha256::new(), 0))
             }
@@ -254,13 +255,13 @@ impl Validator {
         }
     }
 
-    /// Says that what there is could not be read to its end.
+    /// Reports that the input could not be read to its end.
     pub(super) fn ends_early(&mut self, rule: Rule, words: String) {
         self.known.is_partial = true;
         self.findings.add(rule, FindingLocation::file("the archive"), words);
     }
 
-    /// Says that something stands where a file or a directory should be.
+    /// Reports that another kind of file is in place of a file or a directory.
     pub(super) fn is_no_file(&mut self, name: &str, found: &str) {
         self.findings.add(Rule::FileKind, FindingLocation::file(name), format!("it is {found}"));
     }
@@ -292,7 +293,7 @@ impl Validator {
                 Some(Open::Meta(index.0, SmallFile::new(file, META_BYTES_MAX)))
             }
             None => {
-                // Files kept aside begin with the name of the one that they were kept from.
+                // The name of a file kept aside begins with that of the original file.
                 let aside = [".torn-", ".orphan-", ".tmp-"].iter().any(|mark| name.contains(mark));
                 if name.to_ascii_lowercase().starts_with("segment") && !aside {
                     let words = "its name resembles that of a segment, but is not one";
@@ -343,7 +344,7 @@ impl Validator {
         }
     }
 
-    /// Compares everything with everything.
+    /// Compares all files.
     pub(super) fn finish(mut self) -> Report {
         let named = std::mem::take(&mut self.refs.all).into_iter();
         self.parts.unknown = std::mem::take(&mut self.refs.unknown);
@@ -369,7 +370,7 @@ impl Validator {
 }
 
 impl ExpectedSpine {
-    /// Returns how grave a gap in the numbers is.
+    /// Returns the severity of a gap in the numbers.
     pub(super) fn gap(&self) -> Severity {
         if self.is_ours { Severity::Error } else { Rule::SeqGap.severity() }
     }

@@ -45,15 +45,16 @@ pub enum SnapshotForm {
 pub struct WrittenBundle {
     /// Its files.
     pub plan: BundlePlan,
-    /// What its check has found.
+    /// The result of its check.
     pub report: Report,
 }
 
-/// Writes the bundle of a thread's spine to a path where nothing is. `copy_rollout` writes the bytes of the rollout with
-/// an index of the request.
+/// Writes the bundle of a thread's spine to a path that does not exist. `copy_rollout` writes the bytes of the rollout
+/// with an index of the request.
 ///
 /// # Errors
-/// [`BundleError`], or what `copy_rollout` says; then nothing is at the path.
+///
+/// [`BundleError`], or the error of `copy_rollout`; then nothing is at the path.
 pub fn write_bundle<E: From<BundleError>>(
     store: &Store,
     thread: &ThreadId,
@@ -90,7 +91,7 @@ fn failed(entry: &BundleEntry) -> impl Fn(io::Error) -> BundleError {
     BundleError::io("write", Path::new(&entry.name))
 }
 
-/// Checks the spine. One with an error is not handed on.
+/// Checks the spine. A spine with an error is not bundled.
 fn checked(store: &Store, thread: &ThreadId) -> Result<Report, BundleError> {
     let report = validate_spine(store, thread)?;
     if !report.is_valid() {
@@ -102,7 +103,7 @@ fn checked(store: &Store, thread: &ThreadId) -> Result<Report, BundleError> {
     Ok(report)
 }
 
-/// Returns what becomes of shell snapshots, and reads those that are masked.
+/// Returns what happens to shell snapshots, and reads those that are masked.
 fn read_snapshots(
     form: SnapshotForm,
     store: &Store,
