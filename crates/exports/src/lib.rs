@@ -21,7 +21,7 @@
 //!
 //! # Promises
 //! - Pure: no file, network, clock, thread or environment. The same session gives the same bytes on any machine.
-//! - What the record does not have is left out with a reason, or is a reason to refuse. It is never guessed.
+//! - A fact that the record lacks is left out with a reason, or leads to a refusal. It is never guessed.
 
 pub mod atif;
 pub mod harbor;

@@ -1,17 +1,17 @@
-//! The bytes of base64, which is how records carry pictures.
+//! Base64, in which records have pictures.
 
 use std::sync::LazyLock;
 
 use data_encoding::{BASE64_NOPAD, Encoding};
 
-/// Base64 whose last digit may have bits that no byte uses: some encoders do not clear them.
+/// Base64 whose last digit may have bits that belong to no byte, because some encoders do not clear them.
 static LENIENT: LazyLock<Encoding> = LazyLock::new(|| {
     let mut specification = BASE64_NOPAD.specification();
     specification.check_trailing_bits = false;
     specification.encoding().expect("base64 without the check of its last bits is an encoding")
 });
 
-/// Decodes base64 with its padding, or without. `None` if the text is not base64.
+/// Decodes base64 with or without padding. `None` if the text is not base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     LENIENT.decode(text.trim_end_matches('=').as_bytes()).ok()
 }

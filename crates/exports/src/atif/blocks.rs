@@ -1,4 +1,4 @@
-//! Blocks of messages and results of steps as parts of what was said; and the media that prompts have only marks of.
+//! Blocks of messages and results of steps as parts of a message, and the media that prompts only mark.
 
 use steno_model::Evidence;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};
@@ -9,8 +9,8 @@ use super::content::Part;
 use super::media::Media;
 use steno_views::short_text::placeholder;
 
-/// Splits what a step gave into its words and the rest: a text is all words, an object may have them in `content` or
-/// `text`.
+/// Splits the result of a step into its text and the rest. A text has no rest; an object may have the text in `content`
+/// or `text`.
 pub(super) fn split_text(result: Option<RawJson>) -> (Option<JsonString>, Option<RawJson>) {
     let Some(result) = result.filter(|result| !result.is_null()) else { return (None, None) };
     if result.as_str().starts_with('"') {
@@ -28,7 +28,7 @@ pub(super) fn split_text(result: Option<RawJson>) -> (Option<JsonString>, Option
     (Some(words), RawJson::parse(&out).ok())
 }
 
-/// Reads a block that is no call, no thought and no medium.
+/// Reads a block that is neither a call, a thought nor a medium.
 pub(super) fn part(inside: &PayloadFields<'_>, block: &RawJson) -> Part {
     let chunk = || inside.string("chunk").or_else(|| inside.string("text"));
     let text = match &*inside.text("type").unwrap_or_default() {
@@ -40,22 +40,22 @@ pub(super) fn part(inside: &PayloadFields<'_>, block: &RawJson) -> Part {
     Part::Text(text.unwrap_or_else(|| block.as_str().into()))
 }
 
-/// Tells whether a block only marks that there was a medium.
+/// Returns true if a block only marks that there was a medium.
 pub(super) fn is_mark(block: &PayloadFields<'_>) -> bool {
     let is_empty = block.string("text").is_some_and(|text| text.is_empty());
     is_empty && (block.json_text("size_bytes").is_some() || block.json_text("path").is_some())
 }
 
-/// The media that a prompt has marks of, in order.
+/// The media that a prompt marks, in order.
 pub(super) struct Marks {
     media: std::vec::IntoIter<Media>,
-    /// How many could not be read.
+    /// The number of media that could not be read.
     pub(super) unread: u64,
 }
 
 impl Marks {
-    /// Reads the record of an event that has marks. Unless it has as many media as there are marks without a path, nobody
-    /// knows which is which.
+    /// Reads the record of an event with marks. If the record does not have as many media as there are marks without a
+    /// path, they cannot be matched and are not used.
     pub(super) fn of(message: &Message, records: &mut dyn Records) -> Self {
         let blocks = message.blocks.iter().filter_map(|block| match block {
             Block::Recorded(block) => Some(block.as_str()),

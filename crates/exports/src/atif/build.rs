@@ -15,13 +15,13 @@ use super::calls::{CallNumber, Calls};
 use super::content::Part;
 use super::steps::{Origin, Response, Role, Stands, Step, System};
 
-/// Where the bytes of records can be read, of which events carry only marks.
+/// Access to the records of events that carry only marks.
 pub trait Records {
-    /// Returns the bytes of a record; nothing where they cannot be had.
+    /// Returns the bytes of a record, if they are available.
     fn record(&mut self, evidence: &Evidence) -> Option<Vec<u8>>;
 }
 
-/// No records: pictures in prompts are only named.
+/// Access to no records: pictures in prompts are only named.
 pub struct NoRecords;
 
 impl Records for NoRecords {
@@ -30,30 +30,30 @@ impl Records for NoRecords {
     }
 }
 
-/// A session, ready to be written as a trajectory.
+/// A session that can be written as a trajectory.
 pub struct Run {
     pub(super) id: RunId,
     pub(super) parent: Option<RunId>,
     pub(super) session: Option<RunId>,
-    /// The runs that it was read from.
+    /// The runs that the session consists of.
     pub(super) runs: Vec<RunId>,
     /// The payload of `run.started`.
     pub(super) head: Option<RawJson>,
     pub(super) steps: Vec<Step>,
     pub(super) calls: Calls,
-    /// The runs that it began, in order.
+    /// The runs that it started, in order.
     pub(super) links: Vec<RunId>,
-    /// What it used itself.
+    /// Its own usage.
     pub(super) used: Option<TokenUsage>,
-    /// What the agent says that it and its subagents used.
+    /// The usage of the session and its subagents, as the agent reports it.
     pub(super) total: Option<Tokens>,
     pub(super) unknown: BTreeMap<String, u64>,
-    /// Pictures of prompts whose bytes could not be read.
+    /// The number of pictures in prompts whose bytes could not be read.
     pub(super) media_unread: u64,
 }
 
 impl Run {
-    /// Makes the steps of a session. Pictures of prompts are looked up in the records.
+    /// Makes the steps of a session. Reads pictures of prompts from the records.
     #[must_use]
     pub fn of(session: Session, records: &mut dyn Records) -> Self {
         let main = session.runs.first();
@@ -85,7 +85,7 @@ impl Run {
         }
     }
 
-    /// Returns the runs that it says it began.
+    /// Returns the runs that the session names as its children.
     #[must_use]
     pub fn links(&self) -> &[RunId] {
         &self.links
@@ -100,7 +100,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Makes all steps, in order: what happened, and where turns ended badly.
+    /// Makes all steps, in order: the content of the session, and turns that failed.
     fn all(&mut self) {
         let session = self.session;
         let mut ends: Vec<&Turn> = session.turns.iter().filter(|turn| turn.order_end.is_some()).collect();
@@ -152,7 +152,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns what was said, with the pictures that can be found.
+    /// Returns the parts of a message, with the pictures that can be found.
     fn parts(&mut self, message: &Message) -> Vec<Part> {
         let mut media = Marks::of(message, self.records);
         let mut parts = Vec::new();
@@ -198,7 +198,7 @@ impl Maker<'_> {
         self.steps.push(Step { parts, facts, ..Step::of(at, Role::Agent(Box::new(response))) });
     }
 
-    /// Makes a step of a question about something that is no call.
+    /// Makes a step of an approval that belongs to no call.
     fn approval(&mut self, approval: &steno_session::Approval) {
         let (text, result) = split_text(approval.answer.clone());
         let text = text.or_else(|| approval.request.clone());
@@ -216,7 +216,7 @@ impl Maker<'_> {
         self.steps.push(Step { parts, facts, ..Step::of(at, Role::System(system)) });
     }
 
-    /// Makes a step of any other step: its beginning and its end are one.
+    /// Makes one step of the beginning and the end of any other step.
     fn fact(&mut self, fact: &steno_session::Fact) {
         let (text, result) = split_text(fact.result.clone());
         let text = text.or_else(|| fact.error.clone()).or_else(|| fact.name.clone());
@@ -234,7 +234,7 @@ impl Maker<'_> {
         self.steps.push(Step { parts, facts, ..Step::of(at, Role::System(system)) });
     }
 
-    /// Makes a step of a turn that failed or was interrupted; one that ended well says nothing.
+    /// Makes a step of a turn that failed or was interrupted. A completed turn gives no step.
     fn turn_ended(&mut self, turn: &Turn) {
         let session = self.session;
         let is_bad = matches!(turn.status, TurnStatus::Failed | TurnStatus::Interrupted);
@@ -247,7 +247,7 @@ impl Maker<'_> {
             .push(Step { parts: vec![Part::Text(error.clone())], ..Step::of(at, Role::System(system)) });
     }
 
-    /// Makes a step of the failure of a run.
+    /// Makes a step of a failed run.
     fn run_failed(&mut self, error: &JsonString) {
         let Some(SessionRun { summary, .. }) = self.session.runs.first() else { return };
         let Some((seq, time)) = summary.seq_last.zip(summary.ended_at.as_ref()) else { return };

@@ -1,4 +1,4 @@
-//! The calls of a session as a trajectory tells them: with their results, who was asked, and what they began.
+//! The calls of a session for a trajectory: with results, approvals and child runs.
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{RunId, Timestamp};
@@ -6,35 +6,35 @@ use steno_session::{PayloadFields, Session, State};
 
 use super::text::push_clean;
 
-/// The place of a call among the calls.
+/// The index of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CallNumber(pub(super) usize);
 
-/// A call as far as it is known.
+/// The known facts about a call.
 pub(super) struct Call {
-    /// The provider's id of it.
+    /// The provider's id.
     pub(super) id: Option<JsonString>,
     pub(super) name: Option<JsonString>,
     pub(super) input: Option<RawJson>,
-    /// What else its `tool.call` says.
+    /// Other facts of its `tool.call`.
     pub(super) facts: Vec<(JsonString, RawJson)>,
     pub(super) result: Option<CallResult>,
-    /// What became known later, in order.
+    /// Facts of amendments, in order.
     pub(super) amended: Vec<RawJson>,
     pub(super) approvals: Vec<Approval>,
     pub(super) children: Vec<Child>,
 }
 
-/// What came back of a call.
+/// The result of a call.
 pub(super) struct CallResult {
     pub(super) at: Option<Timestamp>,
     pub(super) output: Option<RawJson>,
     pub(super) error: Option<JsonString>,
-    /// What else its record says: outcome, exit code, duration, ….
+    /// Other facts of its record: outcome, exit code, duration and so on.
     pub(super) facts: Vec<(JsonString, RawJson)>,
 }
 
-/// A question whether a call may be made.
+/// An approval of a call.
 pub(super) struct Approval {
     request: Option<JsonString>,
     /// The answer, as its event has it.
@@ -42,13 +42,13 @@ pub(super) struct Approval {
     is_answered: bool,
 }
 
-/// A run that a call began.
+/// A run that a call started.
 pub(super) struct Child {
     pub(super) run: RunId,
     pub(super) name: Option<JsonString>,
 }
 
-/// All calls of a session, in the order of their first report.
+/// All calls of a session, in the order of their first event.
 pub(super) struct Calls(Vec<Call>);
 
 impl Calls {
@@ -109,7 +109,7 @@ impl Call {
         }
     }
 
-    /// Returns the last word on a fact of the result: what became known later counts more.
+    /// Returns the latest value of a fact of the result: amendments take precedence.
     pub(super) fn fact(&self, name: &str) -> Option<RawJson> {
         let later =
             self.amended.iter().rev().find_map(|facts| PayloadFields::parse(facts.as_str()).json(name));
@@ -120,7 +120,7 @@ impl Call {
         later.or_else(at_first)
     }
 
-    /// Tells whether there is anything to say of what came of it.
+    /// Returns true if its result is known.
     pub(super) fn has_outcome(&self) -> bool {
         self.result.is_some()
             || !self.amended.is_empty()
@@ -129,7 +129,7 @@ impl Call {
     }
 }
 
-/// Returns what a result says, with the last word on how it ended.
+/// Returns the facts of a result, with the amended outcome.
 fn facts_of(result: &mut steno_session::CallResult) -> Vec<(JsonString, RawJson)> {
     let mut facts = std::mem::take(&mut result.extra);
     let known = [

@@ -1,5 +1,4 @@
-//! What was said and what tools gave, as the content of a trajectory: one string, or parts where there is more than
-//! text.
+//! Messages and outputs of tools as the content of a trajectory: one string, or parts if there is more than text.
 
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
@@ -8,15 +7,15 @@ use super::media::{Keeper, Media};
 use super::text::{push_joined, push_list, push_text};
 use steno_session::PayloadFields;
 
-/// What stands between texts that become one.
+/// The separator of texts that are joined.
 const BETWEEN_TEXTS: &str = "\\n\\n";
 
-/// A part of what was said.
+/// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// A text.
     Text(JsonString),
-    /// A piece of a text, which goes on where the one before ends.
+    /// A piece of a text that continues the previous one.
     Chunk(JsonString),
     /// A picture, a sound, a document.
     Media(Media),
@@ -27,7 +26,7 @@ pub(super) fn write_message(out: &mut String, parts: &[Part], keeper: &mut Keepe
     if !parts.iter().any(|part| matches!(part, Part::Media(_))) {
         return write_text(out, parts);
     }
-    // Texts that stand together are one part.
+    // Adjacent texts become one part.
     let is_media = |part: &Part| matches!(part, Part::Media(_));
     let groups = parts.chunk_by(|one, other| !is_media(one) && !is_media(other));
     push_list(out, groups, |out, group| match group {
@@ -66,19 +65,19 @@ fn write_part(out: &mut String, text: impl FnOnce(&mut String)) {
     out.push('}');
 }
 
-/// What a tool gave, looked at once.
+/// The parsed output of a tool.
 pub(super) struct Output<'a> {
     form: Form<'a>,
-    /// What stands beside the content in what an MCP server gives.
+    /// The fields beside the content in the output of an MCP server.
     pub(super) other_fields: Vec<(JsonString, RawJson)>,
 }
 
 enum Form<'a> {
     Nothing,
-    /// A string of JSON, as it is.
+    /// A JSON string, unchanged.
     Text(&'a str),
     Blocks(Vec<&'a RawValue>),
-    /// Anything else.
+    /// Any other JSON.
     Json(&'a str),
 }
 
@@ -91,7 +90,7 @@ impl<'a> Output<'a> {
             Some(b'n') => form(Form::Nothing),
             Some(b'[') => form(blocks(text).map_or(Form::Json(text), Form::Blocks)),
             Some(b'{') => {
-                // MCP servers answer with an object around the blocks.
+                // MCP servers return the blocks inside an object.
                 let fields = PayloadFields::parse(text);
                 match fields.json_text("content").and_then(blocks) {
                     Some(blocks) => {
@@ -108,7 +107,7 @@ impl<'a> Output<'a> {
         matches!(self.form, Form::Nothing)
     }
 
-    /// Tells whether it is this text and nothing else.
+    /// Returns true if it consists of this text.
     pub(super) fn is_text(&self, text: &str) -> bool {
         match &self.form {
             Form::Text(token) => *token == text,
@@ -149,7 +148,7 @@ fn blocks(json: &str) -> Option<Vec<&RawValue>> {
     (!blocks.is_empty() && blocks.iter().all(is_block)).then_some(blocks)
 }
 
-/// Reads a provider's own block in what a tool gave; one that is neither text nor a medium is kept as its JSON.
+/// Reads a block of a provider in the output of a tool. A block that is neither text nor a medium is kept as JSON.
 fn part(block: &RawValue) -> Part {
     let fields = PayloadFields::parse(block.get());
     let kind = fields.text("type").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The ids of calls in a trajectory: the providers' own, and each only once.
+//! The ids of calls in a trajectory: those of the providers, made unique.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,12 +11,12 @@ use super::calls::CallNumber;
 pub(super) struct CallIds(Vec<JsonString>);
 
 impl CallIds {
-    /// Gives every call an id. A provider may use one again for the next call, and foreign writers may give none.
+    /// Gives every call an id. A provider may use an id again, and foreign writers may give none.
     pub(super) fn of(run: &Run) -> Self {
         let mut seen: HashSet<String> =
             run.calls.iter().filter_map(|call| call.id.as_ref()).map(text).collect();
         let mut used = HashSet::new();
-        // How far the numbers behind each id have come: one may be used again very often.
+        // The last number for each id, since an id may be used many times.
         let mut numbers = HashMap::<String, u64>::new();
         let mut ids = Vec::with_capacity(run.calls.len());
         for (place, call) in run.calls.iter().enumerate() {

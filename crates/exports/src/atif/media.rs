@@ -1,4 +1,4 @@
-//! Pictures, sounds and documents: found in what records carry, and kept as files that are called by their hash.
+//! Pictures, sounds and documents: finds them in records and keeps them as files that are named by their hash.
 
 use std::fmt::Write as _;
 
@@ -14,17 +14,17 @@ use steno_views::count;
 
 /// The directory of media files, beside the trajectory.
 pub const MEDIA_DIR: &str = "media";
-/// How deep a record is searched for media.
+/// The maximum depth at which a record is searched for media.
 const DEPTH_MAX: usize = 16;
 
-/// Where the bytes of media go.
+/// A place for the bytes of media.
 pub trait MediaSink {
-    /// Keeps bytes under a path relative to the trajectory, like `media/<sha256>.png`; false when there is no place for
-    /// them, so that the trajectory only says what they were. The same path always has the same bytes.
+    /// Keeps bytes under a path relative to the trajectory, like `media/<sha256>.png`. Returns false if it does not
+    /// keep files; the trajectory then only describes the medium. The same path always has the same bytes.
     fn keep(&mut self, path: &str, bytes: &[u8]) -> bool;
 }
 
-/// No place for media: the trajectory goes where no files can stand beside it.
+/// A sink that keeps nothing, for a trajectory that has no files beside it.
 pub struct NoMedia;
 
 impl MediaSink for NoMedia {
@@ -33,14 +33,14 @@ impl MediaSink for NoMedia {
     }
 }
 
-/// A medium as a record carries it.
+/// A medium in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Media {
     media_type: String,
     base64: JsonString,
 }
 
-/// What a trajectory can say of a type of media.
+/// The kind of media that ATIF distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Image,
@@ -49,7 +49,7 @@ enum Kind {
     Other,
 }
 
-/// The sink, and how many media went there or did not.
+/// The sink, and the number of media that it kept or did not keep.
 pub(super) struct Keeper<'a> {
     sink: &'a mut dyn MediaSink,
     pub(super) kept_count: u64,
@@ -63,7 +63,7 @@ impl<'a> Keeper<'a> {
 }
 
 impl Media {
-    /// Reads a block of Claude's, of MCP or of Codex that holds a medium.
+    /// Reads a block of Claude, MCP or Codex with a medium.
     pub(super) fn of_block(block: &PayloadFields<'_>) -> Option<Self> {
         let source = block.object("source");
         if let Some(base64) = source.string("data") {
@@ -89,7 +89,7 @@ impl Media {
         Some(Self { media_type: media_type.to_owned(), base64: base64.into() })
     }
 
-    /// Finds the media in a provider's record, in order, but for those in what tools gave.
+    /// Finds the media in a provider's record, in order, except those in outputs of tools.
     pub(super) fn find(record: &str) -> Vec<Self> {
         let mut list = Vec::new();
         let Ok(record) = serde_json::from_str::<&RawValue>(record) else { return list };
@@ -127,7 +127,7 @@ impl Media {
         list
     }
 
-    /// Writes the part of a message that stands for it, and keeps its bytes.
+    /// Writes the part of a message for the medium, and keeps its bytes.
     pub(super) fn write(&self, out: &mut String, keeper: &mut Keeper<'_>) {
         let (media_type, kind, ending) = known(&self.media_type);
         let Some(bytes) = base64::decode(&self.base64.to_text()) else {
@@ -152,14 +152,14 @@ impl Media {
     }
 }
 
-/// Appends a part that is text.
+/// Appends a text part.
 fn push_text_part(out: &mut String, text: &str) {
     out.push_str(r#"{"type":"text","text":"#);
     push_text(out, text);
     out.push('}');
 }
 
-/// Returns a media type as ATIF spells it, what kind it is, and how its files end.
+/// Returns a media type as ATIF spells it, its kind, and the extension of its files.
 fn known(media_type: &str) -> (&str, Kind, &'static str) {
     let plain = media_type.split(';').next().unwrap_or_default().trim();
     match plain {

@@ -1,4 +1,4 @@
-//! What a run used: of each response once, and all together as the view of usage adds it up.
+//! The usage of a run: once for each response, and in total as the view of usage computes it.
 
 use steno_model::json::{ObjectWriter, RawJson};
 
@@ -9,12 +9,12 @@ use super::text::push_clean;
 use steno_session::ResponseUsage;
 use steno_session::usage::{TokenUsage, Tokens};
 
-/// Tells whether what a run used is what its steps have together.
+/// Returns true if the usage of a run is the sum of its steps.
 pub(super) fn is_sum_of_steps(used: TokenUsage, run: &Run) -> bool {
     sum_of_steps(run) == used.tokens
 }
 
-/// Adds up what the steps of a run have; those that are copied have nothing.
+/// Adds up the usage of the steps of a run. Copied steps have none.
 fn sum_of_steps(run: &Run) -> Tokens {
     run.steps.iter().filter(|step| step.copied_from.is_none()).fold(Tokens::default(), |sum, step| {
         let Role::Agent(response) = &step.role else { return sum };
@@ -23,13 +23,13 @@ fn sum_of_steps(run: &Run) -> Tokens {
 }
 
 impl Family {
-    /// Returns what a run used. It is a lower bound also where the agent has counted more than the run and those below it
-    /// have on record: it asks the model for what it shows nobody, like the summary of a compaction.
+    /// Returns the usage of a run. It is also a lower bound if the agent has counted more than the run and its
+    /// subagents have recorded: the agent makes requests that it does not show, like the summary of a compaction.
     pub(super) fn used(&self, run: &Run) -> Option<TokenUsage> {
         let sum = sum_of_steps(run);
         let nothing = TokenUsage { responses: 0, tokens: Tokens::default(), is_lower_bound: true };
         let used = run.used.or_else(|| (sum != Tokens::default()).then_some(nothing))?;
-        // What the agent says of a turn may be less than it said of its responses; a sum is never less than its parts.
+        // An agent may report less for a turn than for its responses. A total is never less than the sum of its parts.
         let used = TokenUsage { tokens: used.tokens.max(sum), ..used };
         let is_more = run.total.zip(self.tokens_below(run)).is_some_and(|(total, below)| {
             let total = Tokens { reasoning: below.reasoning, ..total };
@@ -38,10 +38,10 @@ impl Family {
         Some(TokenUsage { is_lower_bound: used.is_lower_bound || is_more, ..used })
     }
 
-    /// Adds up what a run and all below it used; nothing where that is not all known, so that no total can be judged by
-    /// it.
+    /// Adds up the usage of a run and all runs below it; `None` if it is not known completely, so that it is not
+    /// compared with a total.
     fn tokens_below(&self, run: &Run) -> Option<Tokens> {
-        // The total of a fork goes on from that of the run that it was copied from.
+        // The total of a fork includes that of the run that it was copied from.
         if run.steps.iter().any(|step| step.copied_from.is_some()) {
             return None;
         }
@@ -61,12 +61,12 @@ impl Family {
     }
 }
 
-/// Returns everything that the model has read: ATIF counts cached tokens among them.
+/// Returns all input tokens: ATIF includes cached tokens.
 fn prompt(tokens: Tokens) -> u64 {
     [tokens.input, tokens.cache_read, tokens.cache_write].into_iter().fold(0, u64::saturating_add)
 }
 
-/// Writes what a response used.
+/// Writes the usage of a response.
 pub(super) fn step_metrics(out: &mut String, usage: &ResponseUsage) {
     let mut object = ObjectWriter::begin(out);
     object.number("prompt_tokens", prompt(usage.tokens));
@@ -83,7 +83,7 @@ pub(super) fn step_metrics(out: &mut String, usage: &ResponseUsage) {
     object.end();
 }
 
-/// Writes what all responses used together.
+/// Writes the usage of all responses.
 pub(super) fn final_metrics(out: &mut String, steps: u64, used: Option<TokenUsage>) {
     let mut object = ObjectWriter::begin(out);
     if let Some(used) = used {

@@ -1,8 +1,8 @@
 //! Runs as ATIF trajectories (Harbor's Agent Trajectory Interchange Format, version 1.8), and a validator for them.
 //!
-//! [`Run::of`] makes the steps of one session, [`Family`] puts a session and its subagents together, and
-//! [`Family::trajectory()`] writes them as one document. `docs/atif.md` says what becomes what. [`validate()`] checks a
-//! document, more strictly than Harbor's own validator does.
+//! [`Run::of`] makes the steps of one session, [`Family`] groups a session and its subagents, and
+//! [`Family::trajectory()`] writes them as one document. `docs/atif.md` has the mapping. [`validate()`] checks a
+//! document, more strictly than Harbor's own validator.
 
 mod base64;
 mod blocks;
@@ -32,10 +32,10 @@ pub const SCHEMA_VERSION: &str = "ATIF-v1.8";
 /// The version of the mapping in `docs/atif.md`.
 const MAPPING: &str = "steno/1";
 
-/// What a trajectory holds.
+/// The counts of a trajectory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrajectoryCounts {
-    /// Trajectories, the embedded ones included.
+    /// Trajectories, including embedded ones.
     pub trajectories: u64,
     /// Steps.
     pub steps: u64,
@@ -45,6 +45,6 @@ pub struct TrajectoryCounts {
     pub calls: u64,
     /// Results of calls.
     pub results: u64,
-    /// Media that were kept as files, each time one is referred to.
+    /// References to media files.
     pub media: u64,
 }

@@ -1,4 +1,4 @@
-//! Writes one step: what was said, its calls, and what came of each.
+//! Writes one step: its message, its calls, and their results.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use super::metrics::step_metrics;
 use super::steps::{Origin, Response, Role, Step, System};
 use super::text::{push_clean, push_joined, push_list};
 
-/// What stands between thoughts that become one text.
+/// The separator of thoughts that are joined.
 const BETWEEN_THOUGHTS: &str = "\\n\\n";
 
 /// Writes the steps of one run.
 pub(super) struct StepWriter<'a, 'b> {
     pub(super) run: &'a Run,
     pub(super) ids: &'a CallIds,
-    /// The runs that are embedded here, and can be referred to.
+    /// The runs that are embedded here and can be referred to.
     pub(super) embedded: &'a BTreeSet<RunId>,
     pub(super) keeper: &'a mut Keeper<'b>,
 }
@@ -35,7 +35,7 @@ pub(super) fn model(step: &Step) -> Option<&JsonString> {
     }
 }
 
-/// Tells whether a step has words of the agent that no record ties to one response.
+/// Returns true if a step has text of the agent that no record assigns to a response.
 pub(super) fn is_of_words(step: &Step) -> bool {
     matches!(&step.role, Role::Agent(response) if response.origin == Origin::Words)
 }
@@ -122,7 +122,7 @@ impl StepWriter<'_, '_> {
                 out.push('}');
             });
         }
-        // The run that it was copied from has used it.
+        // The usage belongs to the run that it was copied from.
         if let Some(usage) = response.usage.as_ref().filter(|_| step.copied_from.is_none()) {
             object.nested("metrics", |out| step_metrics(out, usage));
         }
@@ -137,7 +137,7 @@ impl StepWriter<'_, '_> {
         let input = call.input.as_ref().filter(|input| !input.is_null());
         object.nested("arguments", |out| match input {
             Some(input) if input.as_str().starts_with('{') => push_clean(out, input.as_str()),
-            // ATIF has objects only.
+            // ATIF allows only objects.
             Some(input) => {
                 out.push_str(r#"{"input":"#);
                 push_clean(out, input.as_str());
@@ -159,13 +159,13 @@ impl StepWriter<'_, '_> {
         object.end();
     }
 
-    /// Writes what came of a call.
+    /// Writes the result of a call.
     fn outcome(&mut self, out: &mut String, call: &Call, id: &JsonString) {
         let mut object = ObjectWriter::begin(out);
         push_token(&mut object, "source_call_id", id);
         let first =
             call.result.as_ref().and_then(|result| result.output.clone()).filter(|output| !output.is_null());
-        // What the model was given stays; what became known later takes its place only where there was nothing.
+        // The output that the model got stays. An amendment is used only if there was none.
         let output = first.or_else(|| call.fact("output")).unwrap_or_else(RawJson::null);
         let output = Output::of(&output);
         if !output.is_nothing() {
@@ -189,7 +189,7 @@ impl StepWriter<'_, '_> {
         if let Some(at) = result.at.as_ref().filter(|at| at.instant().is_some()) {
             object.string("timestamp", at.as_json());
         }
-        // Agents give the output of a failed call as the reason why it failed.
+        // Agents repeat the output of a failed call as its error.
         let error = result.error.as_ref().filter(|error| !output.is_text(error.as_raw()));
         object.optional("error", error, push_token);
         for name in FACTS {
@@ -204,7 +204,7 @@ impl StepWriter<'_, '_> {
         self.call_facts(object, call);
     }
 
-    /// Writes what is known about a call besides its result: approvals, child runs, later changes.
+    /// Writes the other facts of a call: approvals, child runs, amendments.
     fn call_facts(&self, mut object: ObjectWriter<'_>, call: &Call) {
         if !call.approvals.is_empty() {
             object.nested("approvals", |out| push_list(out, &call.approvals, |out, asked| asked.write(out)));
@@ -262,7 +262,7 @@ impl StepWriter<'_, '_> {
         if response.is_compaction {
             object.json("compaction", &RawJson::from(true));
         }
-        // By this Harbor tells calls of free text from functions when it gives a trajectory back to Codex.
+        // Harbor uses this to distinguish free-text calls from functions when it gives a trajectory back to Codex.
         let input = |call: &CallNumber| self.run.calls.get(*call).input.as_ref();
         let is_text = |call: &&CallNumber| input(call).is_some_and(|input| input.as_str().starts_with('"'));
         let texts: Vec<CallNumber> = response.calls.iter().filter(is_text).copied().collect();
@@ -283,7 +283,7 @@ impl StepWriter<'_, '_> {
     }
 }
 
-/// The facts of a result that stand by themselves in `extra`, the last word on each.
+/// The facts of a result that are in `extra`, with their latest values.
 const FACTS: [&str; 4] = ["outcome", "exit_code", "duration_ms", "changes"];
 
 fn system_extra(object: &mut ObjectWriter<'_>, system: &System) {

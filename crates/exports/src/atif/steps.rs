@@ -1,4 +1,4 @@
-//! The steps of a trajectory as they are put together from events, before they are written.
+//! The steps of a trajectory as they are collected from events, before they are written.
 
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
@@ -7,24 +7,24 @@ use steno_session::{ResponseUsage, RunNumber};
 use super::calls::CallNumber;
 use super::content::Part;
 
-/// A step: what one side said, or what happened.
+/// A step: a message of one side, or an event of the system.
 pub(super) struct Step {
-    /// The run that has it.
+    /// Its run.
     pub(super) run: RunNumber,
-    /// The number of its first event there.
+    /// The number of its first event in that run.
     pub(super) seq: Seq,
     pub(super) at: Timestamp,
-    /// Where it stands: its turn.
+    /// Its turn.
     pub(super) path: JsonString,
-    /// The run or the session whose record it is copied from.
+    /// The run or session from whose record it was copied.
     pub(super) copied_from: Option<JsonString>,
     pub(super) parts: Vec<Part>,
-    /// What else its record says.
+    /// Other facts of its record.
     pub(super) facts: Vec<(JsonString, RawJson)>,
     pub(super) role: Role,
 }
 
-/// Where and when something stands in a session.
+/// The position and time of a step in a session.
 #[derive(Clone, Copy)]
 pub(super) struct Stands<'a> {
     pub(super) run: RunNumber,
@@ -34,24 +34,24 @@ pub(super) struct Stands<'a> {
     pub(super) copied_from: Option<&'a JsonString>,
 }
 
-/// Whose step it is.
+/// The source of a step.
 pub(super) enum Role {
     User,
     System(System),
     Agent(Box<Response>),
 }
 
-/// A step that nobody said.
+/// A step of the system.
 #[derive(Default)]
 pub(super) struct System {
-    /// What it is: `system_prompt`, `compaction`, `retry`, ….
+    /// Its kind: `system_prompt`, `compaction`, `retry` and so on.
     pub(super) kind: Option<JsonString>,
     pub(super) name: Option<JsonString>,
     pub(super) error: Option<JsonString>,
-    /// What it gave, where that is more than a text.
+    /// Its result, if that is more than text.
     pub(super) result: Option<RawJson>,
     pub(super) is_open: bool,
-    /// The run that it began.
+    /// The run that it started.
     pub(super) child: Option<RunId>,
 }
 
@@ -63,29 +63,29 @@ pub(super) struct Response {
     pub(super) effort: Option<RawJson>,
     pub(super) stop_reason: Option<JsonString>,
     pub(super) thoughts: Vec<JsonString>,
-    /// How many thoughts the provider keeps to itself.
+    /// The number of thoughts that the provider does not show.
     pub(super) hidden_thoughts: u64,
     pub(super) calls: Vec<CallNumber>,
     pub(super) usage: Option<ResponseUsage>,
     pub(super) origin: Origin,
-    /// Whether it is the summary that a compaction asked for.
+    /// Whether it is the summary of a compaction.
     pub(super) is_compaction: bool,
 }
 
-/// What is known of how a step of the agent came about.
+/// The origin of a step of the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Words that no record ties to one response.
+    /// Text that no record assigns to a response.
     #[default]
     Words,
     /// One response, by its id or by its usage.
     Response,
-    /// A call that is in no response.
+    /// A call without a response.
     CallAlone,
 }
 
 impl Step {
-    /// Makes a step of what stands at one place.
+    /// Makes a step at a position.
     pub(super) fn of(at: Stands<'_>, role: Role) -> Self {
         Self {
             run: at.run,

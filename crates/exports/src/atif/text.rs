@@ -1,28 +1,28 @@
-//! JSON text on its way into a trajectory: tokens put together without decoding them, lone surrogates replaced.
+//! JSON text for a trajectory: tokens are joined without decoding, lone surrogates are replaced.
 
 use std::borrow::Cow;
 
 use steno_model::json::JsonString;
 
-/// How long `\uXXXX` is.
+/// The length of `\uXXXX`.
 const ESCAPE_BYTES: usize = 6;
-/// What stands for half of a character: Python reads the half, and fails when it writes it.
+/// The replacement of a lone surrogate: Python reads it, but fails when it writes it.
 const REPLACEMENT: &str = "\\ufffd";
 
-/// Appends JSON text, each lone surrogate in it replaced by U+FFFD.
+/// Appends JSON text, with U+FFFD in place of each lone surrogate.
 pub(super) fn push_clean(out: &mut String, json: &str) {
     out.push_str(&clean(json));
 }
 
 /// Returns JSON text without lone surrogates.
 fn clean(json: &str) -> Cow<'_, str> {
-    // Escapes of surrogates are rare, and searching for them is quick.
+    // Escapes of surrogates are rare, and the search is fast.
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return Cow::Borrowed(json);
     }
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
-    // Backslashes stand in strings only, so that no more of JSON needs to be known.
+    // Backslashes occur only in strings, so no other JSON syntax matters.
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
@@ -43,7 +43,7 @@ fn clean(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Reads the `\uXXXX` that a text begins with.
+/// Reads the `\uXXXX` at the beginning of a text.
 fn unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.get(..ESCAPE_BYTES)?.strip_prefix("\\u")?, 16).ok()
 }
@@ -52,7 +52,7 @@ fn unit_after(text: &str) -> Option<u16> {
     text.get(ESCAPE_BYTES..).and_then(unit)
 }
 
-/// Returns where the first lone surrogate stands in JSON text, if there is one.
+/// Returns the offset of the first lone surrogate in JSON text.
 pub(super) fn lone_surrogate(json: &str) -> Option<usize> {
     let clean = clean(json);
     let same = json.bytes().zip(clean.bytes()).take_while(|(one, other)| one == other).count();
@@ -60,7 +60,7 @@ pub(super) fn lone_surrogate(json: &str) -> Option<usize> {
     (same < json.len()).then(|| same.saturating_sub("\\u".len()))
 }
 
-/// Appends strings as one, with `between` between them, which needs to be written as it is in a string of JSON.
+/// Appends strings as one, separated by `between`, which must be written as it is in a JSON string.
 pub(super) fn push_joined<'a>(out: &mut String, tokens: impl Iterator<Item = &'a JsonString>, between: &str) {
     out.push('"');
     for (place, token) in tokens.enumerate() {
@@ -73,12 +73,12 @@ pub(super) fn push_joined<'a>(out: &mut String, tokens: impl Iterator<Item = &'a
     out.push('"');
 }
 
-/// Appends text of our own or of a decoded value as a string.
+/// Appends our own text, or a decoded value, as a string.
 pub(super) fn push_text(out: &mut String, text: &str) {
     out.push_str(JsonString::from_text(text).as_raw());
 }
 
-/// Writes the items of an array, with commas between those that `write` has written something for.
+/// Writes the items of an array, with commas between those for which `write` has written something.
 pub(super) fn push_list<T>(
     out: &mut String,
     items: impl IntoIterator<Item = T>,

@@ -1,4 +1,4 @@
-//! Writes runs as trajectories, straight from the JSON that their records have.
+//! Writes runs as trajectories, directly from the JSON of their records.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,18 @@ use steno_session::PayloadFields;
 use steno_session::usage::TokenUsage;
 use steno_views::count;
 
-/// A trajectory, and what is in it.
+/// A trajectory with its counts.
 #[derive(Debug)]
 pub struct Trajectory {
     /// The document: one line of JSON, without its end.
     pub json: String,
-    /// What it holds, that of its subagents included.
+    /// Its counts, including those of its subagents.
     pub counted: TrajectoryCounts,
 }
 
 impl Family {
-    /// Writes a run and those below it as one trajectory; nothing for a run without steps, which ATIF has no form for.
+    /// Writes a run and those below it as one trajectory. Returns `None` for a run without steps, which ATIF cannot
+    /// express.
     #[must_use]
     pub fn trajectory(&self, root: RunId, media: &mut dyn MediaSink) -> Option<Trajectory> {
         let run = self.runs.get(&root).filter(|run| !run.steps.is_empty())?;
@@ -43,7 +44,7 @@ impl Family {
 
 struct Writer<'a> {
     family: &'a Family,
-    /// The session that it is all part of.
+    /// The session of all runs.
     session: RunId,
     keeper: Keeper<'a>,
     counted: TrajectoryCounts,
@@ -87,7 +88,7 @@ impl Writer<'_> {
     }
 }
 
-/// Writes who the agent is: its name and version, and all else that is known of it at the beginning.
+/// Writes the agent: its name and version, and other facts of the beginning.
 fn agent(out: &mut String, run: &Run, model: Option<&JsonString>) {
     let fields = PayloadFields::parse(run.head.as_ref().map_or("null", RawJson::as_str));
     let unknown = || JsonString::from("unknown");
@@ -105,7 +106,7 @@ fn agent(out: &mut String, run: &Run, model: Option<&JsonString>) {
     object.end();
 }
 
-/// Writes what is known of the run as a whole.
+/// Writes the facts of the whole run.
 fn extra(out: &mut String, run: &Run) {
     let mut object = ObjectWriter::begin(out);
     object.word("mapping", MAPPING);
@@ -124,7 +125,7 @@ fn extra(out: &mut String, run: &Run) {
     object.end();
 }
 
-/// Appends an object of fields that others have named.
+/// Appends an object with fields of other programs.
 pub(super) fn push_fields(out: &mut String, fields: &[(JsonString, RawJson)]) {
     out.push('{');
     for (place, (key, value)) in fields.iter().enumerate() {
@@ -138,7 +139,7 @@ pub(super) fn push_fields(out: &mut String, fields: &[(JsonString, RawJson)]) {
     out.push('}');
 }
 
-/// What a reader has to know that no field says.
+/// Remarks for readers that have no field of their own.
 struct Notes<'a> {
     run: &'a Run,
     children: &'a [&'a Run],

@@ -1,23 +1,23 @@
-//! Which command of a window shows that its work was done.
+//! Chooses the command of a window that verifies its work.
 
 use super::command::{Command, Rank};
 use super::place::WorkingDirectory;
 use super::turn::{Call, Turn};
 
-/// A command that is a verification.
+/// A command that was chosen as verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// The call.
     pub call: String,
-    /// What a shell was given.
+    /// The script for the shell.
     pub script: String,
-    /// The shell that is to run it.
+    /// The shell that runs it.
     pub shell: &'static str,
-    /// Where it ran, relative to the repository; empty for its top.
+    /// Its directory, relative to the repository; empty for the top.
     pub dir: String,
-    /// How good it is.
+    /// Its rank.
     pub rank: Rank,
-    /// Whether the same command failed before the last change: then it has seen the difference.
+    /// Whether the same command failed before the last change, so that it is known to detect the change.
     pub failed_before: bool,
 }
 
@@ -26,24 +26,24 @@ pub struct Chosen {
 pub struct PassedOver {
     /// The call.
     pub call: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// What checks were run in a window.
+/// The checks that a window ran.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
-    /// The best that succeeded.
+    /// The best one that passed.
     pub(super) best: Option<Chosen>,
     /// The others that ended with 0.
     pub(super) passed_over: Vec<PassedOver>,
-    /// The last that failed, in words, if none that is as good has succeeded since.
+    /// A description of the last failed check, if no check of the same rank has passed since.
     pub(super) failing: Option<String>,
 }
 
-/// Chooses the best: by rank, then one that failed before, then the last.
+/// Chooses the best check: by rank, then one that failed before, then the last.
 ///
-/// Only what ran behind the last change of a file and ended with 0 can be one.
+/// Only a command that ran after the last change of a file and ended with 0 qualifies.
 pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) -> Checks {
     let calls = || turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call)));
     let changes: Vec<&Call> = calls()
@@ -112,7 +112,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) 
     Checks { best, passed_over, failing }
 }
 
-/// Returns what a command is worth, where it ran and what runs it again, or why it checks nothing.
+/// Returns the rank, directory and shell of a command, or the reason why it checks nothing.
 fn judge(
     turn: &Turn,
     command: &Command,
@@ -122,24 +122,24 @@ fn judge(
     Ok((rank, place.of_command(turn, command)?, command.shell_again()?))
 }
 
-/// Tells whether a call has changed files, by what it says itself.
+/// Returns true if the call's own record shows that it changed files.
 pub(super) fn changes_files(call: &Call) -> bool {
     call.result.as_ref().is_some_and(|result| result.outcome == "ok" && result.changes.is_some())
 }
 
-/// Tells whether a call is known to have changed files, but not how.
+/// Returns true if a call changed files in a way that is not recorded.
 pub(super) fn changes_unrecorded(call: &Call) -> bool {
     call.command.as_ref().is_some_and(Command::changes_files)
 }
 
-/// Tells whether a call has seen what another changed: it was made behind that one, and ended behind it. Calls that are made
-/// at the same time run one behind the other if one of them changes files.
+/// Returns true if a call ran after another: it was made and ended after it. Calls that are made at the same time run
+/// one after the other if one of them changes files.
 fn is_behind(call: &Call, change: &Call) -> bool {
     let ended = |call: &Call| call.result.as_ref().map(|result| result.seq);
     call.id == change.id || change.seq < call.seq && ended(change) <= ended(call)
 }
 
-/// Tells whether a call may have changed files in a way that is not recorded.
+/// Returns true if a call may have changed files without a record of it.
 pub(super) fn may_change_files(call: &Call) -> bool {
     *call.known.may_change.get_or_init(|| may_change(call))
 }
@@ -147,19 +147,19 @@ pub(super) fn may_change_files(call: &Call) -> bool {
 fn may_change(call: &Call) -> bool {
     let Some(result) = &call.result else { return true };
     if result.changes.is_some() {
-        // What is known of one that was refused is what it would have changed.
+        // The record of a refused call shows what it would have changed.
         return !matches!(result.outcome.as_str(), "ok" | "denied");
     }
     match (&call.command, call.class.as_str()) {
         (Some(command), _) => command.may_change_files(),
-        // A change of files that was refused has none, and one that failed may have some.
+        // A refused change changed nothing. A failed one may have changed something.
         (None, "file_change") => result.outcome != "denied",
         (None, "command" | "mcp" | "agent") => true,
         (None, _) => !READING_TOOLS.contains(&call.name.as_str()),
     }
 }
 
-/// Tools of agents that change no files.
+/// Tools of agents that do not change files.
 const READING_TOOLS: [&str; 9] = [
     "request_user_input",
     "tool_search",

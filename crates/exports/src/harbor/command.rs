@@ -1,4 +1,4 @@
-//! Commands of a session: what was run, where, and what it says that one of them ended with 0.
+//! Commands of a session: script, directory, and the meaning of their exit code 0.
 
 use super::programs::{Does, does, leaves_files};
 use super::session::plain_path;
@@ -8,24 +8,24 @@ use steno_session::PayloadFields;
 /// A command that an agent ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What a shell was given.
+    /// The script for the shell.
     pub script: String,
-    /// The shell, where it is recorded.
+    /// The shell, if recorded.
     pub shell: Option<String>,
-    /// Where it ran, where it is recorded.
+    /// The directory, if recorded.
     pub cwd: Option<String>,
 }
 
-/// How good a verification is. The better one is the greater.
+/// The rank of a verification. A better one is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
-    /// A command that is none of the others.
+    /// Any other command.
     Other,
-    /// It checks how code is written.
+    /// A linter or a check of formatting.
     Linter,
-    /// It builds.
+    /// A build.
     Build,
-    /// It runs tests.
+    /// A test runner.
     TestRunner,
 }
 
@@ -42,21 +42,21 @@ impl Rank {
     }
 }
 
-/// What a command may do to files that matter.
+/// The effect of a command on relevant files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
-    /// It looks or checks.
+    /// It only reads or checks.
     None,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
     /// It changes them.
     Writes,
 }
 
-/// What is to be thought of a command that ended with 0.
+/// The assessment of a command that ended with 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
-    /// Which verification it is, or why it is none.
+    /// Its rank, or the reason why it is not a verification.
     pub(super) rank: Result<Rank, String>,
     pub(super) effect: Effect,
 }
@@ -87,12 +87,12 @@ impl Command {
         (!script.is_empty()).then_some(Self { script, shell, cwd })
     }
 
-    /// Judges what it says that the command ended with 0.
+    /// Returns what the exit code 0 of the command proves.
     pub(super) fn judge(&self) -> Judged {
         judge(&self.script)
     }
 
-    /// Tells whether it may change files that a task is about: it does, or nobody knows.
+    /// Returns true if it may change files of the task: it does, or its effect is unknown.
     pub(super) fn may_change_files(&self) -> bool {
         let may = |simple: &Simple| {
             let does = does(&simple.words);
@@ -101,7 +101,7 @@ impl Command {
         split(&self.script).is_none_or(|simple| simple.iter().any(may))
     }
 
-    /// Tells whether it is known to change files that a task is about.
+    /// Returns true if it is known to change files of the task.
     pub(super) fn changes_files(&self) -> bool {
         let changes = |simple: &Simple| {
             simple.writes_file || does(&simple.words) == Does::Writes && !leaves_files(&simple.words)
@@ -109,9 +109,9 @@ impl Command {
         split(&self.script).is_some_and(|simple| simple.iter().any(changes))
     }
 
-    /// Returns the shell that runs its script again, if we know one that does.
+    /// Returns the shell for another run of its script, if it is a known one.
     ///
-    /// Simple commands are the same to all that come from the same one, and an image has this one rather than theirs.
+    /// Simple commands mean the same in shells of one family, and an image has `sh` and `bash` rather than the others.
     pub(super) fn shell_again(&self) -> Result<&'static str, String> {
         let Some(shell) = &self.shell else { return Ok("bash") };
         match shell.rsplit('/').next().unwrap_or(shell) {
@@ -122,7 +122,7 @@ impl Command {
     }
 }
 
-/// Judges what it says that a script ended with 0.
+/// Returns what the exit code 0 of a script proves.
 pub(super) fn judge(script: &str) -> Judged {
     let Some(simple) = split(script) else {
         let why = "it is more than simple commands".to_owned();
@@ -144,7 +144,7 @@ fn effect_of(simple: &Simple) -> Effect {
     }
 }
 
-/// Finds the best of the commands that must have ended with 0 when all of it did.
+/// Finds the best of the commands that must have ended with 0 if the script did.
 fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
     let sets = |simple: &Simple, flags: &[&str]| {
         simple.words.first().is_some_and(|word| word == "set")
@@ -155,7 +155,7 @@ fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
     }
     let is_early = |simple: &Simple| sets(simple, &["-e", "-eu", "-ex", "-euo", "-exo", "-euxo", "errexit"]);
     let fails_in_pipes = simple.first().is_some_and(|first| sets(first, &["pipefail"]));
-    // Without `set -e` only the last list counts, and with it what stands behind it.
+    // Without `set -e`, only the last list decides the exit code.
     let last = simple.iter().rposition(|simple| simple.joint == Joint::After).unwrap_or(0);
     let from = simple.iter().position(is_early).map_or(last, |early| early.min(last));
     let counted = &simple[from..];
@@ -178,7 +178,7 @@ fn rank_of(simple: &[Simple]) -> Result<Rank, String> {
     })
 }
 
-/// Takes the script out of `bash -lc SCRIPT`.
+/// Extracts the script of `bash -lc SCRIPT`.
 fn unwrapped(words: &[String]) -> Option<(String, String)> {
     let [shell, flag, script] = words else { return None };
     let name = shell.rsplit('/').next().unwrap_or(shell);

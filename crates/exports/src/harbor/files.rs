@@ -1,4 +1,4 @@
-//! The files of a task, from a plan: the same plan gives the same bytes.
+//! The files of a task. The same plan gives the same bytes.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::shell::quoted;
 use super::window::Refusal;
 use super::{IMAGE, provenance};
 
-/// How tests of the session's own are put in place, and taken back.
+/// The part of a script that installs the session's own tests and restores the previous files.
 const HELD: &str = r#"# Tests that the session wrote are put in place as it left them, and what was there comes back behind it.
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 put() {
@@ -24,7 +24,7 @@ take_back() {
 }
 "#;
 
-/// Applies what a call changed byte for byte, whatever a repository has set for the ends of its lines.
+/// Applies the changes of a call byte for byte, whatever the repository sets for line endings.
 const APPLY: &str = "GIT_DIR=/dev/null git apply --whitespace=nowarn";
 
 /// A file of a task.
@@ -32,19 +32,19 @@ const APPLY: &str = "GIT_DIR=/dev/null git apply --whitespace=nowarn";
 pub struct TaskFile {
     /// Its path in the task.
     pub path: String,
-    /// What it holds.
+    /// Its content.
     pub bytes: Vec<u8>,
-    /// Whether it is a program.
+    /// Whether it is executable.
     pub is_executable: bool,
 }
 
-/// What a plan needs from outside to become files.
+/// Inputs of a task's files that are not in the plan.
 pub struct TaskInputs<'a> {
     /// Returns the bytes of an artifact.
     pub artifact: &'a dyn Fn(&Diff) -> Option<Vec<u8>>,
-    /// The repository at the commit, as a tar archive, if it is at hand.
+    /// The repository at the commit, as a tar file, if available.
     pub snapshot: Option<Vec<u8>>,
-    /// What came before as a trajectory, or why there is none.
+    /// The previous turns as a trajectory, or the reason why there is none.
     pub before: Result<String, String>,
     /// The SHA-256 of each segment of the spine.
     pub segments: Vec<String>,
@@ -54,7 +54,8 @@ impl Plan<'_> {
     /// Writes the files, in the order of their paths.
     ///
     /// # Errors
-    /// That an artifact is not there, or that something cannot be said in `task.toml`.
+    ///
+    /// An artifact is missing, or `task.toml` cannot express a value.
     pub fn files(&self, given: &TaskInputs<'_>) -> Result<Vec<TaskFile>, Refusal> {
         let mut files = Files(Vec::new());
         files.text("instruction.md", self.instruction());
@@ -115,7 +116,7 @@ impl Plan<'_> {
             files.text(&format!("environment/before/{name}"), patch.text.clone());
         }
         if !self.start.patches.is_empty() {
-            // All in one step: an image can only have so many.
+            // One step for all, since the number of layers of an image is limited.
             dockerfile.push_str(&format!(
                 "COPY before .steno-before\n\
                  RUN for patch in .steno-before/*; do {APPLY} \"$patch\" || exit 1; done && rm -r .steno-before\n"
@@ -163,7 +164,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Puts tests in place that the session wrote, as it left them, around what is run; what was there comes back.
+    /// Adds commands that install the session's tests before a script and restore the previous files after it.
     fn with_held(&self, run: &str, files: &mut Files) -> String {
         let mut names = Vec::new();
         for (path, bytes) in self.test_files.known() {
@@ -216,7 +217,7 @@ fn numbered<'a>(kind: &str, patches: &'a [Rc<Patch>]) -> impl Iterator<Item = (S
     patches.iter().enumerate().map(move |(at, patch)| (format!("{kind}-{:06}.patch", at + 1), patch))
 }
 
-/// A check that takes back what was changed, in a copy: it can only be taken back if it is there.
+/// Returns a check that reverts the changes in a copy: they can be reverted only if they are there.
 fn undo_all(patches: &[Rc<Patch>]) -> String {
     let mut files: Vec<&String> = patches.iter().flat_map(|patch| &patch.files).collect();
     files.sort_unstable();

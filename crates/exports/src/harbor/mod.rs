@@ -1,8 +1,8 @@
 //! Windows of a recorded session as Harbor tasks.
 //!
-//! [`SessionBuilder`] puts a session together, [`Plan::make`] says what a window of it becomes, or why nothing, and
-//! [`Plan::files`] writes the task. `docs/harbor.md` says what comes from where. Nothing is guessed: what the record does
-//! not have is asked for, left out with the reason, or makes the window be refused.
+//! [`SessionBuilder`] builds a session, [`Plan::make`] plans a task for a window of it or refuses the window, and
+//! [`Plan::files`] writes the task. `docs/harbor.md` describes the sources of each part. Nothing is guessed: what the
+//! record lacks is requested, left out with a reason, or leads to a refusal.
 
 mod choose;
 mod command;
@@ -33,14 +33,14 @@ pub use trial::{PatchStep, TRIAL, TrialStep, start_files};
 pub use turn::{Approval, Call, CallResult, Turn, TurnEnd};
 pub use window::{Concern, Refusal, Span};
 
-/// The image that a task begins with when nobody names one.
+/// The default image of a task.
 const IMAGE: &str = "debian:bookworm-slim";
 
 /// The version of the rules in `docs/harbor.md`.
 const RULES: &str = "steno-distill/1";
 
 impl Plan<'_> {
-    /// Returns the name of the task, by which tasks of one session are told apart.
+    /// Returns the name of the task, which is unique within a session.
     #[must_use]
     pub fn name(&self) -> String {
         provenance::name(self)

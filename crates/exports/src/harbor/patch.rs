@@ -1,11 +1,11 @@
-//! What a call changed in files, as a patch that `git apply` takes.
+//! The file changes of a call, as a patch for `git apply`.
 
 use steno_model::json::RawJson;
 
 use super::session::plain_path;
 use steno_session::PayloadFields;
 
-/// What a call changed.
+/// The file changes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
     /// The call.
@@ -14,7 +14,7 @@ pub struct Patch {
     pub text: String,
     /// The files that it touches, relative to the repository.
     pub files: Vec<String>,
-    /// Those of them that are new, with what is in them.
+    /// The new ones among them, with their content.
     pub(super) added: Vec<(String, String)>,
 }
 
@@ -27,10 +27,11 @@ enum Change {
 }
 
 impl Patch {
-    /// Makes a patch of what a call says that it changed, below a root.
+    /// Makes a patch of the changes of a call below a root.
     ///
     /// # Errors
-    /// Why it cannot be one, in words.
+    ///
+    /// The reason why this is impossible.
     pub(super) fn of(call: &str, changes: &RawJson, root: &str, cwd: &str) -> Result<Self, String> {
         let mut changes = read(changes).ok_or("its changes have a form that we don't know")?;
         changes.sort_by(|one, other| one.path().cmp(other.path()));
@@ -44,14 +45,14 @@ impl Patch {
     }
 }
 
-/// Where paths are relative to.
+/// The base of relative paths.
 struct PathBase<'a> {
     root: &'a str,
     cwd: &'a str,
 }
 
 impl PathBase<'_> {
-    /// Returns a path below the root.
+    /// Returns a path relative to the root.
     fn below(&self, path: &str) -> Result<String, String> {
         let path = plain_path(path);
         let full =
@@ -67,7 +68,7 @@ impl PathBase<'_> {
     }
 }
 
-/// Reads changes: an object by path as session files have it, or a list as connections do.
+/// Reads changes: an object by path in session files, a list on connections.
 fn read(changes: &RawJson) -> Option<Vec<Change>> {
     let by_path = PayloadFields::parse(changes.as_str());
     if changes.as_str().starts_with('{') {
@@ -83,7 +84,7 @@ fn read(changes: &RawJson) -> Option<Vec<Change>> {
             let kind = fields.object("kind");
             let text = fields.text("diff")?;
             let moved_to = kind.text("move_path").map(std::borrow::Cow::into_owned);
-            // The app-server says a second time, below the lines, where a file has moved to.
+            // The app-server repeats the new path of a moved file after the lines.
             let moved = moved_to.as_ref().map(|to| format!("\n\nMoved to: {to}"));
             let text = moved.and_then(|moved| text.strip_suffix(moved.as_str())).unwrap_or(&text);
             change(&path, &kind.text("type")?, text.to_owned(), moved_to)
@@ -165,7 +166,7 @@ impl Change {
     }
 }
 
-/// Tells whether a text is hunks and nothing else: what stands behind a whole hunk, git takes for the next file.
+/// Returns true if a text consists of hunks: git takes text after a complete hunk as the next file.
 fn are_hunks(text: &str) -> bool {
     let (mut old, mut new) = (0_u64, 0_u64);
     for line in text.split_terminator('\n') {
@@ -183,7 +184,7 @@ fn are_hunks(text: &str) -> bool {
     (old, new) == (0, 0)
 }
 
-/// Reads how many lines a hunk has on both sides: `@@ -1,2 +1,3 @@`.
+/// Reads the number of lines of a hunk on both sides: `@@ -1,2 +1,3 @@`.
 fn hunk_lines(head: &str) -> Option<(u64, u64)> {
     let (ranges, _) = head.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
@@ -198,7 +199,7 @@ fn head(out: &mut String, from: &str, to: &str) {
     out.push_str(&format!("diff --git {} {}\n", quoted("a/", from), quoted("b/", to)));
 }
 
-/// Writes all lines of a file, added or taken away.
+/// Writes all lines of a file, added or removed.
 fn whole(out: &mut String, content: &str, sign: char) {
     let lines: Vec<&str> = content.split_inclusive('\n').collect();
     let range = match lines.len() {
@@ -219,7 +220,7 @@ fn whole(out: &mut String, content: &str, sign: char) {
     }
 }
 
-/// Writes a name as `---` and `+++` have it; one with spaces ends with a tab.
+/// Writes a name for `---` and `+++`. A name with spaces ends with a tab.
 fn name(side: &str, path: &str) -> String {
     let quoted = quoted(side, path);
     if path.contains(' ') && !quoted.starts_with('"') { format!("{quoted}\t") } else { quoted }
@@ -229,7 +230,7 @@ fn bare(path: &str) -> String {
     quoted("", path)
 }
 
-/// Writes a name as git does: in quotes when it has letters that are no part of a line.
+/// Writes a name as git does: in quotes if it contains special characters.
 fn quoted(side: &str, path: &str) -> String {
     if !path.chars().any(|letter| letter.is_control() || letter == '"' || letter == '\\') {
         return format!("{side}{path}");

@@ -1,4 +1,4 @@
-//! Where a session worked, and where that is inside of a task.
+//! The directory of a session, and the directory of the same files in a task.
 
 use super::command::Command;
 use super::session::Session;
@@ -7,32 +7,32 @@ use super::turn::Turn;
 use super::window::Refusal;
 use steno_session::PayloadFields;
 
-/// Where a repository is put whose own place cannot be used.
+/// The path of a repository whose original path cannot be used.
 const ELSEWHERE: &str = "/repo";
 
-/// Directories that every machine has, with about the same in them.
+/// Directories that exist on every machine with similar content.
 const COMMON: [&str; 7] = ["/bin/", "/dev/", "/etc/", "/lib/", "/proc/", "/sbin/", "/usr/"];
 
-/// Directories that no repository is put into, since an image or Harbor has its own things there.
+/// Directories that are not replaced by a repository, since an image or Harbor uses them.
 const TAKEN: [&str; 9] =
     ["/boot/", "/lib64/", "/logs/", "/opt/", "/run/", "/solution/", "/sys/", "/tests/", "/var/"];
 
-/// Who says where the root is if only the session's directory is recorded.
+/// The source of the root if only the session's directory is recorded.
 const GUESSED: &str = "the directory of the session, which may lie deeper";
 
-/// Where a session worked.
+/// The working directory of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkingDirectory {
     /// The top directory of its repository.
     pub root: String,
-    /// Who says so.
+    /// The source of that path.
     pub root_from: &'static str,
-    /// Where the session itself began.
+    /// The directory in which the session began.
     cwd: String,
 }
 
 impl WorkingDirectory {
-    /// Finds the place of a session; who calls may know its root better.
+    /// Finds the working directory of a session; `given` takes precedence.
     pub(super) fn of(session: &Session, given: Option<&str>) -> Result<Self, Refusal> {
         let repository = &session.repository;
         let recorded = repository.root.as_deref().or(session.cwd.as_deref());
@@ -51,19 +51,19 @@ impl WorkingDirectory {
         Ok(Self { root: root.to_owned(), root_from, cwd })
     }
 
-    /// Tells whether somebody has said where the top of the repository was.
+    /// Returns true if the top of the repository is recorded or given.
     pub(super) fn is_sure(&self) -> bool {
         self.root_from != GUESSED
     }
 
-    /// Returns where a turn worked.
+    /// Returns the directory of a turn.
     pub(super) fn of_turn(&self, turn: &Turn) -> String {
         let settings = turn.settings.as_ref().map_or("null", steno_model::json::RawJson::as_str);
         let cwd = PayloadFields::parse(settings).text("cwd").map(|cwd| super::session::plain_path(&cwd));
         cwd.unwrap_or_else(|| self.cwd.clone())
     }
 
-    /// Returns where a command ran, relative to the repository.
+    /// Returns the directory of a command, relative to the repository.
     pub(super) fn of_command(&self, turn: &Turn, command: &Command) -> Result<String, String> {
         let cwd = self.of_turn(turn);
         let at = match &command.cwd {
@@ -86,12 +86,12 @@ impl WorkingDirectory {
         Ok(parts.join("/"))
     }
 
-    /// Tells whether a script that begins in a directory names places that a task does not have.
+    /// Returns true if a script that begins in a directory uses paths that a task does not have.
     fn reaches_outside(&self, script: &str, dir: &[&str]) -> bool {
         if ["$HOME", "${HOME}", "$OLDPWD"].iter().any(|home| script.contains(home)) {
             return true;
         }
-        // Also what is read from, which is no word of a command.
+        // Also the sources of redirections, which are not words of a command.
         let absolute = script.split(is_edge).filter(|piece| piece.starts_with('/'));
         if !absolute.into_iter().all(|piece| self.inside(&[], piece).is_some()) {
             return true;
@@ -115,18 +115,18 @@ impl WorkingDirectory {
         false
     }
 
-    /// Returns where a word leads from a directory of the repository, if it is a path and if that is there in a task.
+    /// Resolves a word from a directory of the repository, if it is a path that exists in a task.
     fn inside(&self, at: &[String], word: &str) -> Option<Vec<String>> {
         if word.starts_with('~') {
             return None;
         }
         let mut parts = at.to_vec();
         if word.starts_with("//") {
-            // How some build tools name what they build.
+            // The syntax of some build tools for targets.
             return Some(parts);
         }
         let mut path = word;
-        // An option may have a path right behind its letter.
+        // An option may have its path directly after the letter.
         let path_at = if word.starts_with('-') { word.find('/') } else { None };
         if let Some(absolute) =
             path_at.map(|at| &word[at..]).or_else(|| word.starts_with('/').then_some(word))
@@ -152,8 +152,8 @@ impl WorkingDirectory {
         Some(parts)
     }
 
-    /// Returns the directory of the repository inside of a task: its own, so that paths in commands still hold, unless that
-    /// one has letters that a Dockerfile cannot say, or is no place of its own.
+    /// Returns the directory of the repository in a task. It is the original one, so that paths in commands stay valid,
+    /// unless a Dockerfile cannot express it or it is a system directory.
     pub(super) fn dir(&self) -> &str {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte);
         let is_taken = COMMON.iter().chain(&TAKEN).any(|dir| self.root.starts_with(dir));
@@ -162,7 +162,7 @@ impl WorkingDirectory {
     }
 }
 
-/// Tells whether a letter stands between a path and what is none.
+/// Returns true if a character separates a path from other text.
 fn is_edge(letter: char) -> bool {
     letter.is_whitespace() || "'\"=:;|&<>(),".contains(letter)
 }

@@ -1,4 +1,4 @@
-//! What a task will be made of: where it begins, what checks it, what solves it. Each part says why it is as it is.
+//! The plan of a task: its start, its check and its solution, each with its reason.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -14,16 +14,16 @@ use super::turn::{Call, Turn};
 use super::window::{self, Concern, Refusal, Span};
 use steno_views::count;
 
-/// What the user of a plan wants beside the window.
+/// Wishes of the user besides the window.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
-    /// What is allowed, and then labelled.
+    /// Concerns that are allowed, and recorded as labels.
     pub allowed: BTreeSet<Concern>,
-    /// Where the repository lay, if somebody knows better than the record.
+    /// The top of the repository, if it differs from the record.
     pub root: Option<String>,
-    /// Whether the repository is at hand, so that nobody has to fetch it.
+    /// Whether the repository is available, so that it need not be fetched.
     pub has_repository: bool,
-    /// The image to begin with.
+    /// The base image.
     pub image: Option<String>,
 }
 
@@ -34,60 +34,60 @@ pub struct Plan<'a> {
     pub session: &'a Session,
     /// The turns of the window.
     pub turns: &'a [Turn],
-    /// Where it worked.
+    /// Its working directory.
     pub place: WorkingDirectory,
-    /// What is doubtful and allowed.
+    /// Concerns that are allowed.
     pub labels: Vec<(Concern, String)>,
-    /// Where it begins.
+    /// The start of the task.
     pub start: Start,
-    /// What checks it.
+    /// The check of the task.
     pub check: Check,
     /// The commands that ended with 0 and do not check it.
     pub passed_over: Vec<PassedOver>,
-    /// What was changed, call by call; nothing when not all of it is known.
+    /// The changes, call by call; empty if not all are known.
     pub patches: Vec<Rc<Patch>>,
-    /// Tests that the window wrote, which are put in place before it is checked.
+    /// Tests that the window wrote, which are installed before the check.
     pub test_files: TestFiles,
-    /// What solves it, or why nothing does.
+    /// The solution, or the reason why there is none.
     pub solution: Result<Solution, String>,
     /// The wish.
     pub wish: Wish,
 }
 
-/// Where a task begins.
+/// The start of a task.
 #[derive(Debug)]
 pub struct Start {
     /// The commit.
     pub commit: String,
-    /// Where others fetch it from; nothing when it is at hand.
+    /// The URL from which others fetch it; `None` if it is available.
     pub url: Option<String>,
-    /// How the working tree differed from the commit.
+    /// The difference between the working tree and the commit.
     pub diff: Option<Diff>,
-    /// What was changed since, in turns before the window.
+    /// Changes in turns before the window.
     pub patches: Vec<Rc<Patch>>,
-    /// Whether all that was changed before it is known.
+    /// Whether all changes before it are known.
     pub(super) is_known: bool,
-    /// What is not known of it, in words.
+    /// Descriptions of what is unknown.
     pub doubts: Vec<String>,
 }
 
-/// What checks a task.
+/// The check of a task.
 #[derive(Debug)]
 pub enum Check {
     /// A command of the session.
     Command(Chosen),
-    /// Whether these changes are there.
+    /// These changes are present.
     Patches(Vec<Rc<Patch>>),
-    /// Whether the working tree differs from the commit as it did then.
+    /// The working tree differs from the commit as it did at the end.
     Diff(Diff),
 }
 
-/// What solves a task.
+/// The solution of a task.
 #[derive(Debug)]
 pub enum Solution {
-    /// What was changed, call by call.
+    /// The changes, call by call.
     Patches(Vec<Rc<Patch>>),
-    /// How the working tree differed at the end, instead of how it differed at the beginning.
+    /// The difference of the working tree at the end, in place of that at the beginning.
     Diff(Diff),
 }
 
@@ -95,7 +95,8 @@ impl<'a> Plan<'a> {
     /// Plans a task.
     ///
     /// # Errors
-    /// Why the window cannot become one.
+    ///
+    /// The reason why the window is refused.
     pub fn make(session: &'a Session, span: Span, wish: Wish) -> Result<Self, Refusal> {
         let turns = span.turns(session)?;
         window::check(session, turns)?;
@@ -129,7 +130,7 @@ impl<'a> Plan<'a> {
                 return Err(Refusal::new(why));
             }
         };
-        // What no option can allow has been said before.
+        // Concerns that no option allows were refused before.
         window::allow(&labels, &wish.allowed)?;
         let test_files = TestFiles::of(&check, &window.patches);
         let patches = window.patches.clone();
@@ -160,7 +161,7 @@ impl Start {
     ) -> Result<Self, Refusal> {
         let repository = &session.repository;
         let first_call = turns.iter().flat_map(|turn| &turn.calls).next();
-        // Without a call, the first look in the turn is the one that was taken when it began.
+        // If there is no call, the first snapshot in the turn is that of its beginning.
         let look = repository.diffs.iter().map(|diff| diff.seq).find(|seq| *seq >= turns[0].seqs.0);
         let limit = first_call.map(|call| call.seq).or(look).unwrap_or(turns[0].seqs.0);
         let is_start = |diff: &&Diff| diff.seq <= limit && is_in_time(diff, session);
@@ -231,12 +232,12 @@ impl Start {
     }
 }
 
-/// What a window has changed.
+/// The changes of a window.
 struct Changed {
     patches: Vec<Rc<Patch>>,
-    /// Why not all changes are patches.
+    /// The reason why not all changes are patches.
     trouble: Option<String>,
-    /// Why the patches may not be there any more.
+    /// The reason why the patches may have been overwritten.
     overwritten: Option<String>,
 }
 
@@ -255,7 +256,7 @@ impl Changed {
             }
         }
         if changed.trouble.is_some() {
-            // Some without the others would be another change.
+            // A part of the changes would be another change.
             changed.patches.clear();
         }
         changed
@@ -282,7 +283,7 @@ impl Changed {
     }
 }
 
-/// Returns what a call changed, if it has.
+/// Returns the changes of a call.
 fn patch_of(call: &Call, turn: &Turn, place: &WorkingDirectory) -> Option<Result<Rc<Patch>, String>> {
     let changes = call.result.as_ref()?.changes.as_ref().filter(|_| changes_files(call))?;
     let make = || Patch::of(&call.id, changes, &place.root, &place.of_turn(turn)).map(Rc::new);
@@ -290,7 +291,7 @@ fn patch_of(call: &Call, turn: &Turn, place: &WorkingDirectory) -> Option<Result
     Some(if *root == place.root { patch.clone() } else { make() })
 }
 
-/// Finds how the working tree differed when the window was over, if that can be held against how it began.
+/// Finds the difference of the working tree at the end of the window, if it can be compared with that at the beginning.
 fn end_diff(session: &Session, turns: &[Turn], start: &Start) -> Option<Diff> {
     let begun = start.diff.as_ref().filter(|_| start.patches.is_empty() && start.is_known)?;
     let last = turns.last()?;
@@ -304,7 +305,7 @@ fn end_diff(session: &Session, turns: &[Turn], start: &Start) -> Option<Diff> {
     session.repository.diffs.iter().find(is_end).filter(|diff| diff.sha256 != begun.sha256).cloned()
 }
 
-/// Tells whether somebody had looked before the call began that stands behind it: else it may show what that one has done.
+/// Returns true if a snapshot was taken before the next call began. A later one may contain changes of that call.
 fn is_in_time(diff: &Diff, session: &Session) -> bool {
     let calls = session.turns.iter().flat_map(|turn| &turn.calls);
     let behind = calls.filter(|call| call.seq > diff.seq).min_by_key(|call| call.seq);
@@ -316,12 +317,12 @@ fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Tells whether an address is one that others can fetch from without a key, and that a shell takes as it is.
+/// Returns true if others can fetch from an address without a key, and a shell needs no quotes for it.
 fn is_address(url: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/@%+=,".contains(&byte);
     let rest = ["https://", "http://", "git://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     let host = rest.and_then(|rest| rest.split(['/', ':']).next()).unwrap_or_default();
-    // A name without a dot is a machine's own, or its neighbour's.
+    // A name without a dot is that of a machine in the local network.
     host.contains('.') && !host.starts_with("127.") && url.bytes().all(is_plain)
 }
 
@@ -371,7 +372,7 @@ mod tests {
             Diff { seq, base: text(), path: text(), sha256: text(), looked_at }
         };
         assert!(is_in_time(&looked(10, Some(400)), &session));
-        // A snapshot after the first call began may contain its changes. It counts only behind that call.
+        // A snapshot after the first call began may contain its changes. It counts only after that call.
         assert!(!is_in_time(&looked(10, Some(401)), &session));
         assert!(is_in_time(&looked(25, Some(401)), &session));
         assert!(!is_in_time(&looked(25, Some(901)), &session));

@@ -1,4 +1,4 @@
-//! What programs do, as far as their names, first words and options tell.
+//! The effects of programs, judged by their names, first words and options.
 
 use super::command::{Effect, Rank, judge};
 use super::tables::{
@@ -6,18 +6,18 @@ use super::tables::{
     TESTS, WRITES,
 };
 
-/// What a simple command does.
+/// The effect of a simple command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Does {
     /// It changes files.
     Writes,
-    /// It only looks.
+    /// It only reads.
     Reads,
-    /// It looks whether something is so.
+    /// It tests a condition.
     Compares,
-    /// Nobody knows; it may check something.
+    /// Unknown; it may check something.
     Other,
-    /// It checks how code is written.
+    /// It checks style.
     Lints,
     /// It builds.
     Builds,
@@ -25,7 +25,7 @@ pub(super) enum Does {
     Tests,
 }
 
-/// Says what a simple command does, by its words without redirections.
+/// Returns the effect of a simple command, by its words without redirections.
 pub(super) fn does(words: &[String]) -> Does {
     let Some((program, rest)) = program(words) else { return Does::Reads };
     let run = Run { program, rest, second: second_word(rest) };
@@ -39,17 +39,17 @@ pub(super) fn does(words: &[String]) -> Does {
     run.by_options().or_else(|| run.by_tables()).unwrap_or(Does::Other)
 }
 
-/// Tells whether a simple command that writes leaves the files alone that a task is about.
+/// Returns true if a simple command that writes does not change files of the task.
 pub(super) fn leaves_files(words: &[String]) -> bool {
     program(words)
         .is_none_or(|(program, rest)| Run { program, rest, second: second_word(rest) }.is_in(LEAVES))
 }
 
-/// A program with what stands behind it.
+/// A program with its arguments.
 struct Run<'a> {
     program: &'a str,
     rest: &'a [String],
-    /// The first word that is no option.
+    /// The first word that is not an option.
     second: &'a str,
 }
 
@@ -79,19 +79,19 @@ impl Run<'_> {
         [TESTS, LINTS, FORMATTERS, BUILDS].iter().any(|table| self.is_in(table))
     }
 
-    /// Tells whether what checks is told to write instead.
+    /// Returns true if an option makes a checker write.
     fn rewrites(&self) -> bool {
         let mut short = REWRITING_SHORT.split(',').filter_map(|entry| entry.split_once(' '));
         self.has(&REWRITING) || short.any(|(name, flag)| name == self.program && self.has(&[flag]))
     }
 
-    /// What programs do that do one thing or another by their options.
+    /// Returns the effect of programs that depends on their options.
     fn by_options(&self) -> Option<Does> {
         if let Some(script) = self.inner_script() {
             return Some(does_script(script));
         }
         if self.is_in(FORMATTERS) {
-            // Those that list what they would write end with 0 all the same.
+            // Programs that list what they would write end with 0 in any case.
             let checks = self.has(&["--check", "--check-only", "--list-different"])
                 || matches!(self.program, "isort" | "prettier") && self.has(&["-c", "-l"])
                 || self.program == "biome" && self.second != "format";
@@ -120,7 +120,7 @@ impl Run<'_> {
         }
     }
 
-    /// Parts of git that look or change by what stands behind them.
+    /// Returns the effect of git commands that depends on their arguments.
     fn git(&self) -> Option<Does> {
         let mut behind = self.rest.iter().skip_while(|word| *word != self.second).skip(1);
         let third = behind.find(|word| !word.starts_with('-')).map_or("", String::as_str);
@@ -136,7 +136,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns what a shell is given to run.
+    /// Returns the script that a shell gets as an argument.
     fn inner_script(&self) -> Option<&str> {
         if !matches!(self.program, "bash" | "sh" | "zsh" | "dash" | "ksh") {
             return None;
@@ -167,7 +167,7 @@ impl Run<'_> {
     }
 }
 
-/// Says what a script does that a shell is given, as if it were a command.
+/// Returns the effect of a script that is an argument of a shell.
 fn does_script(script: &str) -> Does {
     let judged = judge(script);
     match (judged.rank, judged.effect) {
@@ -181,7 +181,7 @@ fn does_script(script: &str) -> Does {
     }
 }
 
-/// Tells whether a file holds tests, by how tests are called.
+/// Returns true if a file contains tests, by its name.
 pub(super) fn is_test_file(path: &str) -> bool {
     let (dirs, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_of_tests = |dir: &str| matches!(dir, "test" | "tests" | "__tests__" | "spec" | "specs");
@@ -196,7 +196,7 @@ pub(super) fn is_test_file(path: &str) -> bool {
             .any(|end| name.ends_with(end))
 }
 
-/// Returns the program and what stands behind it, without what only sets it off: assignments, `time`, `npx`, ….
+/// Returns the program and its arguments, without prefixes: assignments, `time`, `npx` and so on.
 fn program(words: &[String]) -> Option<(&str, &[String])> {
     let mut rest = words;
     loop {
@@ -222,15 +222,15 @@ fn program(words: &[String]) -> Option<(&str, &[String])> {
     }
 }
 
-/// Tells whether an option has a program write over its files: `-i`, `-i.bak`, or inside of several letters.
+/// Returns true if an option makes a program overwrite its files: `-i`, `-i.bak`, or among combined letters.
 fn is_in_place(word: &str) -> bool {
     let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    // What stands behind one of these is its value.
+    // The text after one of these letters is its value.
     let own = letters.map_or("", |letters| letters.split(['e', 'f', 'l']).next().unwrap_or(letters));
     own.contains('i') || word == "--in-place" || word.starts_with("--in-place=")
 }
 
-/// Tells whether a word sets a variable that has tests write down what they find.
+/// Returns true if a word sets a variable that makes tests update their expectations.
 fn is_updating(word: &str) -> bool {
     let name = word.split_once('=').filter(|(_, value)| !matches!(*value, "" | "0" | "no" | "false"));
     name.is_some_and(|(name, _)| {
@@ -238,7 +238,7 @@ fn is_updating(word: &str) -> bool {
     })
 }
 
-/// Returns the first word behind a program that is no option, nor the value of one.
+/// Returns the first argument of a program that is neither an option nor the value of one.
 fn second_word(rest: &[String]) -> &str {
     let has_value = |word: &str| {
         matches!(word, "-C" | "--directory" | "--prefix" | "--cwd" | "--manifest-path" | "-f" | "--file")
@@ -254,7 +254,7 @@ fn second_word(rest: &[String]) -> &str {
     ""
 }
 
-/// Returns the script that a manager of packages runs.
+/// Returns the script that a package manager runs.
 fn script_of_packages<'a>(program: &str, rest: &'a [String]) -> Option<&'a str> {
     if !matches!(program, "npm" | "pnpm" | "yarn" | "bun" | "composer" | "deno") {
         return None;
@@ -267,7 +267,7 @@ fn script_of_packages<'a>(program: &str, rest: &'a [String]) -> Option<&'a str> 
     }
 }
 
-/// Says what something does that a project itself has named.
+/// Returns the effect of a script that a project has named.
 fn by_name(name: &str) -> Does {
     if matches!(name, "help" | "list" | "version" | "info") {
         return Does::Reads;

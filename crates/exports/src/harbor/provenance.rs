@@ -1,4 +1,4 @@
-//! `task.toml`: what Harbor wants to know of a task, and where it is from.
+//! `task.toml`: the settings of a task for Harbor, and the origin of its parts.
 
 use data_encoding::HEXLOWER;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::session::{Diff, Session};
 use super::window::Refusal;
 use super::{IMAGE, RULES};
 
-/// The version of Harbor's form.
+/// The version of Harbor's schema.
 const SCHEMA_VERSION: &str = "1.4";
 
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ struct Metadata {
     steno: Steno,
 }
 
-/// Where a task is from, and how each part of it was chosen.
+/// The origin of a task, and the choice of each part.
 #[derive(Serialize)]
 struct Steno {
     rules: &'static str,
@@ -63,7 +63,7 @@ struct Label {
     why: String,
 }
 
-/// What the session was allowed to do, and what the distiller was.
+/// The policies of the session and of the distiller.
 #[derive(Serialize)]
 struct Policy {
     allowed: Vec<&'static str>,
@@ -99,7 +99,7 @@ struct Environment {
     repository_from: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot_sha256: Option<String>,
-    /// Whether all patches were seen to fit.
+    /// Whether all patches were applied in a trial.
     patches_tried: bool,
 }
 
@@ -153,7 +153,7 @@ struct Before {
     why: Option<String>,
 }
 
-/// Returns the name of a task, by which tasks of one session are told apart.
+/// Returns the name of a task, which is unique within a session.
 pub(super) fn name(plan: &Plan<'_>) -> String {
     let (first, last) = ends(plan);
     let thread = plan.session.thread.as_str().trim_matches(['-', '_']);

@@ -1,7 +1,7 @@
-//! A session as windows are cut from it: its turns, and what is known of where it worked.
+//! A session for tasks: its turns, and facts about its working directory.
 //!
-//! Two streams make it: the records of a spine, which have what lies around the session, and the events that an adapter
-//! makes of them, which have what was said and done.
+//! It is built from two streams: the records of a spine, which have the facts around the session, and the events that
+//! an adapter makes from them, which have the conversation and the calls.
 
 use steno_model::json::RawJson;
 use steno_model::{
@@ -13,20 +13,20 @@ use super::turn::{ModelTimes, Notes, TakenBack, Turn, turns_of};
 use steno_model::SpineSource;
 use steno_session::{Content, PayloadFields};
 
-/// What is known of a session.
+/// The known facts of a session.
 #[derive(Debug)]
 pub struct Session {
     /// The thread.
     pub thread: ThreadId,
-    /// What its spine was made from.
+    /// The source of its spine.
     pub source: Option<SpineSource>,
-    /// The agent's version, as the session says.
+    /// The agent's version, as the session reports it.
     pub version: Option<String>,
-    /// Where the session worked.
+    /// The working directory.
     pub cwd: Option<String>,
-    /// The thread that began this one; then its prompts are another model's words.
+    /// The thread that started this one. Its prompts are then text of another model.
     pub parent: Option<String>,
-    /// The thread whose history this one goes on with.
+    /// The thread whose history this one continues.
     pub base: Option<String>,
     /// The repository.
     pub repository: Repository,
@@ -34,36 +34,36 @@ pub struct Session {
     pub turns: Vec<Turn>,
     /// The number of the last record.
     pub last_seq: u64,
-    /// The records that say that the history was replaced.
+    /// The records of compactions.
     pub compactions: Vec<u64>,
-    /// The records that say that turns before them were taken back, and not which.
+    /// The records that report that earlier turns were taken back, without naming them.
     pub reverts: Vec<u64>,
-    /// The records that say that others are missing, or could not be read.
+    /// The records that report that others are missing or unreadable.
     pub gaps: Vec<u64>,
     /// The run that has the turns.
     pub(super) run: Option<RunId>,
-    /// All events, each with the number of the record that it was made of.
+    /// All events, each with the number of the record that it was made from.
     pub(super) events: Vec<(u64, ExchangeEvent)>,
 }
 
-/// A repository, as records tell of it.
+/// A repository, as records describe it.
 #[derive(Debug, Default)]
 pub struct Repository {
     /// Its top directory.
     pub root: Option<String>,
-    /// Whether the root is only where the session worked.
+    /// Whether the root is only the session's directory.
     pub root_is_cwd: bool,
-    /// What was checked out when the session began.
+    /// The commit at the beginning of the session.
     pub commit: Option<String>,
-    /// What was checked out when the session was gone on with, by the numbers of the records that say so.
+    /// The commits at each continuation of the session, with the numbers of their records.
     pub commits: Vec<(u64, String)>,
-    /// Where it comes from.
+    /// Its remote address.
     pub url: Option<String>,
-    /// How the working tree differed from a commit, each time somebody looked.
+    /// The snapshots of the working tree.
     pub diffs: Vec<Diff>,
 }
 
-/// How a working tree differed from a commit.
+/// The difference between a working tree and a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
     /// The number of the record.
@@ -74,35 +74,35 @@ pub struct Diff {
     pub path: String,
     /// Its SHA-256.
     pub sha256: String,
-    /// When it was looked at, in milliseconds since 1970, where that is recorded: the agent goes on meanwhile.
+    /// The time of the snapshot in milliseconds since 1970, if recorded: the agent works meanwhile.
     pub looked_at: Option<i64>,
 }
 
 impl Diff {
-    /// Tells whether nothing differed.
+    /// Returns true if the working tree equals the commit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sha256 == EMPTY_SHA256
     }
 }
 
-/// The SHA-256 of nothing.
+/// The SHA-256 of no bytes.
 const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Puts a session together.
+/// Builds a session.
 pub struct SessionBuilder {
     session: Session,
     notes: Notes,
     /// The session of the run that has turns.
     events: Option<(RunId, steno_session::SessionBuilder)>,
-    /// How many turns have begun.
+    /// The number of turns that have begun.
     begun: usize,
-    /// The turn that somebody wants to go back to.
+    /// The turn to which the user wants to return.
     revert_to: Option<String>,
 }
 
 impl SessionBuilder {
-    /// Begins with a thread.
+    /// Begins a thread.
     #[must_use]
     pub fn new(thread: ThreadId) -> Self {
         let session = Session {
@@ -155,7 +155,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Takes a message of the agent about the session itself.
+    /// Takes a message of the agent about the session.
     fn session_message(&mut self, msg: &PayloadFields<'_>, seq: u64) {
         match msg.text("type").or_else(|| msg.text("method")).as_deref() {
             Some("missing" | "unreadable") => self.session.gaps.push(seq),
@@ -184,7 +184,7 @@ impl SessionBuilder {
             text("parent_thread_id").or_else(|| Some(spawned.text("parent_thread_id")?.into_owned()));
         session.parent = session.parent.take().or(parent);
         let base = fields.object("history_base").text("thread_id").map(std::borrow::Cow::into_owned);
-        // A session that goes on from itself, in another file, has been taken back to an earlier place.
+        // A session that continues itself in another file has returned to an earlier state.
         if base.as_deref() == Some(session.thread.as_str()) {
             session.reverts.push(seq);
         } else {
@@ -219,7 +219,7 @@ impl SessionBuilder {
         }
     }
 
-    /// Takes the next event that was made of the record with a number.
+    /// Takes the next event, which was made from the record with this number.
     pub fn event(&mut self, event: ExchangeEvent, seq: u64) {
         self.take(&event, seq);
         self.session.events.push((seq, event));
@@ -237,7 +237,7 @@ impl SessionBuilder {
         let Some((run, builder)) = &mut self.events else { return };
         if *run == event.run_id {
             self.begun += usize::from(is_turn);
-            // What is said of an event names the record that it was made of.
+            // A fact of an event refers to the record that it was made from.
             let seq = Seq::new(seq).unwrap_or(event.seq);
             builder.push(&ExchangeEvent { seq, ..event.clone() });
         }
@@ -256,7 +256,7 @@ impl SessionBuilder {
 }
 
 impl Session {
-    /// Returns what a turn was allowed to do, as it says: policies of approval and of the sandbox.
+    /// Returns the policies of a turn for approval and sandbox.
     #[must_use]
     pub(super) fn policy(turn: &Turn) -> Vec<(&'static str, String)> {
         let settings = turn.settings.as_ref().map_or("null", RawJson::as_str);
@@ -270,7 +270,7 @@ impl Session {
     }
 }
 
-/// Tells whether a message of a connection is what the model thinks or says.
+/// Returns true if a message of a connection is a thought or text of the model.
 fn is_of_model(msg: &PayloadFields<'_>) -> bool {
     let is_item =
         msg.text("method").is_some_and(|method| matches!(&*method, "item/started" | "item/completed"));
@@ -287,14 +287,14 @@ fn unix_ms(time: &Timestamp) -> Option<i64> {
 }
 
 impl Repository {
-    /// Returns where it comes from, without a name and a password: a task is handed on.
+    /// Returns its address without user name and password, since a task is passed on.
     #[must_use]
     pub fn public_url(&self) -> Option<String> {
         self.url.as_deref().map(without_credentials)
     }
 }
 
-/// Takes a path out of an address of a file.
+/// Returns the path of a file URL.
 pub(super) fn plain_path(text: &str) -> String {
     let path = text.strip_prefix("file://").filter(|rest| rest.starts_with('/'));
     path.map_or_else(|| text.to_owned(), percent_decoded)

@@ -1,15 +1,15 @@
-//! As much of a shell's grammar as it takes to know what an exit code of 0 says: simple commands, and how they hang together.
+//! The part of a shell's grammar that determines the meaning of an exit code 0: simple commands, and their operators.
 
-/// How a simple command hangs on what stands before it.
+/// The operator before a simple command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joint {
-    /// It is the first, or comes after whatever came of the others: `;` or a new line.
+    /// None, `;` or a new line: it runs in any case.
     After,
-    /// It runs if the one before succeeded: `&&`.
+    /// `&&`: it runs if the previous one succeeded.
     And,
-    /// It runs if the one before failed: `||`.
+    /// `||`: it runs if the previous one failed.
     Or,
-    /// It reads what the one before says: `|`.
+    /// `|`: it reads the output of the previous one.
     Pipe,
 }
 
@@ -18,19 +18,19 @@ pub(super) enum Joint {
 pub(super) struct Simple {
     pub(super) joint: Joint,
     pub(super) words: Vec<String>,
-    /// Whether what it says goes to a file.
+    /// Whether its output goes to a file.
     pub(super) writes_file: bool,
 }
 
-/// Words that begin something that is no simple command, or that decide themselves what comes of the others.
+/// Words that begin a compound command, or that change which commands run.
 const KEYWORDS: [&str; 20] = [
     "if", "for", "while", "until", "case", "select", "function", "{", "}", "!", "then", "do", "coproc",
     "alias", "eval", "exec", "exit", "return", "trap", "wait",
 ];
 
-/// Takes a script apart; nothing when it is more than simple commands.
+/// Splits a script into simple commands; `None` if it has anything else.
 pub(super) fn split(script: &str) -> Option<Vec<Simple>> {
-    // No shell has ever been given one.
+    // A shell cannot get such a script.
     if script.contains('\0') {
         return None;
     }
@@ -119,7 +119,7 @@ impl ShellReader {
         self.word.get_or_insert_default().push(letter);
     }
 
-    /// What comes next names a file, and not a word of the command; the number before it is no word either.
+    /// Begins a redirection. The next word is a file name, and a number before the operator is no word of the command.
     fn redirect(&mut self, target: Target) {
         if self.word.as_ref().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit())) {
             self.word = None;
@@ -149,7 +149,7 @@ impl ShellReader {
         let words = std::mem::take(&mut self.words);
         let writes_file = std::mem::take(&mut self.writes_file);
         if words.is_empty() {
-            // A blank line, or a `;` at the end of one, ends nothing.
+            // An empty command ends nothing: a blank line, or `;` at the end of a line.
             let is_nothing = next == Joint::After && self.joint.is_none_or(|joint| joint == Joint::After);
             self.is_broken |= !is_nothing || writes_file;
             return;
@@ -167,7 +167,7 @@ impl ShellReader {
     }
 }
 
-/// Quotes a word for a shell, if it has to be.
+/// Quotes a word for a shell, if necessary.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,@%+".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {

@@ -1,4 +1,4 @@
-//! The fixed tables that choices are made by: names of programs, some with the word behind them.
+//! Fixed tables of program names, some with their subcommand.
 
 /// Programs that run tests.
 pub(super) const TESTS: &str = "ava,bats,bazel test,bun test,busted,cabal test,cargo nextest,cargo t,cargo test,composer test,ctest,\
@@ -14,16 +14,16 @@ pub(super) const BUILDS: &str = "bazel build,bun build,cabal build,cargo b,cargo
     make,meson compile,mix compile,mvn compile,mvn package,mvnw compile,mvnw package,ninja,py_compile,\
     rustc,sbt compile,stack build,swift build,tsc,zig build";
 
-/// Programs that check how code is written.
+/// Programs that check style.
 pub(super) const LINTS: &str = "actionlint,cargo clippy,cargo deny,eslint,flake8,go vet,golangci-lint,hadolint,markdownlint,mypy,\
     pylint,pyright,rubocop,ruff,shellcheck,standard,staticcheck,stylelint,svelte-check,\
     terraform validate,vue-tsc,yamllint";
 
-/// Programs that check how code is written when they are told to check, and else write it anew.
+/// Programs that check formatting with an option, and rewrite files without it.
 pub(super) const FORMATTERS: &str = "autopep8,biome,black,cargo fmt,clang-format,dprint,gofmt,isort,prettier,ruff format,rustfmt,\
     terraform fmt";
 
-/// Programs that only look.
+/// Programs that only read.
 pub(super) const READS: &str = ".,:,awk,basename,cargo locate-project,cargo metadata,cargo tree,cat,cd,column,comm,command,cut,date,\
     df,dir,dirname,docker images,docker ps,du,echo,egrep,env,export,false,fd,fgrep,file,find,git blame,\
     git cat-file,git describe,git diff,git grep,git log,git ls-files,git ls-tree,git merge-base,\
@@ -34,7 +34,7 @@ pub(super) const READS: &str = ".,:,awk,basename,cargo locate-project,cargo meta
     shopt,sleep,sort,source,stat,strings,tac,tail,tr,tree,true,type,ulimit,uname,uniq,unset,wc,whereis,\
     which,who,whoami,xxd,yes";
 
-/// Programs that look whether something is so.
+/// Programs that test a condition.
 pub(super) const COMPARES: &str = "[,[[,cmp,diff,test";
 
 /// Programs that change files.
@@ -48,11 +48,11 @@ pub(super) const WRITES: &str = "apply_patch,apt,apt-get,brew,bun add,bun instal
     npm update,patch,pip install,pip uninstall,pip3 install,pip3 uninstall,pkill,pnpm add,pnpm install,\
     poetry add,poetry install,rm,rmdir,rsync,tar,tee,touch,truncate,unzip,uv add,uv sync,yarn add";
 
-/// Of these, those that leave the files alone that a task is about.
+/// Those of them that do not change files of the task.
 pub(super) const LEAVES: &str =
     "git add,git branch,git commit,git config,git fetch,git push,git tag,kill,mkdir,mktemp,pkill";
 
-/// Options with which what checks writes instead.
+/// Options with which a checker writes.
 pub(super) const REWRITING: [&str; 10] = [
     "--fix",
     "--fix-only",
@@ -66,13 +66,13 @@ pub(super) const REWRITING: [&str; 10] = [
     "--snapshot-update",
 ];
 
-/// The short ones, which mean something else to others.
+/// Short options of the same kind, which mean something else to other programs.
 pub(super) const REWRITING_SHORT: &str = "autopep8 -i,ava -u,clang-format -i,gofmt -w,jest -u,playwright -u,prettier -w,rubocop -a,\
     rubocop -A,vitest -u";
 
-/// Options with which what runs or builds only says what it would.
+/// Options with which a program only lists what it would do.
 pub(super) const LISTING: [&str; 8] =
     ["--collect-only", "--co", "--no-run", "--list", "--listTests", "--dry-run", "--just-print", "-N"];
 
-/// What `find` can do beside finding, as its words begin.
+/// The actions of `find` that do more than find, by the beginning of the word.
 pub(super) const FIND_DOES: [&str; 5] = ["-exec", "-ok", "-delete", "-fprint", "-fls"];

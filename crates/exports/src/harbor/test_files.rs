@@ -1,4 +1,4 @@
-//! Tests that a window itself wrote: whoever works on the task has not seen them, and may call his own otherwise.
+//! Tests that a window wrote. Whoever solves the task does not know them, and may name things in another way.
 
 use std::rc::Rc;
 
@@ -7,14 +7,15 @@ use super::patch::Patch;
 use super::plan::Check;
 use super::programs::is_test_file;
 
-/// The files of tests that a window changed, as it left them.
+/// The test files that a window changed, in their final state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestFiles {
     files: Vec<(String, Option<Vec<u8>>)>,
 }
 
 impl TestFiles {
-    /// Finds them, where tests check a window that has changed something else too: tests alone are the work itself.
+    /// Finds the test files, if tests check a window that has also changed other files. Otherwise the tests are the
+    /// work itself.
     pub(super) fn of(check: &Check, patches: &[Rc<Patch>]) -> Self {
         let is_tested = matches!(check, Check::Command(chosen) if chosen.rank == Rank::TestRunner);
         let all = || patches.iter().flat_map(|patch| &patch.files);
@@ -33,23 +34,23 @@ impl TestFiles {
         Self { files: names.into_iter().map(|name| (name.clone(), content(name))).collect() }
     }
 
-    /// Returns the paths of all of them.
+    /// Returns all paths.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|(path, _)| path.as_str())
     }
 
-    /// Takes what they came to from somebody who has tried it; those that are gone by then are none.
+    /// Takes the final content from a trial. Files that no longer exist are removed.
     pub fn take(&mut self, mut read: impl FnMut(&str) -> Option<Vec<u8>>) {
         let files = std::mem::take(&mut self.files).into_iter();
         self.files = files.filter_map(|(path, _)| read(&path).map(|bytes| (path, Some(bytes)))).collect();
     }
 
-    /// Returns those whose content is known.
+    /// Returns the files whose content is known.
     pub(super) fn known(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().filter_map(|(path, bytes)| Some((path.as_str(), bytes.as_deref()?)))
     }
 
-    /// Returns the paths of those whose content is not known.
+    /// Returns the paths of the files whose content is unknown.
     pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|(_, bytes)| bytes.is_none()).map(|(path, _)| path.as_str())
     }

@@ -1,4 +1,4 @@
-//! What came before a window, as a trajectory with which an agent's session begins.
+//! The turns before a window, as a trajectory with which an agent's session begins.
 
 use steno_session::{Content, SessionBuilder};
 
@@ -7,10 +7,11 @@ use super::turn::Turn;
 use crate::atif::{Family, NoFiles, NoMedia, NoRecords, Run, Severity, validate};
 
 impl Session {
-    /// Returns what came before a turn as a trajectory, or why there is none.
+    /// Returns the turns before a turn as a trajectory.
     ///
     /// # Errors
-    /// The reason.
+    ///
+    /// The reason why there is none.
     pub fn before(&self, turn: &Turn) -> Result<String, String> {
         if let Some(base) = &self.base {
             return Err(format!("the session continues thread {base}, which is not part of the spine"));
@@ -37,7 +38,7 @@ impl Session {
         }
     }
 
-    /// Takes a name and a password out of the repository's address: a task is handed on.
+    /// Removes user name and password from the repository's address, since a task is passed on.
     fn without_credentials(&self, text: String) -> String {
         let repository = &self.repository;
         match (&repository.url, repository.public_url()) {

@@ -1,4 +1,4 @@
-//! What a trial of a task applies and runs, and what follows from it. Commands carry it out.
+//! The steps of a trial of a task, and their consequences. Commands carry them out.
 
 use super::files::{TaskFile, TaskInputs};
 use super::plan::{Check, Plan, Solution};
@@ -21,7 +21,7 @@ pub struct TrialStep {
     pub script: &'static str,
     /// Whether it must succeed.
     pub succeeds: bool,
-    /// What is wrong with the task otherwise.
+    /// The fault of the task if the result differs.
     pub otherwise: &'static str,
 }
 
@@ -40,7 +40,7 @@ pub const TRIAL: [TrialStep; 3] = [
     },
 ];
 
-/// Returns the files of a task whose patches make its beginning of the commit, in the order in which they are applied.
+/// Returns the files of a task with patches that lead from the commit to its start, in the order of application.
 pub fn start_files(files: &[TaskFile]) -> impl Iterator<Item = &TaskFile> {
     let is_diff = |file: &&TaskFile| file.path == "environment/start.patch";
     let is_patch = |file: &&TaskFile| file.path.starts_with("environment/before/");
@@ -48,7 +48,7 @@ pub fn start_files(files: &[TaskFile]) -> impl Iterator<Item = &TaskFile> {
 }
 
 impl Plan<'_> {
-    /// Returns the patches that make the beginning of the task of the commit, in order.
+    /// Returns the patches that lead from the commit to the start of the task, in order.
     #[must_use]
     pub fn start_patches(&self, inputs: &TaskInputs<'_>) -> Vec<Vec<u8>> {
         let diff = self.start.diff.as_ref().map(|diff| inputs.bytes(diff)).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Plan<'_> {
         patches.iter().map(|patch| PatchStep::Apply(patch.text.clone().into_bytes())).collect()
     }
 
-    /// Takes note that the steps of the solution do not apply: then there is no solution.
+    /// Records that the steps of the solution do not apply; then there is no solution.
     ///
     /// # Errors
     /// The refusal, if the check looks for these changes.

@@ -1,4 +1,4 @@
-//! The turns of a session: what the user said in each, what was called, and how it ended.
+//! The turns of a session: prompts, calls, and ends.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -16,40 +16,40 @@ use super::patch::Patch;
 pub struct Turn {
     /// Its number, from 1.
     pub number: u32,
-    /// The agent's id of it.
+    /// The agent's id.
     pub id: Option<String>,
-    /// Whether nobody but us has counted it.
+    /// Whether we counted it ourselves.
     pub is_inferred: bool,
     /// The numbers of its first and last record.
     pub seqs: (u64, u64),
-    /// How it ended.
+    /// Its end.
     pub end: TurnEnd,
-    /// What the user said, in order.
+    /// The texts of the user, in order.
     pub words: Vec<String>,
-    /// How many pictures and files the user gave, which words do not carry.
+    /// The number of pictures and files from the user, which are not in the texts.
     pub media: u64,
-    /// How often the user was asked something.
+    /// The number of questions to the user.
     pub questions: u64,
-    /// How many subagents worked.
+    /// The number of subagents.
     pub subagents: u64,
-    /// Whether the history was replaced in it.
+    /// Whether the history was compacted in it.
     pub is_compacted: bool,
     /// Whether the user took it back later.
     pub is_taken_back: bool,
-    /// What was called, in order.
+    /// The calls, in order.
     pub calls: Vec<Call>,
-    /// What was in force.
+    /// The settings of the turn.
     pub(super) settings: Option<RawJson>,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// As it should.
+    /// The turn completed.
     Done,
-    /// It failed or was interrupted, with what is said of it.
+    /// The turn failed or was interrupted, with a description.
     Failed(String),
-    /// Nothing says that it has ended.
+    /// The end is not recorded.
     Open,
 }
 
@@ -60,79 +60,79 @@ pub struct Call {
     pub id: String,
     /// The number of its first record.
     pub seq: u64,
-    /// When it can have begun at the earliest, in milliseconds since 1970, where that is recorded.
+    /// The earliest time at which it can have begun, in milliseconds since 1970, if recorded.
     pub may_begin_at: Option<i64>,
     /// The tool.
     pub name: String,
-    /// What kind of tool: `command`, `file_change`, `agent`, ….
+    /// The class of the tool: `command`, `file_change`, `agent` and so on.
     pub class: String,
     /// The command, if it is one.
     pub command: Option<Command>,
-    /// What came of it.
+    /// The result.
     pub result: Option<CallResult>,
-    /// What somebody said who was asked.
+    /// The answer to the question whether it may be made.
     pub approval: Option<Approval>,
-    /// What was found out about it: windows ask for the same calls again and again.
+    /// Facts that were computed, since many windows ask for the same calls.
     pub(super) known: CallFacts,
 }
 
-/// What was found out about a call.
+/// Facts that were computed about a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallFacts {
-    /// Whether it may have changed files in a way that is not recorded.
+    /// Whether it may have changed files without a record of it.
     pub(super) may_change: OnceCell<bool>,
-    /// What it changed, with the root that this is below.
+    /// Its changes, with the root of their paths.
     pub(super) patch: OnceCell<(String, Result<Rc<Patch>, String>)>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallResult {
-    /// The number of the record that says so.
+    /// The number of its record.
     pub seq: u64,
-    /// `ok`, `failed`, `denied`, `unknown`, ….
+    /// `ok`, `failed`, `denied`, `unknown` and so on.
     pub outcome: String,
-    /// The exit code, where the source has it as one.
+    /// The exit code, if the source has a field for it.
     pub exit_code: Option<i64>,
-    /// What was changed in files.
+    /// The changes of files.
     pub changes: Option<RawJson>,
 }
 
-/// What became of a question whether something may be done.
+/// The answer to a question whether something may be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Nobody has answered.
+    /// There is no answer.
     Open,
-    /// It may.
+    /// It is allowed.
     Allowed,
-    /// It may not.
+    /// It is denied.
     Denied,
 }
 
-/// When the model sent something.
+/// The times at which the model sent something.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModelTimes {
     pub(super) seq: u64,
     pub(super) time: Option<i64>,
 }
 
-/// What records around the events say of turns.
+/// Facts about turns from the records around the events.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// When the model sent something. A call after such a record was not made before it.
+    /// The times at which the model sent something. A call after such a record was not made before it.
     pub(super) model_times: Vec<ModelTimes>,
-    /// How many turns had begun when it was said that ids are our own.
+    /// The number of turns that had begun when a record said that ids are our own.
     pub(super) inferred_from: Option<usize>,
-    /// What was taken back, in order.
+    /// The turns that were taken back, in order.
     pub(super) taken_back: Vec<TakenBack>,
 }
 
-/// Turns that the user took back, and how many had begun by then.
+/// Turns that the user took back, with the number of turns that had begun.
 #[derive(Debug)]
 pub(super) enum TakenBack {
-    /// The last ones in which the user spoke.
+    /// The last turns with text of the user.
     Last { begun: usize, count: u64 },
-    /// One and all behind it.
+    /// A turn and all after it.
     From { begun: usize, id: String },
 }
 
@@ -142,7 +142,7 @@ pub(super) fn turns_of(session: &Session, notes: &Notes, last_seq: u64) -> Vec<T
     let begins: Vec<u64> = session.turns.iter().map(|turn| turn.at.seq.get()).collect();
     let mut turns: Vec<Turn> = numbers.map(|number| turn_of(session, TurnId(number))).collect();
     for (place, turn) in turns.iter_mut().enumerate() {
-        // What stands between two turns, like a late notice, belongs to the one before.
+        // Records between two turns, like late notices, belong to the previous turn.
         let next = begins.get(place + 1).copied().unwrap_or(last_seq + 1);
         turn.seqs.1 = turn.seqs.1.min(next.saturating_sub(1)).max(turn.seqs.0);
         turn.is_inferred |= notes.inferred_from.is_some_and(|begun| place + 1 >= begun);
@@ -151,7 +151,7 @@ pub(super) fn turns_of(session: &Session, notes: &Notes, last_seq: u64) -> Vec<T
         let model_times: Vec<ModelTimes> =
             [began].into_iter().chain(notes.model_times.iter().filter(is_in).copied()).collect();
         for call in &mut turn.calls {
-            // Codex tells that a command has begun when it has run for a while, or has ended: that is too late.
+            // Codex reports the beginning of a command after a while or at its end, which is too late.
             call.may_begin_at =
                 model_times.iter().rfind(|times| times.seq < call.seq).and_then(|times| times.time);
         }
@@ -265,7 +265,7 @@ fn call_of(session: &Session, call: &SessionCall) -> Call {
             _ if approval.state == State::Open => Approval::Open,
             None => Approval::Open,
             Some(answer) if answer.is("denied") => Approval::Denied,
-            // That somebody answered is known, and what the call came to says what.
+            // An answer is known, and the result of the call shows which.
             Some(_) => Approval::Allowed,
         }
     });

@@ -1,4 +1,4 @@
-//! Windows: which turns of a session are meant, and whether they can become a task.
+//! Windows: parts of a session, and the conditions for a task.
 
 use std::collections::BTreeSet;
 
@@ -7,41 +7,41 @@ use super::turn::{Approval, Turn, TurnEnd};
 use steno_model::SpineSource;
 use steno_views::count;
 
-/// Which part of a session is meant.
+/// The selection of a part of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// Turns by their numbers, both ends included.
+    /// Turns by their numbers, inclusive.
     Turns(u32, u32),
-    /// Records by their numbers, both ends included.
+    /// Records by their numbers, inclusive.
     Seqs(u64, u64),
 }
 
-/// Something about a window that makes a task of it doubtful. It is refused, or allowed and labelled.
+/// A reason for doubt about a window. The window is refused, or the concern is allowed and recorded as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Concern {
     /// A turn failed or was interrupted.
     FailedTurn,
-    /// Nothing says that a turn has ended.
+    /// The end of a turn is not recorded.
     OpenTurn,
     /// A call has no result.
     OpenCall,
-    /// Nobody has answered whether something may be done.
+    /// An approval has no answer.
     OpenApproval,
-    /// Somebody has forbidden something.
+    /// An approval was denied.
     DeniedApproval,
-    /// The history was replaced by a summary.
+    /// The history was compacted.
     Compaction,
-    /// The user was asked something, and the answer is no part of the prompts.
+    /// The user was asked a question, and the answer is not part of the prompts.
     UserInput,
-    /// The user gave pictures or files.
+    /// The user added pictures or files.
     Media,
-    /// Subagents worked, whose spines are elsewhere.
+    /// Subagents worked, and have their own spines.
     Subagents,
-    /// Records are missing, or could not be read.
+    /// Records are missing or unreadable.
     MissingRecords,
-    /// The last check that was run did not succeed.
+    /// The last check did not pass.
     FailingCheck,
-    /// Turns were counted by us, since the source does not name them.
+    /// We counted the turns, since the source does not name them.
     InferredTurns,
     /// The user took turns back.
     TakenBack,
@@ -85,26 +85,26 @@ impl Concern {
         }
     }
 
-    /// Finds the one with a word.
+    /// Returns the concern with this word.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|concern| concern.as_str() == word)
     }
 }
 
-/// Why a window does not become a task.
+/// The reason why a window does not become a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why, in words.
+    /// The reason.
     pub why: String,
-    /// What would have to be allowed for it, if that is all.
+    /// The concern that would have to be allowed, if that is the only reason.
     pub concern: Option<Concern>,
-    /// What can be done about it.
+    /// A suggestion.
     pub hint: Option<String>,
 }
 
 impl Refusal {
-    /// Makes one that nothing can be done about.
+    /// Returns a refusal without a suggestion.
     #[must_use]
     pub fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), concern: None, hint: None }
@@ -117,7 +117,7 @@ impl Refusal {
 }
 
 impl Span {
-    /// Finds the turns of a session that are meant.
+    /// Finds the selected turns of a session.
     pub(super) fn turns<'a>(&self, session: &'a Session) -> Result<&'a [Turn], Refusal> {
         let all = &session.turns;
         let has = || format!("the session has {}", count(all.len() as u64, "turn"));
@@ -153,7 +153,7 @@ impl Span {
     }
 }
 
-/// Checks what no option can allow.
+/// Refuses what no option allows.
 pub(super) fn check(session: &Session, turns: &[Turn]) -> Result<(), Refusal> {
     if session.source == Some(SpineSource::RolloutTrace) {
         let why = "a rollout trace does not separate the user's words from those that the agent added";
@@ -175,14 +175,14 @@ pub(super) fn check(session: &Session, turns: &[Turn]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Tells whether Harbor leaves a line out when it stands first: a comment with the word `canary`.
+/// Returns true if Harbor removes a first line: a comment with the word `canary`.
 fn is_stripped(line: &str) -> bool {
     let line = line.trim_end();
     let is_comment = line.starts_with('#') || line.starts_with("<!--") && line.ends_with("-->");
     is_comment && line.to_lowercase().contains("canary")
 }
 
-/// Refuses a window for what is doubtful about it and not allowed.
+/// Refuses a window with a concern that is not allowed.
 pub(super) fn allow(labels: &[(Concern, String)], allowed: &BTreeSet<Concern>) -> Result<(), Refusal> {
     let refused: Vec<_> = labels.iter().filter(|(concern, _)| !allowed.contains(concern)).collect();
     let Some((concern, _)) = refused.first() else { return Ok(()) };
@@ -193,7 +193,7 @@ pub(super) fn allow(labels: &[(Concern, String)], allowed: &BTreeSet<Concern>) -
     Err(Refusal { why: why.join("; "), concern: Some(*concern), hint: Some(hint) })
 }
 
-/// Finds what is doubtful about a window, each with words.
+/// Finds the concerns about a window, with descriptions.
 pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, String)> {
     let mut concerns = Vec::new();
     for turn in turns {

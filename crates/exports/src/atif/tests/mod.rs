@@ -14,7 +14,7 @@ use super::{Family, MediaSink, NoFiles, NoMedia, NoRecords, Records, Run, Trajec
 const FIXTURES: &str = "crates/exports/src/atif/fixtures";
 const RUN: &str = "11111111-0000-4000-8000-000000000001";
 
-/// Returns a record with a picture for every mark.
+/// Records with one picture for every mark.
 struct OnePicture;
 
 impl Records for OnePicture {
@@ -56,7 +56,7 @@ fn check_golden(names: &[&str], media: &[&str]) {
     let mut kept = Kept::default();
     let trajectory = family.trajectory(root, &mut kept).unwrap();
     assert_eq!(validate(&trajectory.json, &mut NoFiles), []);
-    // One step per line, so that differences are visible; otherwise the bytes are the same.
+    // One step per line shows differences; the bytes are otherwise the same.
     let lines = trajectory.json.replace("{\"step_id\":", "\n{\"step_id\":");
     golden::check(format!("src/atif/fixtures/{}.out.json", names[0]), &format!("{lines}\n"));
     assert_eq!(kept.0.keys().collect::<Vec<_>>(), media);

@@ -1,8 +1,7 @@
-//! Checks a trajectory: first that it is JSON of the right shape for the version it declares, then that it holds
-//! together.
+//! Checks a trajectory: first its JSON and the shape of the version that it declares, then its consistency.
 //!
-//! Stricter than Harbor's own validator, which builds its models and looks for the media of the outermost steps. Each
-//! rule has a name, and `docs/atif.md` lists them.
+//! It is stricter than Harbor's own validator, which builds its models and looks for the media of the outermost steps.
+//! Each rule has a name; `docs/atif.md` lists them.
 
 mod objects;
 mod rules;
@@ -20,17 +19,17 @@ use self::objects::Objects;
 use self::rules::Rules;
 use super::text::lone_surrogate;
 
-/// How deep a document may nest: Python reads up to a thousand levels.
+/// The maximum nesting of a document: Python reads up to a thousand levels.
 const DEPTH_MAX: usize = 500;
-/// How many findings are told; a document with more is told as broken by these.
+/// The maximum number of findings of a document.
 const FINDINGS_MAX: usize = 1_000;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The document is no valid trajectory.
+    /// The document is not a valid trajectory.
     Error,
-    /// It is one, and something in it is not as it should be.
+    /// The document is valid, but a value is suspicious.
     Warning,
 }
 
@@ -45,16 +44,16 @@ impl Severity {
     }
 }
 
-/// Something that is wrong with a document.
+/// A fault of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule, like `call.duplicate`.
     pub rule: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where, like `steps[3].tool_calls[0]`; empty for the document as a whole.
+    /// The place, like `steps[3].tool_calls[0]`; empty for the whole document.
     pub place: String,
-    /// What, in words.
+    /// The description.
     pub words: String,
 }
 
@@ -72,12 +71,12 @@ pub trait DocumentFiles {
     fn file(&mut self, path: &str) -> FileLookup;
 }
 
-/// What is at a path that a document names.
+/// The result of looking up a path that a document names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileLookup {
     /// Not looked up.
     Unknown,
-    /// No file, or one that cannot be read.
+    /// No file, or an unreadable one.
     Nothing,
     /// A file, with the SHA-256 of its bytes in lower case.
     File {
@@ -94,7 +93,7 @@ impl FileLookup {
     }
 }
 
-/// Looks nothing up: references to files are not checked.
+/// Does not look up files, so references to them are not checked.
 pub struct NoFiles;
 
 impl DocumentFiles for NoFiles {
@@ -103,7 +102,7 @@ impl DocumentFiles for NoFiles {
     }
 }
 
-/// Checks a document, and returns what is wrong with it, in the order of the document.
+/// Checks a document, and returns its faults in the order of the document.
 ///
 /// ```
 /// use steno_exports::atif::{NoFiles, validate};

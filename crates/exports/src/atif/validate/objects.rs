@@ -1,5 +1,5 @@
-//! Checks that every object has the fields of its shape: none unknown, missing, twice, of another kind, or newer than
-//! the version that is declared.
+//! Checks the fields of every object: none may be unknown, missing, repeated, of another kind, or newer than the
+//! declared version.
 
 use serde_json::value::RawValue;
 use steno_model::Timestamp;
@@ -8,13 +8,13 @@ use steno_model::json::{Fields, text_of};
 use super::Findings;
 use super::shape::{Field, MINOR_MAX, Need, PARTS_SINCE, SESSION_OPTIONAL_SINCE, Shape, Want};
 
-/// Walks through the objects of a document. Its recursion is as deep as the document nests, which has a limit.
+/// Visits the objects of a document. The recursion is as deep as the document, which has a limit.
 pub(super) struct Objects<'a> {
     pub(super) findings: &'a mut Findings,
 }
 
 impl Objects<'_> {
-    /// Checks a trajectory and all that is in it; false when it is none, so that nothing else can be said of it.
+    /// Checks a trajectory with all its objects. Returns false if it is not an object, so that no further rule applies.
     pub(super) fn trajectory(&mut self, raw: &RawValue, place: &str) -> bool {
         let Ok(fields) = Fields::parse(raw.get()) else {
             self.findings.error("field.type", place, "a trajectory is an object");
@@ -30,7 +30,7 @@ impl Objects<'_> {
         true
     }
 
-    /// Returns the minor version that a trajectory declares; the newest where that cannot be told.
+    /// Returns the minor version that a trajectory declares, or the newest if it declares none.
     fn version(&mut self, fields: &Fields<'_>, place: &str) -> u8 {
         let declared = fields.iter().filter(|(key, _)| key.is("schema_version")).last();
         let Some((_, declared)) = declared else {

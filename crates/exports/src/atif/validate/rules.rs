@@ -1,4 +1,4 @@
-//! Checks that a document holds together: numbers, ids, references, sums, files.
+//! Checks the consistency of a document: numbers, ids, references, sums, files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,28 +10,28 @@ use super::{DocumentFiles, FileLookup, Findings};
 use crate::atif::MEDIA_DIR;
 use steno_session::PayloadFields;
 
-/// The rules that need more than one object to tell.
+/// Rules about more than one object.
 pub(super) struct Rules<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) files: &'a mut dyn DocumentFiles,
 }
 
-/// A trajectory, as far as its steps need to know it.
+/// The facts of a trajectory that its steps refer to.
 struct Around<'a> {
     minor: u8,
     /// The trajectories that are embedded in it.
     embedded: BTreeSet<String>,
     /// Its own id.
     id: Option<String>,
-    /// The ids of calls, and where each was first.
+    /// The ids of calls, with the place of the first use.
     calls: BTreeMap<String, String>,
-    /// The embedded trajectories that something refers to.
+    /// The embedded trajectories that are referred to.
     referred: BTreeSet<String>,
     sums: [u64; 3],
     place: &'a str,
 }
 
-/// The counts of a step, and what the sum of them is called.
+/// The counts of a step, and the names of their sums.
 const SUMS: [(&str, &str); 3] = [
     ("prompt_tokens", "total_prompt_tokens"),
     ("completion_tokens", "total_completion_tokens"),
@@ -240,7 +240,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Checks a file of media: it is there, stays below the document, and is what its name says.
+    /// Checks a media file: it exists, is below the document, and has the hash of its name.
     fn medium(&mut self, path: &str, place: &str) {
         if path.contains("://") {
             return;
@@ -306,7 +306,7 @@ impl Rules<'_> {
             self.findings.error("metrics.cached", &join(&place, "total_cached_tokens"), words);
         }
         for ((_, name), sum) in SUMS.iter().zip(around.sums) {
-            // More than the sum is what no step tells of; less cannot be.
+            // A total may exceed the sum, because of requests without a step. It cannot be less.
             if let Some(total) = number(name).filter(|total| *total < sum) {
                 let words = format!("is {total}, but the sum of the steps is {sum}");
                 self.findings.error("totals.tokens", &join(&place, name), words);

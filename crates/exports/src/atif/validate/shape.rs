@@ -1,4 +1,4 @@
-//! The shapes of ATIF: which objects have which fields, of which kind, since which version. Tables, no logic.
+//! The shapes of ATIF: the fields of each object, with their kinds and versions. Tables without logic.
 
 /// An object of ATIF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +16,13 @@ pub(super) enum Shape {
     FinalMetrics,
 }
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A whole number, from this one on.
+    /// A whole number with this minimum.
     Whole(u64),
     Number,
     TextOrNumber,
@@ -42,11 +42,11 @@ pub(super) enum Want {
     Time,
 }
 
-/// How a field may be missing.
+/// The ways in which a field may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     Required,
-    /// It may be absent, or null.
+    /// The field may be absent or null.
     Optional,
 }
 
@@ -55,20 +55,20 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) want: Want,
     pub(super) need: Need,
-    /// The minor version of ATIF that brought it.
+    /// The minor version of ATIF that introduced it.
     pub(super) since: u8,
 }
 
 /// The last minor version of ATIF 1 that is known.
 pub(super) const MINOR_MAX: u8 = 8;
-/// Since when content may have parts, and since when some of them may be audio.
+/// The minor version since which content may have parts, and parts may be audio.
 pub(super) const PARTS_SINCE: u8 = 6;
 pub(super) const AUDIO_SINCE: u8 = 8;
-/// Until when a trajectory had to have a session.
+/// The minor version since which a trajectory may lack a session.
 pub(super) const SESSION_OPTIONAL_SINCE: u8 = 7;
-/// Since when steps that are not the agent's may have observations.
+/// The minor version since which steps of others than the agent may have observations.
 pub(super) const OBSERVED_SINCE: u8 = 2;
-/// Fields of a step that only the agent has.
+/// The fields that only steps of the agent have.
 pub(super) const OF_AGENT: [&str; 5] =
     ["model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics"];
 
@@ -88,7 +88,7 @@ pub(super) const SOURCE_TYPES: [&str; 12] = [
     "audio/aiff",
 ];
 
-/// Tells whether a media type is one of pictures.
+/// Returns true if a media type is that of a picture.
 pub(super) fn is_image(media_type: &str) -> bool {
     IMAGE_TYPES.contains(&media_type)
 }
@@ -106,7 +106,7 @@ const fn since(minor: u8, name: &'static str, want: Want) -> Field {
 }
 
 impl Shape {
-    /// What the object is called in messages.
+    /// Returns the name of the object for messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Trajectory => "a trajectory",
@@ -123,7 +123,7 @@ impl Shape {
         }
     }
 
-    /// The fields that it may have.
+    /// Returns its fields.
     pub(super) fn fields(self) -> &'static [Field] {
         match self {
             Self::Trajectory => &TRAJECTORY,
@@ -142,7 +142,7 @@ impl Shape {
 }
 
 const TRAJECTORY: [Field; 10] = [
-    // Its own rule tells what is wrong with it.
+    // A separate rule checks its value.
     optional("schema_version", Want::Text),
     optional("session_id", Want::Text),
     since(7, "trajectory_id", Want::Text),

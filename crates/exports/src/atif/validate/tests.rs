@@ -1,10 +1,10 @@
-//! Each rule is broken by one fault in a valid document.
+//! Each rule is violated by one fault in a valid document.
 
 use std::collections::BTreeMap;
 
 use super::{DocumentFiles, FileLookup, Finding, NoFiles, Severity, validate};
 
-/// A valid document with everything that a rule checks.
+/// A valid document to which every rule applies.
 const GOOD: &str = r#"{
 "schema_version":"ATIF-v1.8","session_id":"s","trajectory_id":"t",
 "agent":{"name":"a","version":"1","model_name":"m","tool_definitions":[{"type":"function"}],"extra":{"x":1,"x":2}},
@@ -33,7 +33,7 @@ fn files() -> Files {
     Files(BTreeMap::from([(MEDIUM, &b"foo"[..]), ("other.json", b"{}"), ("next.json", b"{}")]))
 }
 
-/// Puts a fault into the valid document, and expects only this finding at its place.
+/// Puts a fault into the valid document, and expects exactly this finding at its place.
 #[track_caller]
 fn check(from: &str, to: &str, rule: &str, place: &str) {
     check_all(from, to, &[(rule, place)]);
@@ -190,7 +190,7 @@ fn duplicate_calls_and_unknown_results_are_reported() {
         "call.duplicate",
         "steps[1].tool_calls[1].tool_call_id",
     );
-    // In another step too.
+    // The same in another step.
     check(
         "\"tool_call_id\":\"c3\"",
         "\"tool_call_id\":\"c1\"",
