@@ -49,7 +49,7 @@ fn snapshot_form(args: &SpineBundleArgs) -> SnapshotForm {
     }
 }
 
-/// Reports what the bundle lacks, or has with a change.
+/// Reports what the bundle lacks or changes.
 fn warn(written: &WrittenBundle) {
     for LeftOut { file, reason } in &written.plan.left_out {
         tracing::warn!("`{}` was left out: {reason}", visible(file, Lines::Escape));

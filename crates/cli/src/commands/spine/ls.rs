@@ -1,4 +1,4 @@
-//! `steno spine ls`: which spines there are, after a quick look at each.
+//! `steno spine ls`: lists spines, after a quick look at each.
 
 use anstyle::{AnsiColor, Style};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `steno spine`: trace spines of the store, or elsewhere.
+//! `steno spine`: trace spines in the store and elsewhere.
 
 mod bundle;
 mod distill;
@@ -25,14 +25,14 @@ pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcom
     }
 }
 
-/// Says that there is none, and what makes one.
+/// Returns the error that there is no spine, with a hint.
 fn no_spines() -> Failure {
     Failure::nothing("the store has no spines").with_hint(
         "`steno spine record` creates them from sessions of Codex, `steno app-server` records them live",
     )
 }
 
-/// Finds the thread with a spine that somebody means.
+/// Finds the thread with a spine that a text names.
 fn find_thread(text: &str, library: &Library) -> Result<ThreadId, Failure> {
     let threads = library.spines()?;
     library.resolve_thread(text, &threads).map_err(|error| {

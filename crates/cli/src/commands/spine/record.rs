@@ -1,4 +1,4 @@
-//! `steno spine record`: sessions of Codex as spines, from its session files, its traces, or the archive.
+//! `steno spine record`: makes spines of Codex sessions, from session files, traces or the store.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
             Ok(recorded) => bar.suspend(|| tell(&recorded, args.json, output)),
             Err(failure) if all == 1 => return Err(failure),
             Err(failure) => {
-                // That somebody had it forgotten is no failure of a file that nobody named.
+                // A forgotten session is not a failure if the user did not name its file.
                 failed += u64::from(is_named || failure.exit != Exit::CheckFailed);
                 bar.suspend(|| recording::warn(&failure.message));
             }
@@ -71,16 +71,16 @@ fn bar(sources: u64) -> ProgressBar {
 
 type RecordedSpine = (Vec<ThreadId>, SpineWriteReport);
 
-/// What one spine is made from.
+/// The source of one spine.
 enum Job {
     Trace(PathBuf),
-    /// A session file that somebody named.
+    /// A session file that the user named.
     File(PathBuf),
-    /// One below a directory.
+    /// A session file below a directory.
     Found(PathBuf),
     /// A directory that cannot be listed.
     Unlisted(Failure),
-    /// A thread of the archive.
+    /// A thread in the store.
     Thread(ThreadId),
 }
 
@@ -92,7 +92,8 @@ struct RecordJob<'a> {
 }
 
 impl RecordJob<'_> {
-    /// Finds what an argument names: a trace, a session file, all session files below a directory, or a thread.
+    /// Finds the sources that an argument names: a trace, a session file, all session files below a directory, or a
+    /// thread.
     fn jobs_of(&self, source: &str, jobs: &mut Vec<Job>) -> Result<(), Failure> {
         let path = Path::new(source);
         if path.join("manifest.json").is_file() && path.join("trace.jsonl").is_file() {
@@ -116,7 +117,7 @@ impl RecordJob<'_> {
         Ok(())
     }
 
-    /// Finds a thread of the archive.
+    /// Finds a thread in the store.
     fn thread(&self, source: &str) -> Result<ThreadId, Failure> {
         let threads: Vec<ThreadId> = self.library.rollout_threads()?.into_iter().collect();
         let failure = match self.library.resolve_thread(source, &threads) {
@@ -142,7 +143,7 @@ impl RecordJob<'_> {
         })
     }
 
-    /// Fails for a session of a project that is excluded, or may be.
+    /// Fails for a session of a project that is or may be excluded.
     fn check_excluded(&self, job: &Job) -> Result<(), Failure> {
         let exclusions = self.settings.capture.exclusions();
         let (name, dir) = match job {
@@ -187,13 +188,13 @@ impl RecordJob<'_> {
     }
 }
 
-/// Returns the directory that a traced session was started in.
+/// Returns the directory in which a traced session was started.
 fn trace_dir(path: &Path) -> Option<String> {
     let dir_in = |name: &str| SessionIdentity::of_file(&path.join(name)).dir;
     dir_in("manifest.json").or_else(|| dir_in("trace.jsonl"))
 }
 
-/// Tells a session file of Codex by its name, compressed or not.
+/// Returns true if a path has the name of a session file of Codex, compressed or not.
 fn is_rollout(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rollout-"))
 }

@@ -1,4 +1,4 @@
-//! Spines as arguments name them: a thread of the store, a directory, a tar file.
+//! Spines in arguments: a thread of the store, a directory, a tar file.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::failure::{Failure, cannot};
 use crate::runs;
 use crate::settings::Settings;
 
-/// Finds what a user means: a directory, a tar file, or a thread of the store.
+/// Finds the spine that a text names: a directory, a tar file, or a thread of the store.
 pub(super) fn find(text: &str, settings: &Settings) -> Result<SpineTarget, Failure> {
     let path = Path::new(text);
     let about = match path.metadata() {
@@ -28,16 +28,16 @@ pub(super) fn find(text: &str, settings: &Settings) -> Result<SpineTarget, Failu
         check_no_session(path)?;
         return Ok(SpineTarget::Archive(path.to_owned()));
     }
-    // A spine of the store has a lock, and numbers that were all given by us.
+    // A spine of the store has a lock, and all its numbers are ours.
     match of_store(path, settings) {
         Some(thread) => Ok(SpineTarget::Thread(Rc::new(runs::need_library(settings)?), thread)),
         None => Ok(SpineTarget::Directory(path.to_owned())),
     }
 }
 
-/// Fails for a file of an agent, which is no archive however it is read.
+/// Fails for a file of an agent, which is not a tar file.
 fn check_no_session(path: &Path) -> Result<(), Failure> {
-    // One that cannot be opened, and an archive, is for its reader to judge.
+    // The caller reads tar files, and reports files that cannot be opened.
     let Ok(opened) = AgentFile::open(path) else { return Ok(()) };
     let Some(sniffed) = opened.sniffed() else { return Ok(()) };
     let name = path.display();
@@ -63,7 +63,7 @@ fn check_no_session(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Returns the thread whose spine of the store a path leads to.
+/// Returns the thread whose spine is at a path in the store.
 fn of_store(path: &Path, settings: &Settings) -> Option<ThreadId> {
     let path = path.canonicalize().ok()?;
     let spines = settings.store.value.join("spine").canonicalize().ok()?;

@@ -1,4 +1,4 @@
-//! `steno spine validate`: checks spines and bundles, and with `--repair` seals what a crash left open.
+//! `steno spine validate`: checks spines and bundles. With `--repair` it seals what a crash left open.
 
 use std::rc::Rc;
 
@@ -60,7 +60,7 @@ fn repair(target: &SpineTarget, settings: &Settings) -> Result<(Report, Vec<Repa
             return Err(Failure::usage(message).with_hint("unpack it, and use the directory"));
         }
     };
-    // What was found before is no longer so.
+    // The repair has changed the findings.
     let now = if repairs.is_empty() { report } else { target.validate()? };
     Ok((now, repairs))
 }

@@ -1,4 +1,4 @@
-//! What `steno spine distill` says of windows: what they became, or would, or why not.
+//! The output of `steno spine distill` about windows: tasks, plans and refusals.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,10 +11,10 @@ use super::recorded::TaskSession;
 use crate::args::SpineDistillArgs;
 use crate::output::{Output, size};
 
-/// How much of a turn's first words is shown.
+/// The maximum length of a turn's text.
 const WORDS_LEN: usize = 48;
 
-/// Shows every turn of a session, and what it would become.
+/// Shows every turn of a session, and the task that it would become.
 pub fn show(recorded: &TaskSession, wish: &Wish, as_json: bool, output: &mut Output) {
     let session = &recorded.session;
     if !as_json {
@@ -72,7 +72,7 @@ fn turn_json(session: &Session, turn: &Turn, plan: &Result<Plan<'_>, Refusal>) -
     object
 }
 
-/// Says what became of a window.
+/// Reports a task that was written.
 pub fn made(plan: &Plan<'_>, path: &Path, files: &[TaskFile], as_json: bool, output: &mut Output) {
     let (first, last) = (&plan.turns[0], &plan.turns[plan.turns.len() - 1]);
     let bytes: usize = files.iter().map(|file| file.bytes.len()).sum();
@@ -107,7 +107,7 @@ pub fn made(plan: &Plan<'_>, path: &Path, files: &[TaskFile], as_json: bool, out
     output.line(&visible(&line, Lines::Escape));
 }
 
-/// Says why a window became nothing.
+/// Reports why a window was refused.
 pub fn refused(
     session: &Session,
     span: Span,
@@ -130,7 +130,7 @@ pub fn refused(
         });
         return output.json_line(&object.to_string());
     }
-    // Of the only window, the command's own failure says it.
+    // If there is only one window, the error of the command says it.
     if args.each_turn || args.bundles.len() + args.turns.len() + args.seqs.len() > 2 {
         // Most reasons name the turn themselves.
         let window = if refusal.why.starts_with("turn ") { String::new() } else { format!(" {window}") };

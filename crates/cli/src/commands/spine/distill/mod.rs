@@ -50,7 +50,7 @@ pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) ->
     done.outcome(args)
 }
 
-/// What came of all windows.
+/// The results of all windows.
 #[derive(Default)]
 struct DistillSummary {
     made: u64,
@@ -83,10 +83,10 @@ impl DistillSummary {
     }
 }
 
-/// Where tasks go.
+/// The destination of tasks.
 struct Into<'a> {
     path: &'a Path,
-    /// Whether it is the place of the only task, and not of several.
+    /// Whether it is the path of a single task, or the directory of several.
     is_one: bool,
 }
 
@@ -181,7 +181,7 @@ impl Distilling<'_> {
         Ok(plan.files(&given))
     }
 
-    /// Says what is not sure about a task.
+    /// Reports what is uncertain about a task.
     fn warn(&self, plan: &Plan<'_>) {
         let name = plan.name();
         for doubt in &plan.start.doubts {

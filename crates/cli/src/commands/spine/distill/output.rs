@@ -1,4 +1,4 @@
-//! Writes a task: under another name until it is whole, and never over anything.
+//! Writes a task under a temporary name until it is complete. Replaces nothing.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use steno_exports::harbor::TaskFile;
 
 use crate::failure::{Failure, already_exists, cannot};
 
-/// Returns a path beside another that nobody else uses.
+/// Returns an unused path in the same directory.
 pub fn sibling(path: &Path, what: &str) -> Result<PathBuf, Failure> {
     let path = std::path::absolute(path).map_err(|error| cannot("find", path, &error))?;
     let name = path.file_name().ok_or_else(|| Failure::usage("the output has no name"))?.to_string_lossy();
@@ -19,7 +19,7 @@ pub fn sibling(path: &Path, what: &str) -> Result<PathBuf, Failure> {
     Ok(path.with_file_name(format!(".{name}.steno-{}-{what}", std::process::id())))
 }
 
-/// Writes the files of a task into a directory of their own.
+/// Writes the files of a task into a new directory.
 pub fn write(path: &Path, files: &[TaskFile]) -> Result<(), Failure> {
     let temporary = sibling(path, "task")?;
     let written = write_all(&temporary, files).map_err(|error| cannot("write", path, &error));

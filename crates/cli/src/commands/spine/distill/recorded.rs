@@ -1,4 +1,4 @@
-//! A spine read back: the session, and what tasks of it are made from.
+//! Reads a spine: the session, and the facts that its tasks need.
 
 use steno_exports::harbor::{Session, SessionBuilder};
 use steno_library::{SpineItem, SpineTarget};
@@ -7,7 +7,7 @@ use steno_spine::Artifacts;
 
 use crate::failure::Failure;
 
-/// A session, and what a task of it is made from.
+/// A session, and the facts that its tasks need.
 pub struct TaskSession {
     pub session: Session,
     pub artifacts: Artifacts,
@@ -16,7 +16,7 @@ pub struct TaskSession {
 }
 
 impl TaskSession {
-    /// Reads a spine that holds to every rule.
+    /// Reads a valid spine.
     pub fn read(target: &SpineTarget) -> Result<Self, Failure> {
         let name = target.name();
         let report = target.validate()?;

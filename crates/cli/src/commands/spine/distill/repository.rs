@@ -1,4 +1,4 @@
-//! The repository of a task, if it is at hand: as a tar file, and to try whether the recorded changes apply.
+//! The repository of a task, if available: as a tar file, and for trying the recorded changes.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -10,10 +10,10 @@ use steno_spine::TarWriter;
 
 use crate::failure::{Failure, cannot};
 
-/// How long a test may be that is put into a task.
+/// The maximum length of a test file in a task.
 const HELD_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Writes the files of a commit to a tar file that is always the same.
+/// Writes the files of a commit to a tar file. The same commit gives the same bytes.
 pub fn to_tar(snapshot: &Snapshot) -> io::Result<Vec<u8>> {
     let mut tar = TarWriter::new(Vec::new());
     for CommittedFile { path, kind, bytes } in snapshot.files() {
@@ -31,7 +31,7 @@ pub fn to_tar(snapshot: &Snapshot) -> io::Result<Vec<u8>> {
     tar.finish()
 }
 
-/// Makes the directory that a task begins with, as its Dockerfile does.
+/// Makes the initial directory of a task, as its Dockerfile does.
 pub fn begin(snapshot: &Snapshot, files: &[TaskFile], dir: &Path) -> io::Result<Result<(), Refusal>> {
     snapshot.write_to(dir)?;
     if let Err(why) = git::begin(dir) {
@@ -71,7 +71,7 @@ struct PatchTrial<'a> {
 }
 
 impl PatchTrial<'_> {
-    /// Makes what the task begins with.
+    /// Makes the initial state of the task.
     fn begin(&self, plan: &Plan<'_>) -> Result<Result<(), Refusal>, Failure> {
         discard(self.dir);
         self.snapshot.write_to(self.dir).map_err(|error| cannot("write", self.dir, &error))?;
@@ -83,7 +83,7 @@ impl PatchTrial<'_> {
         }))
     }
 
-    /// Tells whether a check of changes would already pass.
+    /// Returns true if a check of changes would pass before the solution.
     fn passes_at_once(&self, plan: &Plan<'_>) -> Result<Result<bool, Refusal>, Failure> {
         let expected = plan.checked_changes(self.given);
         if expected.is_empty() {
@@ -114,7 +114,7 @@ impl PatchTrial<'_> {
     }
 }
 
-/// Reads a file below a directory, unless a link leads to it.
+/// Reads a file below a directory without following links.
 fn read_plainly(dir: &Path, path: &str) -> Option<Vec<u8>> {
     let (dir, file) = (dir.canonicalize().ok()?, dir.join(path).canonicalize().ok()?);
     let is_there = file == dir.join(path);

@@ -1,5 +1,5 @@
-//! Runs a task here, because somebody wants to know whether it works: its check must fail before the solution and succeed
-//! behind it. This runs what was recorded, with the rights of whoever asks.
+//! Runs a task on this machine: its check must fail before the solution and pass after it. This runs recorded commands
+//! with the rights of the user.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -16,12 +16,12 @@ use steno_exports::harbor::{Plan, Refusal, TRIAL, TaskFile, TrialStep};
 use super::{output, repository};
 use crate::failure::{Failure, cannot};
 
-/// How long a script may take, as Harbor has it.
+/// The time limit of a script, as in Harbor.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// How often it is asked whether it has ended.
+/// The interval at which the end of a script is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Tries a task in a directory that is taken away again.
+/// Tries a task in a temporary directory.
 pub fn run(
     plan: &Plan<'_>,
     files: &[TaskFile],
@@ -58,7 +58,7 @@ fn tried(
     Ok(Ok(()))
 }
 
-/// Runs a script in a directory, and tells whether it succeeds; nothing when it does not end.
+/// Runs a script in a directory. Returns whether it succeeds, `None` if it exceeds the time limit.
 fn succeeds(script: &Path, dir: &Path) -> io::Result<Option<bool>> {
     let mut command = Command::new(script);
     command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -78,9 +78,9 @@ fn succeeds(script: &Path, dir: &Path) -> io::Result<Option<bool>> {
     }
 }
 
-/// Ends whatever a script has begun and left behind.
+/// Kills all processes that a script has left.
 fn end_group(child: &Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // There may be nobody left.
+    // There may be none.
     group.and_then(|group| kill_process_group(group, Signal::KILL).ok());
 }
