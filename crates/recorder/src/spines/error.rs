@@ -1,40 +1,40 @@
-//! Why a spine could not be written.
+//! Errors of writing a spine.
 
 use std::path::PathBuf;
 
 use steno_model::ThreadId;
 
-/// Why a spine could not be written.
+/// The reason why a spine was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The spine was made from something else, which would say everything twice.
+    /// The spine was made from another source, and the same records would be in it twice.
     #[error(
         "the spine of thread {thread} was recorded from `{has}`; recording `{wanted}` too would duplicate it"
     )]
     OtherSource {
         /// The thread.
         thread: ThreadId,
-        /// What it was made from.
+        /// The source of the spine.
         has: String,
-        /// What it was to be made from.
+        /// The other source.
         wanted: String,
     },
-    /// The thread was forgotten, and is not to be recorded again.
+    /// The thread was forgotten, and must not be recorded again.
     #[error("the session of thread {thread} was forgotten, and is not recorded again")]
     Forgotten {
         /// The thread.
         thread: ThreadId,
     },
-    /// What was forgotten cannot be read, or not be taken away.
+    /// A forgotten spine cannot be read or deleted.
     #[error("cannot check whether thread {thread} was forgotten")]
     Forgetting {
         /// The thread.
         thread: ThreadId,
-        /// Why.
+        /// The cause.
         #[source]
         source: crate::forget::ForgetError,
     },
-    /// What the source says of itself names no thread.
+    /// The source names no thread.
     #[error("`{}` does not name a thread", path.display())]
     NoThread {
         /// The source.
@@ -45,35 +45,35 @@ pub enum Error {
     Source {
         /// The source, or a file of it.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// What was said over a connection cannot be written down.
+    /// The file of a connection cannot be written.
     #[error("cannot write `{}`", path.display())]
     Spool {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// What the library says of a session file.
+    /// The library failed to read a session file.
     #[error(transparent)]
     Library(#[from] steno_library::Error),
-    /// The journal says no.
+    /// The journal refused a record.
     #[error("cannot write the spine of thread {thread}")]
     Journal {
         /// The thread.
         thread: ThreadId,
-        /// What it says.
+        /// Its error.
         #[source]
         source: steno_journal::Error,
     },
 }
 
 impl Error {
-    /// Tells whether another process writes the spine.
+    /// Returns true if another process writes the spine.
     #[must_use]
     pub fn is_held(&self) -> bool {
         match self {

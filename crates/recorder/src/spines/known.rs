@@ -1,4 +1,4 @@
-//! What a spine has already of a source.
+//! Finds the part of a source that a spine already has.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use steno_model::{Evidence, Position, ThreadId};
 
 use super::{Error, SourceName};
 
-/// Returns the last position of a source that a thread's spine has.
+/// Returns the last position of a source in a thread's spine.
 ///
 /// # Errors
-/// [`Error::OtherSource`] when the spine was made from something that does not go together with it.
+///
+/// [`Error::OtherSource`] if the spine was made from a source that cannot be combined with it.
 pub(super) fn last_position(
     store: &Store,
     thread: &ThreadId,
@@ -21,11 +22,11 @@ pub(super) fn last_position(
     let mut reader = SpineReader::new(Arc::clone(store.disk()), StorePath::spine_of(thread));
     let mut last = None;
     while let Some(record) = reader.read_next().map_err(failed)? {
-        // A spine of others has records without evidence, and nothing of ours to go on with.
+        // A spine of another program has records without evidence, so there is no position to continue from.
         let evidence = record.extra.get("evidence").and_then(Evidence::read);
         let Some(Evidence { source: has, position, .. }) = evidence else { continue };
         let has = has.to_text();
-        // What stands behind records of the source itself has gone on from them.
+        // Records after those of this source were made by a source that continues it.
         if last.is_none() && !source.goes_on_from(&has) {
             let (has, wanted) = (has.into_owned(), source.text.clone());
             return Err(Error::OtherSource { thread: thread.clone(), has, wanted });

@@ -1,7 +1,7 @@
-//! Trace spines, written from what Codex leaves or says: each thread's is gone on with where it was left.
+//! Writes trace spines from the files and messages of Codex. A spine is continued where it ended.
 //!
-//! Each record says which bytes of its source it was made from. After a crash the source is fed again from its beginning, and
-//! what a spine has already is dropped: each record is written once.
+//! Each record names the bytes of its source. After a crash the source is read again from its beginning, and records
+//! that a spine already has are dropped: each record is written once.
 
 mod error;
 mod known;
@@ -26,12 +26,12 @@ pub use rollout_dirs::RolloutDirs;
 pub use stored::{record_file, record_thread};
 pub use trace::record_trace;
 
-/// What a source is called in `evidence`, whose it is and where it comes from.
+/// The name of a source in `evidence`: its kind and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceName {
     kind: SpineSource,
     text: String,
-    /// Whether a thread goes on in it that others of its kind have begun.
+    /// Whether it continues threads that other sources of its kind began.
     is_further: bool,
 }
 
@@ -39,48 +39,48 @@ impl SourceName {
     /// Names a source of a kind.
     #[must_use]
     pub fn new(kind: SpineSource, id: &str) -> Self {
-        // Connections come one after the other.
+        // Each connection continues the previous one.
         let is_further = kind == SpineSource::AppServer;
         Self { kind, text: format!("{}:{id}", kind.name()), is_further }
     }
 
-    /// Names a session file of a thread. Where turns are taken back, the thread goes on in another file, which has a name
-    /// of its own behind the thread's.
+    /// Names a session file of a thread. If turns are taken back, the thread continues in another file, which has its
+    /// own name after that of the thread.
     fn of_rollout(name: &str, thread: &ThreadId) -> Self {
         let is_further = name.contains(&format!("-{thread}_"));
         Self { is_further, ..Self::new(SpineSource::Rollout, name) }
     }
 
-    /// Returns the kind and the id that a name in `evidence` has.
+    /// Splits a name in `evidence` into kind and id.
     pub(crate) fn parse(text: &str) -> Option<(&str, &str)> {
         text.split_once(':')
     }
 
-    /// Tells whether it may go on with a spine that another source has begun.
+    /// Returns true if it may continue a spine that another source began.
     fn goes_on_from(&self, other: &str) -> bool {
         let kind_of_other = other.split(':').next().unwrap_or_default();
         self.text == other || self.is_further && kind_of_other == self.kind.name()
     }
 }
 
-/// What becomes of threads that were forgotten and have no spine.
+/// The rule for threads that were forgotten and have no spine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forgotten {
     /// They are not recorded.
     #[default]
     Stays,
-    /// They are not recorded, unless only the spine was forgotten: the session file is in the vault.
+    /// They are recorded if only the spine was forgotten: the session file is in the vault.
     Archived,
-    /// They are recorded as if they were new: somebody asked for it, or says something on a thread that goes on.
+    /// They are recorded as new: the user asked for it, or the thread continues.
     Again,
 }
 
-/// How much was written.
+/// Counts of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpineWriteReport {
     /// Records that were written.
     pub records: u64,
-    /// Records that were there already.
+    /// Records that the spine already had.
     pub known: u64,
     /// Records that are too long or nest too deep for a line. Their source has them.
     pub refused: u64,
@@ -103,7 +103,7 @@ pub struct SpineRecorder {
     journal: Journal,
     vault: Arc<Vault>,
     source: SourceName,
-    /// What the source is packed in.
+    /// The compression of the source.
     unpacked: Option<Packing>,
     forgotten: Forgotten,
     level: Level,
@@ -113,12 +113,12 @@ pub struct SpineRecorder {
 
 struct Spine {
     writer: SpineWriter,
-    /// The last that it has of this source.
+    /// Its last position in this source.
     last: Option<Position>,
 }
 
 impl SpineRecorder {
-    /// Begins with a source. Threads that were forgotten are left alone.
+    /// Begins a source. Threads that were forgotten are not recorded.
     #[must_use]
     pub fn new(journal: Journal, source: SourceName, level: Level) -> Self {
         let vault = Vault::open(Arc::clone(journal.store().disk()));
@@ -126,13 +126,13 @@ impl SpineRecorder {
         Self { journal, vault, source, unpacked: None, forgotten: Forgotten::Stays, level, spines, written }
     }
 
-    /// Says what becomes of threads that were forgotten.
+    /// Sets the rule for threads that were forgotten.
     #[must_use]
     pub fn with_forgotten(self, forgotten: Forgotten) -> Self {
         Self { forgotten, ..self }
     }
 
-    /// Says that the source was unpacked to be read.
+    /// Sets the compression that the source had.
     #[must_use]
     fn with_packing(self, unpacked: Option<Packing>) -> Self {
         Self { unpacked, ..self }
@@ -141,7 +141,9 @@ impl SpineRecorder {
     /// Writes a record, unless the thread's spine has it.
     ///
     /// # Errors
-    /// [`Error::OtherSource`] when the spine was made from something else, [`Error::Forgotten`], or what the journal says.
+    ///
+    /// [`Error::OtherSource`] if the spine was made from another source, [`Error::Forgotten`], or an error of the
+    /// journal.
     pub fn write(&mut self, thread: &ThreadId, made: SpineMade) -> Result<(), Error> {
         let failed = |source| Error::Journal { thread: thread.clone(), source };
         if !self.spines.contains_key(thread) {
@@ -170,15 +172,15 @@ impl SpineRecorder {
         Ok(())
     }
 
-    /// Opens the spine of a thread, and finds out how much of the source it has.
+    /// Opens the spine of a thread, and finds the last position of the source in it.
     fn open(&self, thread: &ThreadId) -> Result<Spine, Error> {
         let failed = |source| Error::Journal { thread: thread.clone(), source };
         let forgetting = |source| Error::Forgetting { thread: thread.clone(), source };
         let (store, now) = (self.journal.store(), jiff::Timestamp::now());
-        // What a crash left of a spine that was forgotten is not gone on with.
+        // A crash may have left a forgotten spine. It is deleted, not continued.
         forget::finish_one(store, &self.vault, thread, now).map_err(forgetting)?;
         let writer = self.journal.spine_to_make_again(thread, Rotation::default()).map_err(failed)?;
-        // Asked while the spine is ours: whoever has it forgotten holds it too.
+        // The check needs the lock of the spine: a process that forgets it holds that lock too.
         if writer.seq_last().is_none() && self.is_forgotten(thread).map_err(forgetting)? {
             drop(writer);
             let mut lock = store.lock_spine(thread, now).map_err(failed)?;
@@ -197,10 +199,11 @@ impl SpineRecorder {
         }
     }
 
-    /// Keeps a file beside a thread's spine, which has been written to before, and returns where and its hash.
+    /// Writes an artifact of a thread's spine, which has been written to before. Returns its path and its hash.
     ///
     /// # Errors
-    /// What the journal says.
+    ///
+    /// An error of the journal.
     pub fn keep(
         &mut self,
         thread: &ThreadId,
@@ -212,7 +215,7 @@ impl SpineRecorder {
         spine.writer.keep_artifact(what, bytes).map_err(failed)
     }
 
-    /// Returns the threads that have been written to, and how much.
+    /// Returns the threads that were written, and the counts.
     #[must_use]
     pub fn written(&self) -> (Vec<ThreadId>, SpineWriteReport) {
         let mut threads: Vec<ThreadId> = self.spines.keys().cloned().collect();
@@ -220,10 +223,11 @@ impl SpineRecorder {
         (threads, self.written)
     }
 
-    /// Closes the spines; all that was written is safe then, and sealed.
+    /// Closes the spines. Everything written is then synced and sealed.
     ///
     /// # Errors
-    /// What the journal says of the first that fails; the others are closed too.
+    ///
+    /// The first error of the journal. The other spines are closed too.
     pub fn close(self) -> Result<(Vec<ThreadId>, SpineWriteReport), Error> {
         let written = self.written();
         let mut first = Ok(());

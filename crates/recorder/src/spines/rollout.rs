@@ -1,4 +1,4 @@
-//! A session file of Codex, recorded as a spine.
+//! Records a session file of Codex as a spine.
 
 use std::io::{self, BufRead};
 use std::path::Path;
@@ -10,29 +10,30 @@ use steno_model::{Packing, ThreadId};
 
 use super::{Error, Forgotten, SourceName, SpineRecorder, SpineWriteReport};
 
-/// How often a fork may go on from a fork.
+/// The maximum number of forks that continue each other.
 const FORKS_MAX: usize = 16;
 
-/// Finds the session files of other threads, which forks go on from.
+/// Access to the session files of other threads, which forks continue.
 pub trait Bases {
-    /// Opens the file of a thread, from its beginning on and without compression.
+    /// Opens the file of a thread, without compression.
     fn open(&mut self, thread: &str) -> Option<Box<dyn BufRead>>;
 }
 
 /// A session file to record.
 pub struct SessionFile<'a> {
-    /// Where it lies.
+    /// Its path.
     pub path: &'a Path,
-    /// Its bytes as its agent wrote them.
+    /// Its bytes, uncompressed.
     pub bytes: &'a mut dyn BufRead,
-    /// What they were unpacked from, if they were packed.
+    /// Its compression.
     pub unpacked: Option<Packing>,
 }
 
-/// Records what a session file has that its thread's spine has not.
+/// Records the part of a session file that its thread's spine does not have.
 ///
 /// # Errors
-/// [`Error::Forgotten`] when its session was, or what the file, or the journal, says.
+///
+/// [`Error::Forgotten`] if its session was forgotten, or an error of the file or the journal.
 pub fn record_rollout(
     journal: &Journal,
     file: SessionFile<'_>,
@@ -65,13 +66,13 @@ pub(crate) struct SessionFileFold {
 }
 
 impl SessionFileFold {
-    /// Begins with the file at a path.
+    /// Begins the file at a path.
     pub(crate) fn new(path: &Path) -> Self {
         let fold = RolloutFold::of_file(path.display().to_string());
         Self { fold, waiting: Vec::new(), is_begun: false }
     }
 
-    /// Takes a line in, without its newline, and returns its records; `None` until the file has named its thread.
+    /// Takes a line without its newline, and returns its records; `None` until the file has named its thread.
     pub(crate) fn line(
         &mut self,
         offset: u64,
@@ -90,14 +91,14 @@ impl SessionFileFold {
     }
 }
 
-/// Returns what a session file is called in evidence: its name, wherever it lies and however it is packed.
+/// Returns the name of a session file in evidence. It does not depend on its directory and compression.
 fn file_name(path: &Path, thread: &ThreadId) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.filter(|name| name.starts_with("rollout-"));
     name.map_or_else(|| thread.to_string(), |name| name.trim_end_matches(".zst").to_owned())
 }
 
-/// Folds the history that a fork goes on from.
+/// Folds the history that a fork continues.
 fn history_of(base: &Base, bases: &mut dyn Bases, forks_left: usize) -> Option<History> {
     let mut file = bases.open(&base.thread)?;
     let mut fold = RolloutFold::new();
@@ -121,13 +122,13 @@ fn history_of(base: &Base, bases: &mut dyn Bases, forks_left: usize) -> Option<H
     read.ok().map(|_| fold.history().clone())
 }
 
-/// Gets a line and where it begins.
+/// Takes a line and its offset.
 pub(crate) type OnLine<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), Error>;
 
-/// Hands out the complete lines of a file, up to some byte. A last line without a newline is not complete yet.
+/// Reads the complete lines of a file, up to a byte. A last line without a newline is not complete.
 ///
-/// Lines longer than [`LINE_BYTES_MAX`] are passed over without being held in memory: a few bytes of zstd can unpack to a
-/// line of any length. Returns how many there were; no spine could have them.
+/// Lines longer than [`LINE_BYTES_MAX`] are skipped and not kept in memory: a few bytes of zstd can unpack to a line of
+/// any length. Returns their number; no spine can have them.
 pub(crate) fn each_line(
     path: &Path,
     file: &mut dyn BufRead,
@@ -151,8 +152,8 @@ pub(crate) fn each_line(
     Ok(too_long)
 }
 
-/// Reads a line without its newline, and returns how many bytes it has with it; `None` when there is no newline. Of a line
-/// that is too long, no more than [`LINE_BYTES_MAX`] bytes are kept.
+/// Reads a line without its newline, and returns its length with it; `None` if there is no newline. At most
+/// [`LINE_BYTES_MAX`] bytes of a line are kept.
 pub(crate) fn read_line(file: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
     let mut read = 0;
     loop {
@@ -184,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns where each line begins and its length, and how many were too long.
+    /// Returns the offset and length of each line, and the number of lines that were too long.
     fn lines(mut file: impl BufRead) -> (Vec<(u64, usize)>, u64) {
         let mut found = Vec::new();
         let too_long = each_line(Path::new("f"), &mut file, None, &mut |offset, line| {

@@ -1,4 +1,4 @@
-//! Finds the session file of a thread in some directories.
+//! Finds the session file of a thread in directories.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use steno_disk::{Links, open_regular};
 
 use super::Bases;
 
-/// Directories with session files, packed or not.
+/// Directories with session files, compressed or not.
 #[derive(Clone, Debug, Default)]
 pub struct RolloutDirs(pub Vec<PathBuf>);
 

@@ -11,10 +11,11 @@ use steno_model::{Packing, ThreadId};
 
 use super::{Bases, Error, Forgotten, RolloutDirs, SessionFile, SpineWriteReport, record_rollout};
 
-/// Records what the session file at a path has that its thread's spine has not.
+/// Records the part of the session file at a path that its thread's spine does not have.
 ///
 /// # Errors
-/// [`Error::Forgotten`], or what the file or the journal says.
+///
+/// [`Error::Forgotten`], or an error of the file or the journal.
 pub fn record_file(
     journal: &Journal,
     path: &Path,
@@ -36,10 +37,12 @@ pub fn record_file(
     )
 }
 
-/// Records what the vault has of a thread that its spine has not; `None` if the vault has no session file of it.
+/// Records the part of a thread in the vault that its spine does not have; `None` if the vault has no session file of
+/// it.
 ///
 /// # Errors
-/// [`Error::Forgotten`], or what the vault or the journal says.
+///
+/// [`Error::Forgotten`], or an error of the vault or the journal.
 pub fn record_thread(
     journal: &Journal,
     library: &Library,

@@ -11,13 +11,14 @@ use steno_model::{SpineSource, ThreadId};
 use super::rollout::each_line;
 use super::{Error, Forgotten, SourceName, SpineRecorder, SpineWriteReport};
 
-/// How long a file of a trace may be that is read at once.
+/// The maximum length of a file of a trace that is read at once.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Records what a trace has that the spines of its threads have not.
+/// Records the part of a trace that the spines of its threads do not have.
 ///
 /// # Errors
-/// [`Error::Forgotten`] when a session in it was, or what its files, or the journal, say.
+///
+/// [`Error::Forgotten`] if a session in it was forgotten, or an error of its files or the journal.
 pub fn record_trace(
     journal: &Journal,
     dir: &Path,
@@ -40,7 +41,7 @@ pub fn record_trace(
     Ok((threads, written + SpineWriteReport { refused: too_long, ..SpineWriteReport::default() }))
 }
 
-/// Reads what a record refers to. A path that leads elsewhere is none.
+/// Reads the file that a record refers to. A path that leads outside is ignored.
 fn payload(dir: &Path, path: &str) -> Option<String> {
     let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
     is_inside.then(|| read_text(&dir.join(path)).ok()).flatten()
