@@ -13,10 +13,10 @@ use steno_disk::{Disk, StorePath, read_full};
 use steno_journal::{ARTIFACT_BYTES_MAX, ARTIFACTS_DIR, Error, SegmentName, SpineReader};
 use steno_model::SpineRecord;
 
-use super::archive::Names;
 use super::artifact_refs::is_plain_name;
 use super::directory::layout_of;
 use super::tar::{Kind, TarReader};
+use super::tar_bundle::Names;
 use super::validator::Layout;
 use crate::hash::hex;
 

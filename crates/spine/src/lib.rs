@@ -1,9 +1,9 @@
-//! Spines beyond their writer: checked, mended, bundled and read back.
+//! Checks, repairs, bundles and reads trace spines.
 //!
-//! The journal writes the segments of a spine and reads its records. This crate answers whether a spine is whole:
-//! [`validate_spine`] checks one of a store, [`validate_directory`] one in a directory, [`validate_archive`] a bundle in a tar
-//! archive. [`repair_spine`] seals what a crash left open. [`write_bundle`] writes a bundle, whose files [`plan_bundle`]
-//! lists, and [`read_archive`] reads one back without unpacking it.
+//! The journal writes the segments of a spine and reads its records. This crate checks spines: [`validate_spine`]
+//! checks one of a store, [`validate_directory`] one in a directory, [`validate_tar`] a bundle in a tar file.
+//! [`repair_spine`] seals what a crash left open. [`write_bundle`] writes a bundle, whose files [`plan_bundle`] lists,
+//! and [`read_tar`] reads one without unpacking it.
 //!
 //! ```
 //! use steno_spine::{Rule, validate_archive};
@@ -14,8 +14,8 @@
 //! ```
 //!
 //! # Where to look
-//! `validator` is fed file by file, by `directory` or by `archive`. It gives the lines of a segment to `segment_check`, and
-//! `agreement` compares the files with each other when all were read. `finding` has the rules.
+//! `validator` is fed file by file, by `directory` or by `tar_bundle`. It gives the lines of a segment to
+//! `segment_check`, and `agreement` compares the files with each other when all were read. `finding` has the rules.
 //!
 //! # Promises
 //! - Checking is one pass and changes nothing. Memory has a limit, also for hostile archives.
@@ -24,7 +24,6 @@
 //! - [`write_bundle`] replaces nothing, and leaves nothing behind if it fails.
 
 mod agreement;
-mod archive;
 mod artifact_refs;
 mod bundle;
 mod bundle_error;
@@ -40,10 +39,10 @@ mod segment_check;
 mod session_meta;
 mod splitter;
 mod tar;
+mod tar_bundle;
 mod validator;
 mod write_bundle;
 
-pub use archive::validate_archive;
 pub use bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, Masked, Snapshots, plan_bundle};
 pub use bundle_error::BundleError;
 pub use bundle_json::{BundleJson, ChangedFile, LeftOut, RolloutFile};
@@ -58,5 +57,6 @@ pub use masking::mask_exports;
 pub use repair::{Repair, repair_directory, repair_spine};
 pub use session_meta::{recorded_base, recorded_rollout_path};
 pub use tar::TarWriter;
+pub use tar_bundle::validate_archive;
 pub use validator::Report;
 pub use write_bundle::{BundleRequest, SnapshotForm, WrittenBundle, write_bundle};

@@ -1,8 +1,8 @@
 //! Spines in the store, in a directory or in a tar file: checked, and read as records and events.
 
-mod archive;
 mod events;
 mod rollout_lines;
+mod tar_file;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use steno_spine::{
     validate_spine,
 };
 
-use self::archive::ArchiveReader;
 use self::events::SpineEvents;
 use self::rollout_lines::RolloutFiles;
+use self::tar_file::ArchiveReader;
 use crate::{Error, FileError, Library};
 
 /// A spine, wherever it is.

@@ -4,8 +4,8 @@
 
 mod kit;
 
-mod archives;
 mod contents;
 mod damage;
 mod repair;
 mod rules;
+mod tar_files;
