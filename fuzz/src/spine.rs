@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write as _};
 
 use steno_model::{Error, SpineEnvelope, SpineRecord};
-use steno_spine::{Report, TarWriter, validate_archive};
+use steno_spine::{Report, TarWriter, validate_tar};
 
 use crate::dice::Dice;
 
@@ -28,15 +28,15 @@ pub fn check_segment(input: &[u8]) {
 ///
 /// # Panics
 /// If a check fails.
-pub fn check_archive(input: &[u8]) {
-    let mut archive = input.to_vec();
-    for header in archive.chunks_exact_mut(BLOCK_BYTES).filter(|header| &header[257..262] == b"ustar") {
+pub fn check_tar(input: &[u8]) {
+    let mut tar = input.to_vec();
+    for header in tar.chunks_exact_mut(BLOCK_BYTES).filter(|header| &header[257..262] == b"ustar") {
         header[148..156].fill(b' ');
         let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
         header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
     }
     same_in_pieces(input);
-    same_in_pieces(&archive);
+    same_in_pieces(&tar);
 }
 
 fn check_line(line: &[u8]) {
@@ -53,9 +53,9 @@ fn check_line(line: &[u8]) {
     }
 }
 
-fn same_in_pieces(archive: &[u8]) {
-    let whole = validate_archive(archive);
-    let cut = validate_archive(Pieces { rest: archive, dice: Dice::of(archive) });
+fn same_in_pieces(tar: &[u8]) {
+    let whole = validate_tar(tar);
+    let cut = validate_tar(Pieces { rest: tar, dice: Dice::of(tar) });
     let seen = |report: &Report| (report.records, report.bytes, report.errors, report.warnings, report.infos);
     assert_eq!(whole.findings, cut.findings, "whole, and in pieces");
     assert_eq!(seen(&whole), seen(&cut), "whole, and in pieces");

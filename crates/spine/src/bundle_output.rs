@@ -16,7 +16,7 @@ use crate::bundle::BundleEntry;
 use crate::bundle_error::BundleError;
 use crate::tar::TarWriter;
 use crate::validator::Report;
-use crate::{validate_archive, validate_directory};
+use crate::{validate_directory, validate_tar};
 
 /// The level of compression. With the version of zstd it decides the bytes of the output.
 const LEVEL: i32 = 9;
@@ -32,12 +32,12 @@ pub(super) struct BundleOutput {
 }
 
 enum Form {
-    Archive(Box<TarWriter<Encoder<'static, File>>>),
+    Tar(Box<TarWriter<Encoder<'static, File>>>),
     Directory(RealDisk),
 }
 
 /// Returns true if a name asks for a tar file.
-fn is_archive(path: &Path) -> bool {
+fn is_tar(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".tar.zst"))
 }
 
@@ -49,7 +49,7 @@ pub fn check_bundle_path(path: &Path) -> Result<(), BundleError> {
     const ENDINGS: [&str; 9] =
         [".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tzst", ".zst", ".zip"];
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let is_other = ENDINGS.iter().any(|ending| name.ends_with(ending)) && !is_archive(path);
+    let is_other = ENDINGS.iter().any(|ending| name.ends_with(ending)) && !is_tar(path);
     if is_other || path == Path::new("-") {
         return Err(BundleError::Name { path: path.to_owned() });
     }
@@ -65,11 +65,11 @@ impl BundleOutput {
         let name = path.file_name().ok_or(BundleError::NoName)?.to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.steno-{}", std::process::id()));
         let failed = BundleError::io("write", path);
-        let form = if is_archive(path) {
+        let form = if is_tar(path) {
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
             let mut encoder = Encoder::new(made.map_err(failed)?, LEVEL).map_err(failed)?;
             encoder.include_checksum(true).map_err(failed)?;
-            Form::Archive(Box::new(TarWriter::new(encoder)))
+            Form::Tar(Box::new(TarWriter::new(encoder)))
         } else {
             fs::create_dir(&temporary).map_err(failed)?;
             Form::Directory(RealDisk::create(&temporary).map_err(failed)?)
@@ -85,7 +85,7 @@ impl BundleOutput {
     ) -> Result<(), E> {
         let failed = BundleError::io("write", &self.path);
         match &mut self.form {
-            Form::Archive(tar) => {
+            Form::Tar(tar) => {
                 tar.begin(&format!("{TOP}/{}", entry.name), entry.size_bytes).map_err(failed)?;
                 fill(tar)
             }
@@ -116,12 +116,12 @@ impl BundleOutput {
         let (path, temporary) = (self.path, self.temporary);
         let failed = BundleError::io("write", &path);
         let report = match self.form {
-            Form::Archive(tar) => {
+            Form::Tar(tar) => {
                 let file = tar.finish().and_then(Encoder::finish).map_err(failed)?;
                 file.sync_all().map_err(failed)?;
                 // We wrote it, so it unpacks to its known size.
                 let file = File::open(&temporary).and_then(Decoder::new).map_err(failed)?;
-                validate_archive(file)
+                validate_tar(file)
             }
             Form::Directory(disk) => validate_directory(&disk)?,
         };

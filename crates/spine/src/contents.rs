@@ -127,7 +127,7 @@ pub fn read_directory_rollout(disk: &dyn Disk, name: &str, each: OnPiece<'_>) ->
 /// # Errors
 ///
 /// [`io::ErrorKind::NotFound`] if the bundle does not have it, or an error of the reader.
-pub fn read_archive_rollout(from: impl Read, name: &str, each: OnPiece<'_>) -> io::Result<()> {
+pub fn read_tar_rollout(from: impl Read, name: &str, each: OnPiece<'_>) -> io::Result<()> {
     let (mut tar, mut names) = (TarReader::new(from), Names::default());
     let wanted = format!("{ROLLOUT_DIR}/{name}");
     while let Some(entry) = tar.next()? {
@@ -152,7 +152,7 @@ pub fn read_archive_rollout(from: impl Read, name: &str, each: OnPiece<'_>) -> i
 ///
 /// [`io::ErrorKind::InvalidData`] if it is not a bundle, [`io::ErrorKind::OutOfMemory`] if too much of it would have to
 /// be kept, or an error of the reader.
-pub fn read_archive(from: impl Read, each: &mut dyn FnMut(SpineRecord)) -> io::Result<Artifacts> {
+pub fn read_tar(from: impl Read, each: &mut dyn FnMut(SpineRecord)) -> io::Result<Artifacts> {
     let (mut tar, mut names) = (TarReader::new(from), Names::default());
     let mut waiting = BTreeMap::<u32, Vec<u8>>::new();
     let mut artifacts = BTreeMap::new();

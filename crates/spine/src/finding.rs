@@ -164,7 +164,7 @@ rules! {
     /// No two files of a bundle have the same name.
     BundleDuplicate = "bundle.duplicate", Error;
     /// A tar file can be read to its end.
-    BundleArchive = "bundle.archive", Error;
+    BundleTar = "bundle.archive", Error;
     /// No count exceeds its limit.
     Limit = "limit", Error;
 }

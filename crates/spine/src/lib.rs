@@ -6,11 +6,11 @@
 //! and [`read_tar`] reads one without unpacking it.
 //!
 //! ```
-//! use steno_spine::{Rule, validate_archive};
+//! use steno_spine::{Rule, validate_tar};
 //!
-//! let report = validate_archive(&b"not an archive"[..]);
+//! let report = validate_tar(&b"not a tar file"[..]);
 //! assert!(!report.is_valid());
-//! assert_eq!(report.findings[0].rule, Rule::BundleArchive);
+//! assert_eq!(report.findings[0].rule, Rule::BundleTar);
 //! ```
 //!
 //! # Where to look
@@ -18,7 +18,7 @@
 //! `segment_check`, and `agreement` compares the files with each other when all were read. `finding` has the rules.
 //!
 //! # Promises
-//! - Checking is one pass and changes nothing. Memory has a limit, also for hostile archives.
+//! - Checking is one pass and changes nothing. Memory has a limit, also for hostile tar files.
 //! - A bundle of the same spine has the same bytes.
 //! - Only [`repair_spine`] and [`repair_directory`] change a spine, and only if there is no error in it.
 //! - [`write_bundle`] replaces nothing, and leaves nothing behind if it fails.
@@ -48,8 +48,7 @@ pub use bundle_error::BundleError;
 pub use bundle_json::{BundleJson, ChangedFile, LeftOut, RolloutFile};
 pub use bundle_output::check_bundle_path;
 pub use contents::{
-    Artifacts, OnPiece, read_archive, read_archive_rollout, read_directory, read_directory_rollout,
-    read_spine,
+    Artifacts, OnPiece, read_directory, read_directory_rollout, read_spine, read_tar, read_tar_rollout,
 };
 pub use directory::{validate_directory, validate_spine};
 pub use finding::{Finding, FindingLocation, Rule, Severity};
@@ -57,6 +56,6 @@ pub use masking::mask_exports;
 pub use repair::{Repair, repair_directory, repair_spine};
 pub use session_meta::{recorded_base, recorded_rollout_path};
 pub use tar::TarWriter;
-pub use tar_bundle::validate_archive;
+pub use tar_bundle::validate_tar;
 pub use validator::Report;
 pub use write_bundle::{BundleRequest, SnapshotForm, WrittenBundle, write_bundle};

@@ -357,7 +357,7 @@ mod tests {
         Ok(files)
     }
 
-    fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    fn tar_file(files: &[(&str, &[u8])]) -> Vec<u8> {
         let mut tar = TarWriter::new(Vec::new());
         for (name, bytes) in files {
             tar.begin(name, bytes.len() as u64).unwrap();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn archive_round_trips_with_long_names() {
+    fn tar_file_round_trips_with_long_names() {
         let names: Vec<String> = [1, 99, 100, 101, 200, 990, 1000]
             .iter()
             .map(|len| "é".repeat(len / 2) + &"x".repeat(len % 2))
@@ -375,15 +375,15 @@ mod tests {
         let contents: Vec<Vec<u8>> = (0..names.len()).map(|at| vec![b'a'; at * 200]).collect();
         let files: Vec<_> =
             names.iter().zip(&contents).map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
-        let bytes = archive(&files);
+        let bytes = tar_file(&files);
         assert_eq!(bytes.len() % BLOCK_BYTES, 0);
         let want: Vec<_> = names.iter().cloned().zip(contents.iter().cloned()).collect();
         assert_eq!(read(&bytes).unwrap(), want);
     }
 
     #[test]
-    fn cut_or_changed_archive_is_an_error() {
-        let bytes = archive(&[("a", b"text")]);
+    fn cut_or_changed_tar_file_is_an_error() {
+        let bytes = tar_file(&[("a", b"text")]);
         for cut in 0..bytes.len() - BLOCK_BYTES {
             assert!(read(&bytes[..cut]).is_err(), "{cut}");
         }

@@ -18,7 +18,7 @@ const NAME_BYTES_MAX: usize = 400;
 /// Checks a bundle in an uncompressed tar file.
 ///
 /// A tar file that cannot be read to its end breaks a rule too, even if the reader failed.
-pub fn validate_archive(from: impl Read) -> Report {
+pub fn validate_tar(from: impl Read) -> Report {
     let mut reading = BundleReader {
         validator: Validator::new(Layout::Bundle, ExpectedSpine::default()),
         names: Names::default(),
@@ -44,7 +44,7 @@ pub fn validate_archive(from: impl Read) -> Report {
         } else {
             format!("it cannot be read to the end: {error}")
         };
-        reading.validator.ends_early(Rule::BundleArchive, words);
+        reading.validator.ends_early(Rule::BundleTar, words);
     }
     reading.validator.finish()
 }

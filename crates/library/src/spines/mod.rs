@@ -13,13 +13,12 @@ use steno_adapters::codex::spine::{RolloutIndex, Unfolding};
 use steno_disk::RealDisk;
 use steno_model::{ExchangeEvent, SpineRecord, ThreadId};
 use steno_spine::{
-    Artifacts, Report, read_archive, read_directory, read_spine, validate_archive, validate_directory,
-    validate_spine,
+    Artifacts, Report, read_directory, read_spine, read_tar, validate_directory, validate_spine, validate_tar,
 };
 
 use self::events::SpineEvents;
 use self::rollout_lines::RolloutFiles;
-use self::tar_file::ArchiveReader;
+use self::tar_file::TarFile;
 use crate::{Error, FileError, Library};
 
 /// A spine, wherever it is.
@@ -29,7 +28,7 @@ pub enum SpineTarget {
     /// In a directory: segments, or a bundle.
     Directory(PathBuf),
     /// In a tar file of a bundle, compressed or not.
-    Archive(PathBuf),
+    Tar(PathBuf),
 }
 
 /// A part of a session that a spine has recorded.
@@ -46,7 +45,7 @@ impl SpineTarget {
     pub fn name(&self) -> String {
         match self {
             Self::Thread(_, thread) => thread.to_string(),
-            Self::Directory(path) | Self::Archive(path) => path.display().to_string(),
+            Self::Directory(path) | Self::Tar(path) => path.display().to_string(),
         }
     }
 
@@ -58,7 +57,7 @@ impl SpineTarget {
         match self {
             Self::Thread(library, thread) => Ok(validate_spine(library.store()?, thread)?),
             Self::Directory(path) => Ok(validate_directory(&open_directory(path)?)?),
-            Self::Archive(path) => Ok(validate_archive(ArchiveReader::open(path)?)),
+            Self::Tar(path) => Ok(validate_tar(TarFile::open(path)?)),
         }
     }
 
@@ -103,8 +102,8 @@ impl SpineTarget {
         match self {
             Self::Thread(library, thread) => Ok(read_spine(library.store()?, thread, each)?),
             Self::Directory(path) => Ok(read_directory(Arc::new(open_directory(path)?), each)?),
-            Self::Archive(path) => {
-                let read = read_archive(ArchiveReader::open(path)?, each);
+            Self::Tar(path) => {
+                let read = read_tar(TarFile::open(path)?, each);
                 read.map_err(|error| FileError::of("read", path, error).into())
             }
         }

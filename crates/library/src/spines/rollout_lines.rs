@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use steno_adapters::codex::spine::{RolloutIndex, SectionState};
 use steno_model::{ThreadId, with_causes};
-use steno_spine::{OnPiece, Report, read_archive_rollout, read_directory_rollout};
+use steno_spine::{OnPiece, Report, read_directory_rollout, read_tar_rollout};
 use steno_views::{Lines, visible};
 
 use super::events::SpineEvents;
-use super::{ArchiveReader, SpineTarget, open_directory};
+use super::{SpineTarget, TarFile, open_directory};
 use crate::rollouts::{Rollout, bundle_name};
 use crate::{Error, FileError};
 
@@ -27,7 +27,7 @@ impl<'a> RolloutFiles<'a> {
             SpineTarget::Thread(library, thread) => {
                 Self::Stored { rollouts: library.rollouts(thread)?, thread }
             }
-            SpineTarget::Directory(_) | SpineTarget::Archive(_) => {
+            SpineTarget::Directory(_) | SpineTarget::Tar(_) => {
                 Self::Bundled { target, names: report.rollouts().collect(), thread: report.thread.as_deref() }
             }
         })
@@ -85,8 +85,8 @@ fn read_bundled(target: &SpineTarget, name: &str, each: OnPiece<'_>) -> Result<(
             let read = read_directory_rollout(&open_directory(path)?, name, each);
             Ok(read.map_err(|error| FileError::of("read", path, error))?)
         }
-        SpineTarget::Archive(path) => {
-            let read = read_archive_rollout(ArchiveReader::open(path)?, name, each);
+        SpineTarget::Tar(path) => {
+            let read = read_tar_rollout(TarFile::open(path)?, name, each);
             Ok(read.map_err(|error| FileError::of("read", path, error))?)
         }
     }

@@ -13,7 +13,7 @@ use crate::FileError;
 
 /// Reads a tar file, compressed or not, and stops if it unpacks to far more than a bundle can: a few hostile bytes can
 /// unpack to any length.
-pub(super) struct ArchiveReader {
+pub(super) struct TarFile {
     bytes: UnpackReader<CountedFile>,
     read: Rc<Cell<u64>>,
     given: u64,
@@ -23,7 +23,7 @@ pub(super) struct ArchiveReader {
 const UNPACKED_BYTES_FREE: u64 = 64 * 1024 * 1024;
 const UNPACKED_TIMES_MAX: u64 = 2_000;
 
-impl ArchiveReader {
+impl TarFile {
     pub(super) fn open(path: &Path) -> Result<Self, FileError> {
         let opened = open_regular(path, Links::Followed);
         let file = opened.map_err(|error| FileError::of("read", path, error))?;
@@ -32,7 +32,7 @@ impl ArchiveReader {
     }
 }
 
-impl Read for ArchiveReader {
+impl Read for TarFile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let given = self.bytes.read(into)?;
         self.given += given as u64;

@@ -1,14 +1,14 @@
-//! A spine gives the same contents as a directory, a bundle or an archive, and artifacts are read only by record.
+//! A spine gives the same contents as a directory, a bundle or a tar file, and artifacts are read only by record.
 
 use std::sync::Arc;
 
 use steno_disk::RealDisk;
 use steno_model::{SpineRecord, SpineType, Word};
-use steno_spine::{Artifacts, Snapshots, TarWriter, read_archive, read_directory};
+use steno_spine::{Artifacts, Snapshots, TarWriter, read_directory, read_tar};
 
-use crate::kit::{Files, archive_of, bundle_files, disk_of, spine_files};
+use crate::kit::{Files, bundle_files, disk_of, spine_files, tar_of};
 
-/// Returns an archive of files in reverse order.
+/// Returns a tar file of files in reverse order.
 fn reversed(files: &Files) -> Vec<u8> {
     use std::io::Write as _;
     let mut tar = TarWriter::new(Vec::new());
@@ -37,15 +37,15 @@ fn read(read: impl FnOnce(&mut dyn FnMut(SpineRecord)) -> Artifacts) -> (Vec<Str
 }
 
 #[test]
-fn spine_bundle_and_archive_give_the_same_contents() {
+fn spine_bundle_and_tar_file_give_the_same_contents() {
     let (spine, bundle) = (spine_files(), bundle_files(Snapshots::Whole));
     assert!(bundle.contains_key("spine/segment-001.jsonl"), "more than one");
     let want = read(|each| read_directory(Arc::new(disk_of(&spine)), each).unwrap());
     assert!(want.0.len() > 3 && want.1.len() > 1, "{want:?}");
     assert!(want.1.iter().all(Option::is_some));
     assert_eq!(want, read(|each| read_directory(Arc::new(disk_of(&bundle)), each).unwrap()));
-    assert_eq!(want, read(|each| read_archive(&archive_of(&bundle)[..], each).unwrap()));
-    assert_eq!(want, read(|each| read_archive(&reversed(&bundle)[..], each).unwrap()));
+    assert_eq!(want, read(|each| read_tar(&tar_of(&bundle)[..], each).unwrap()));
+    assert_eq!(want, read(|each| read_tar(&reversed(&bundle)[..], each).unwrap()));
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn artifact_with_a_wrong_hash_is_not_read() {
     let artifact = files.iter_mut().find(|(name, _)| name.starts_with("artifacts/")).unwrap();
     artifact.1.push(b'x');
     let (_, on_disk) = read(|each| read_directory(Arc::new(disk_of(&files)), each).unwrap());
-    let (_, in_archive) = read(|each| read_archive(&archive_of(&files)[..], each).unwrap());
-    assert_eq!(on_disk, in_archive);
+    let (_, in_tar) = read(|each| read_tar(&tar_of(&files)[..], each).unwrap());
+    assert_eq!(on_disk, in_tar);
     assert_eq!(on_disk.iter().filter(|found| found.is_none()).count(), 1);
 }
 

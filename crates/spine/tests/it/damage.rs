@@ -5,12 +5,12 @@ use std::sync::Arc;
 use steno_disk::{Disk as _, RealDisk};
 use steno_journal::{Error, Level, Store};
 use steno_model::limits::LINE_BYTES_MAX;
-use steno_spine::{Report, Rule, Severity, Snapshots, validate_archive, validate_directory, validate_spine};
+use steno_spine::{Report, Rule, Severity, Snapshots, validate_directory, validate_spine, validate_tar};
 use steno_testkit::places;
 use steno_testkit::sample_spine::{SMALL, draft, journal_on, meta, records, spine_on_disk, thread};
 use steno_testkit::sim_disk::{Death, SimDisk};
 
-use crate::kit::{Files, archive_of, bundle_files, disk_of, replace, reseal, spine_files};
+use crate::kit::{Files, bundle_files, disk_of, replace, reseal, spine_files, tar_of};
 
 /// Puts something in place of a file.
 type Plant = fn(&std::path::Path);
@@ -231,17 +231,17 @@ fn links_directories_and_pipes_are_reported_without_blocking() {
 }
 
 #[test]
-fn changes_in_an_archive_are_found_except_in_free_fields() {
+fn changes_in_a_tar_file_are_found_except_in_free_fields() {
     let files = bundle_files(Snapshots::Whole);
-    let bytes = archive_of(&files);
+    let bytes = tar_of(&files);
     for len in (0..bytes.len() - 1024).step_by(61) {
-        assert!(!validate_archive(&bytes[..len]).is_valid(), "cut at {len}");
+        assert!(!validate_tar(&bytes[..len]).is_valid(), "cut at {len}");
     }
     let mut unnoticed = Vec::new();
     for at in (0..bytes.len()).step_by(7) {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
-        if validate_archive(&changed[..]).is_valid() {
+        if validate_tar(&changed[..]).is_valid() {
             unnoticed.push(at);
         }
     }

@@ -1,4 +1,4 @@
-//! The sample spine as files, as a bundle and as an archive, and ways to damage it.
+//! The sample spine as files, as a bundle and as a tar file, and ways to damage it.
 
 use std::sync::Arc;
 
@@ -66,8 +66,8 @@ pub fn disk_of(files: &Files) -> SimDisk {
     disk
 }
 
-/// Returns an archive of files in one directory.
-pub fn archive_of(files: &Files) -> Vec<u8> {
+/// Returns a tar file of files in one directory.
+pub fn tar_of(files: &Files) -> Vec<u8> {
     use std::io::Write as _;
     let mut tar = TarWriter::new(Vec::new());
     for (name, bytes) in files {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use steno_spine::{Report, Rule, Severity, Snapshots, validate_archive, validate_directory};
+use steno_spine::{Report, Rule, Severity, Snapshots, validate_directory, validate_tar};
 use steno_testkit::sample_spine::{PATCH, meta, records};
 
-use crate::kit::{Files, archive_of, bundle_files, disk_of, replace, reseal, sha256, spine_files};
+use crate::kit::{Files, bundle_files, disk_of, replace, reseal, sha256, spine_files, tar_of};
 
 /// A fault and the rule that it breaks.
 struct Fault {
@@ -242,8 +242,8 @@ fn check(fault: &Fault, number: usize) {
     assert_eq!(first.severity, fault.rule.severity());
     assert_eq!(report.is_valid(), fault.rule.severity() < Severity::Error, "fault {number}");
     if fault.in_bundle {
-        let streamed = validate_archive(&archive_of(&files)[..]);
-        assert_eq!(streamed.findings, report.findings, "fault {number} in an archive");
+        let streamed = validate_tar(&tar_of(&files)[..]);
+        assert_eq!(streamed.findings, report.findings, "fault {number} in a tar file");
     }
 }
 
@@ -254,7 +254,7 @@ fn valid_spine_and_bundle_have_no_findings() {
     assert_eq!((report.segments, report.sealed, report.records), (3, 3, 8));
     assert_eq!(report.thread.as_deref(), Some("thread_123"));
     let files = bundle_files(Snapshots::Whole);
-    for report in [validate_directory(&disk_of(&files)).unwrap(), validate_archive(&archive_of(&files)[..])] {
+    for report in [validate_directory(&disk_of(&files)).unwrap(), validate_tar(&tar_of(&files)[..])] {
         assert_eq!(report.findings, []);
         assert_eq!((report.segments, report.records), (3, 8));
     }
@@ -267,15 +267,9 @@ fn each_fault_breaks_exactly_one_rule() {
     for (number, fault) in faults.iter().enumerate() {
         check(fault, number);
     }
-    // Other tests break these rules: they need a crash, a link, a hostile archive, or a line of 64 MiB.
-    let elsewhere = [
-        Rule::LineLength,
-        Rule::SegmentTorn,
-        Rule::FileKind,
-        Rule::FileName,
-        Rule::BundleArchive,
-        Rule::Limit,
-    ];
+    // Other tests break these rules: they need a crash, a link, a hostile tar file, or a line of 64 MiB.
+    let elsewhere =
+        [Rule::LineLength, Rule::SegmentTorn, Rule::FileKind, Rule::FileName, Rule::BundleTar, Rule::Limit];
     let tripped: BTreeSet<Rule> = faults.iter().map(|fault| fault.rule).chain(elsewhere).collect();
     assert_eq!(tripped, Rule::ALL.iter().copied().collect());
 }

@@ -1,10 +1,10 @@
-//! Archives of other tools and hostile archives: each fault is reported, nothing is unpacked, and every check ends.
+//! Tar files of other tools and hostile tar files: each fault is reported, nothing is unpacked, and every check ends.
 
 use std::io::Read;
 
-use steno_spine::{Report, Rule, Snapshots, validate_archive};
+use steno_spine::{Report, Rule, Snapshots, validate_tar};
 
-use crate::kit::{Files, archive_of, bundle_files};
+use crate::kit::{Files, bundle_files, tar_of};
 
 const BLOCK_BYTES: usize = 512;
 
@@ -29,10 +29,10 @@ fn entry(name: &[u8], flag: u8, content: &[u8]) -> Vec<u8> {
 
 /// Checks the valid bundle with entries before it.
 fn with(entries: &[Vec<u8>]) -> Report {
-    let good = archive_of(&bundle_files(Snapshots::Whole));
+    let good = tar_of(&bundle_files(Snapshots::Whole));
     // Tools write the directory of the bundle first.
     let top = entry(b"bundle/", b'5', b"");
-    validate_archive(&[&top[..], &entries.concat(), &good].concat()[..])
+    validate_tar(&[&top[..], &entries.concat(), &good].concat()[..])
 }
 
 #[test]
@@ -76,13 +76,13 @@ fn duplicate_name_is_reported_and_the_first_file_counts() {
     let second = entry(b"bundle/bundle.json", b'0', b"{}");
     {
         let (one, other) = (first.clone(), second.clone());
-        let bytes = [&entry(b"bundle/bundle.json", b'0', &one)[..], &other, &archive_of(&files)].concat();
-        assert_eq!(rules(&validate_archive(&bytes[..])), [Rule::BundleDuplicate]);
+        let bytes = [&entry(b"bundle/bundle.json", b'0', &one)[..], &other, &tar_of(&files)].concat();
+        assert_eq!(rules(&validate_tar(&bytes[..])), [Rule::BundleDuplicate]);
     }
 }
 
 #[test]
-fn archives_of_other_tools_are_read() {
+fn tar_files_of_other_tools_are_read() {
     let files = bundle_files(Snapshots::Whole);
     // Without an outer directory, with `./`, and with names in separate headers.
     let mut plain = Vec::new();
@@ -104,7 +104,7 @@ fn archives_of_other_tools_are_read() {
     pax.splice(0..0, entry(b"pax_global_header", b'g', b"18 comment=abcdef\n"));
     for (what, mut bytes) in [("plain", plain), ("dotted", dotted), ("gnu", gnu), ("pax", pax)] {
         bytes.extend([0; 10_240]);
-        assert_eq!(validate_archive(&bytes[..]).findings, [], "{what}");
+        assert_eq!(validate_tar(&bytes[..]).findings, [], "{what}");
     }
 }
 
@@ -114,21 +114,21 @@ fn endless_names_files_and_entries_are_refused() {
     let mut huge = entry(b"././@LongLink", b'L', b"");
     huge[124..135].copy_from_slice(b"40000000000");
     fix_sum(&mut huge);
-    let report = validate_archive(huge.chain(std::io::repeat(b'x')));
-    assert_eq!(report.findings[0].rule, Rule::BundleArchive);
+    let report = validate_tar(huge.chain(std::io::repeat(b'x')));
+    assert_eq!(report.findings[0].rule, Rule::BundleTar);
     assert!(report.findings[0].words.contains("a name that is too long"), "{}", report.findings[0].words);
     // A file beyond the size limit is refused without reading it.
     let mut huge = entry(b"bundle/artifacts/x", b'0', b"");
     huge[124..136].copy_from_slice(&[0x80, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
     fix_sum(&mut huge);
-    let report = validate_archive(huge.chain(std::io::repeat(0)));
+    let report = validate_tar(huge.chain(std::io::repeat(0)));
     assert_eq!(report.findings[0].rule, Rule::Limit);
     // More entries than the limit.
     let mut bytes = Vec::new();
     for _ in 0..100_001 {
         bytes.extend(entry(b"./", b'5', b""));
     }
-    assert_eq!(validate_archive(&bytes[..]).findings[0].rule, Rule::Limit);
+    assert_eq!(validate_tar(&bytes[..]).findings[0].rule, Rule::Limit);
 }
 
 fn fix_sum(header: &mut [u8]) {
@@ -138,14 +138,14 @@ fn fix_sum(header: &mut [u8]) {
 }
 
 #[test]
-fn other_files_are_not_archives() {
-    for bytes in [&b""[..], b"no archive", &[0xff; 2048], &[0; 100]] {
+fn other_files_are_not_tar_files() {
+    for bytes in [&b""[..], b"no tar file", &[0xff; 2048], &[0; 100]] {
         // No files are reported as missing.
-        let report = validate_archive(bytes);
-        assert_eq!(rules(&report), [Rule::BundleArchive]);
+        let report = validate_tar(bytes);
+        assert_eq!(rules(&report), [Rule::BundleTar]);
         assert!(!report.is_valid());
     }
-    let empty = validate_archive(&[0; 1024][..]);
+    let empty = validate_tar(&[0; 1024][..]);
     assert_eq!(rules(&empty), [Rule::SegmentMissing, Rule::BundleJson]);
 }
 
@@ -159,7 +159,7 @@ fn hostile_lines_in_a_bundle_are_reported() {
     {
         let mut files = Files::new();
         files.insert("spine/segment-000.jsonl".into(), format!("{line}\n{line}\n").into_bytes());
-        let report = validate_archive(&archive_of(&files)[..]);
+        let report = validate_tar(&tar_of(&files)[..]);
         assert!(!report.is_valid() || !report.findings.is_empty(), "{}", &line[..line.len().min(40)]);
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn find(text: &str, settings: &Settings) -> Result<SpineTarget, Failu
     };
     if !about.is_dir() {
         check_no_session(path)?;
-        return Ok(SpineTarget::Archive(path.to_owned()));
+        return Ok(SpineTarget::Tar(path.to_owned()));
     }
     // A spine of the store has a lock, and all its numbers are ours.
     match of_store(path, settings) {

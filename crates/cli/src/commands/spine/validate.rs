@@ -54,7 +54,7 @@ fn repair(target: &SpineTarget, settings: &Settings) -> Result<(Report, Vec<Repa
     let (report, repairs) = match target {
         SpineTarget::Thread(_, thread) => repair_spine(&runs::make_store(settings)?, thread, now)?,
         SpineTarget::Directory(path) => repair_directory(&open_directory(path)?, now)?,
-        SpineTarget::Archive(path) => {
+        SpineTarget::Tar(path) => {
             let message =
                 format!("`{}` is a bundle in a file, and only directories can be repaired", path.display());
             return Err(Failure::usage(message).with_hint("unpack it, and use the directory"));
