@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use steno_adapters::codex::spine::{RolloutFold, Unfolding};
+use steno_adapters::codex::spine::{RolloutFold, SpineUnfolder};
 use steno_adapters::{Sink, Source, codex};
 use steno_exports::harbor::{Concern, Plan, SessionBuilder, Span, TaskFile, TaskInputs, Wish};
 use steno_model::{Draft, ExchangeEvent, Frame, RunId, Seq, SpineRecord, ThreadId, Timestamp};
@@ -24,7 +24,7 @@ pub fn check_tasks(input: &[u8]) {
     }
     let Some(thread) = fold.thread().cloned() else { return };
     let mut builder = SessionBuilder::new(thread.clone());
-    let mut unfolding = Unfolding::new();
+    let mut unfolding = SpineUnfolder::new();
     let mut adapter = codex::rollout(Source::named("spine"));
     let mut events = Events::default();
     let (mut seq, mut at) = (Seq::FIRST, 0);

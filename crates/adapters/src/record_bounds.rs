@@ -5,7 +5,7 @@
 use steno_model::wrap::WRAP_MAGIC;
 
 use crate::conversation::is_envelope;
-use crate::documents::{DocumentShape, Splitter, Splitting};
+use crate::documents::{DocumentShape, SplitRule, Splitter};
 use crate::gemini;
 use crate::lines::Line;
 use crate::repair::{self, IsRecord};
@@ -20,14 +20,14 @@ pub struct SourceLines {
 /// How the lines are framed.
 enum SourceFraming {
     /// Not known yet: the source begins as a wrap does, with these bytes.
-    Unknown(Vec<u8>, Splitting),
+    Unknown(Vec<u8>, SplitRule),
     Split(Splitter),
     Wrap(Box<WrapLines>),
 }
 
 impl Default for SourceFraming {
     fn default() -> Self {
-        Self::Unknown(Vec::new(), Splitting::Lines)
+        Self::Unknown(Vec::new(), SplitRule::Lines)
     }
 }
 
@@ -86,9 +86,9 @@ impl SourceLines {
     #[must_use]
     pub fn framed(framing: RecordFraming) -> Self {
         let splitting = match framing {
-            RecordFraming::Lines => Splitting::Lines,
-            RecordFraming::Listing => Splitting::Documents(gemini::CHAT_SHAPE),
-            RecordFraming::Documents => Splitting::Documents(DocumentShape::Whole),
+            RecordFraming::Lines => SplitRule::Lines,
+            RecordFraming::Listing => SplitRule::Documents(gemini::CHAT_SHAPE),
+            RecordFraming::Documents => SplitRule::Documents(DocumentShape::Whole),
         };
         Self { framing: SourceFraming::Unknown(Vec::new(), splitting) }
     }

@@ -17,14 +17,14 @@ pub enum Snapshots {
     /// Left out and listed as left out.
     LeftOut,
     /// With masked values, by the names of their files in `artifacts/`. A snapshot that is not in this map is left out.
-    Masked(BTreeMap<String, Masked>),
+    Masked(BTreeMap<String, MaskedFile>),
     /// Unchanged.
     Whole,
 }
 
 /// A file with masked values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Masked {
+pub struct MaskedFile {
     /// Its content.
     pub bytes: Vec<u8>,
     /// The number of masked values.
@@ -147,7 +147,7 @@ impl BundlePlan {
                     self.left_out.push(LeftOut { file, reason });
                 }
                 (ArtifactKind::ShellSnapshot, Snapshots::Masked(all)) => match all.get(name) {
-                    Some(Masked { values: 0, .. }) => {
+                    Some(MaskedFile { values: 0, .. }) => {
                         let path = dir.below(&file);
                         self.entries.push(stored(file, *bytes, path));
                     }
@@ -178,7 +178,7 @@ impl BundlePlan {
             || self.left_out.iter().any(|out| out.file == file)
     }
 
-    fn masked(&mut self, file: String, masked: &Masked) {
+    fn masked(&mut self, file: String, masked: &MaskedFile) {
         self.changed.push(ChangedFile {
             file: file.clone(),
             reason: "the values of exported variables are masked".to_owned(),

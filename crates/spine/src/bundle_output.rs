@@ -94,7 +94,7 @@ impl BundleOutput {
                 if path.dir() != StorePath::root() {
                     disk.make_dir(&path.dir()).map_err(failed)?;
                 }
-                let mut made = Appending(disk.create(&path).map_err(failed)?);
+                let mut made = DiskWriter(disk.create(&path).map_err(failed)?);
                 fill(&mut made)?;
                 sync_file(&*made.0).map_err(failed)?;
                 Ok(sync_dir(disk, &path.dir()).map_err(failed)?)
@@ -139,9 +139,9 @@ impl BundleOutput {
 }
 
 /// A file of a disk as [`Write`].
-struct Appending(Arc<dyn DiskFile>);
+struct DiskWriter(Arc<dyn DiskFile>);
 
-impl Write for Appending {
+impl Write for DiskWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         append_all(&*self.0, bytes)?;
         Ok(bytes.len())

@@ -43,7 +43,7 @@ mod tar_bundle;
 mod validator;
 mod write_bundle;
 
-pub use bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, Masked, Snapshots, plan_bundle};
+pub use bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, MaskedFile, Snapshots, plan_bundle};
 pub use bundle_error::BundleError;
 pub use bundle_json::{BundleJson, ChangedFile, LeftOut, RolloutFile};
 pub use bundle_output::check_bundle_path;

@@ -8,7 +8,7 @@ use steno_disk::StorePath;
 use steno_journal::{ARTIFACT_BYTES_MAX, Store};
 use steno_model::ThreadId;
 
-use crate::bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, Masked, Snapshots, plan_bundle};
+use crate::bundle::{BundleContent, BundleEntry, BundlePlan, BundleWish, MaskedFile, Snapshots, plan_bundle};
 use crate::bundle_error::BundleError;
 use crate::bundle_json::{LeftOut, RolloutFile};
 use crate::bundle_output::{BundleOutput, check_bundle_path};
@@ -121,7 +121,7 @@ fn read_snapshots(
         let bytes = read_artifact(store, &path);
         let bytes = bytes.map_err(BundleError::io("read", Path::new(path.as_str())))?;
         let (bytes, values) = mask_exports(&bytes);
-        all.insert(name.to_owned(), Masked { bytes, values });
+        all.insert(name.to_owned(), MaskedFile { bytes, values });
     }
     Ok(Snapshots::Masked(all))
 }

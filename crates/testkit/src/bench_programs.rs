@@ -119,7 +119,7 @@ pub fn steno_before(dir: &Path) -> Outcome<Option<PathBuf>> {
 }
 
 /// A program to be measured.
-pub struct Measured<'a> {
+pub struct MeasuredProgram<'a> {
     /// The program.
     pub program: &'a Path,
     /// Its arguments.
@@ -136,8 +136,8 @@ pub struct Measured<'a> {
 ///
 /// # Errors
 /// If it does not start or fails.
-pub fn cost(measured: &Measured<'_>) -> Outcome<Cost> {
-    let Measured { program, args, home, variables, output } = *measured;
+pub fn cost(measured: &MeasuredProgram<'_>) -> Outcome<Cost> {
+    let MeasuredProgram { program, args, home, variables, output } = *measured;
     let script = places::workspace_root().join("scripts/spent.py");
     let mut command = Command::new("python3");
     command.arg(script).arg(output).arg(program).args(args).stdin(Stdio::null());

@@ -64,7 +64,7 @@ struct NeededChunk {
     user: ChunkUser,
     len: u32,
     frame_len: u64,
-    saved: Saving,
+    saved: ChunkSaving,
     base: Option<ChunkHash>,
 }
 
@@ -80,7 +80,7 @@ enum ChunkUser {
 
 /// What is saved by the form of a chunk.
 #[derive(Clone, Copy, Default)]
-enum Saving {
+enum ChunkSaving {
     /// The chunk is not in any pack.
     #[default]
     Unknown,
@@ -108,9 +108,9 @@ impl Vault {
             usage.chunk_bytes += u64::from(chunk.len);
             usage.stored_bytes += chunk.frame_len;
             match chunk.saved {
-                Saving::Unknown => {}
-                Saving::ByDelta(bytes) => usage.saved_by_delta += bytes,
-                Saving::ByCompression(bytes) => usage.saved_by_compression += bytes,
+                ChunkSaving::Unknown => {}
+                ChunkSaving::ByDelta(bytes) => usage.saved_by_delta += bytes,
+                ChunkSaving::ByCompression(bytes) => usage.saved_by_compression += bytes,
             }
             if let ChunkUser::One(number) = chunk.user {
                 usage.sources[number].own_chunk_bytes += u64::from(chunk.len);
@@ -208,8 +208,8 @@ impl NeededChunk {
         self.frame_len = header.frame_len();
         self.base = header.base();
         self.saved = match header.form {
-            Form::Raw | Form::Packed => Saving::ByCompression(spared),
-            Form::Delta { .. } => Saving::ByDelta(spared),
+            Form::Raw | Form::Packed => ChunkSaving::ByCompression(spared),
+            Form::Delta { .. } => ChunkSaving::ByDelta(spared),
         };
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use steno_testkit::bench_programs::{self as programs, Cost, Measured};
+use steno_testkit::bench_programs::{self as programs, Cost, MeasuredProgram};
 use steno_testkit::bench_report::{Row, float, median, rounded};
 use steno_testkit::{places, tool};
 
@@ -68,8 +68,13 @@ fn ours(projects: &Path, home: &Path, dir: &Path) -> Outcome<(Cost, Value)> {
     let args: Vec<&OsStr> = args.into_iter().chain([OsStr::new("-o"), out.as_os_str()]).collect();
     let output = dir.join("atif-ours.jsonl");
     let program = programs::steno();
-    let cost =
-        programs::cost(&Measured { program: &program, args: &args, home, variables: &[], output: &output })?;
+    let cost = programs::cost(&MeasuredProgram {
+        program: &program,
+        args: &args,
+        home,
+        variables: &[],
+        output: &output,
+    })?;
     let last = cost.output.lines().last().map(serde_json::from_str).ok_or("nothing is told")??;
     Ok((cost, last))
 }

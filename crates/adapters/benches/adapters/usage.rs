@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use steno_testkit::bench_programs::{self as programs, Cost, Measured};
+use steno_testkit::bench_programs::{self as programs, Cost, MeasuredProgram};
 use steno_testkit::bench_report::{Row, float, median, rounded};
 use steno_testkit::tool;
 
@@ -81,7 +81,7 @@ impl Race<'_> {
     }
 
     fn cost(&self, program: &Path, args: &[&OsStr], output: &Path) -> Outcome<Cost> {
-        programs::cost(&Measured { program, args, home: self.corpus, variables: &[], output })
+        programs::cost(&MeasuredProgram { program, args, home: self.corpus, variables: &[], output })
     }
 }
 

@@ -22,7 +22,7 @@ pub use self::source::Source;
 use self::source_offset::SourceOffset;
 use self::wrap::WrapState;
 use crate::conversation::{Message, is_envelope};
-use crate::documents::{DocumentShape, Splitter, Splitting};
+use crate::documents::{DocumentShape, SplitRule, Splitter};
 use crate::emit::{CurrentRecord, Emit, Memory};
 use crate::lines::Line;
 use crate::repair::{self, IsRecord, LinePiece, PieceContent};
@@ -67,7 +67,7 @@ enum Framing {
 pub struct Adapter {
     source: Source,
     framing: Framing,
-    splitting: Splitting,
+    splitting: SplitRule,
     mapper: Box<dyn Mapper>,
     /// The state of reading a wrap, if the source is one.
     wrap: WrapState,
@@ -92,7 +92,7 @@ impl Adapter {
         Self {
             source,
             framing: Framing::Records,
-            splitting: Splitting::Lines,
+            splitting: SplitRule::Lines,
             mapper,
             wrap: WrapState::default(),
             lanes: Default::default(),
@@ -121,7 +121,7 @@ impl Adapter {
 
     /// Reads a source that may be a document over many lines.
     pub(crate) fn of_documents(mut self, shape: DocumentShape) -> Self {
-        self.splitting = Splitting::Documents(shape);
+        self.splitting = SplitRule::Documents(shape);
         self.lanes = self.new_lanes();
         self
     }

@@ -54,14 +54,14 @@ pub(super) struct Requests {
 const FACTS: [&str; 2] = ["review/start", "thread/inject_items"];
 
 /// A message and its parameters.
-type Asking<'a, 'b> = (&'b Message<'a>, &'b Params<'a>);
+type ClientRequest<'a, 'b> = (&'b Message<'a>, &'b Params<'a>);
 
 /// Takes a request of the client.
 pub(super) fn of_client(
     app: &mut AppServer,
     method: &str,
     id: Raw<'_>,
-    (message, params): Asking<'_, '_>,
+    (message, params): ClientRequest<'_, '_>,
     emit: &mut Emit<'_>,
 ) -> RecordOutcome {
     let thread = params.thread_id.text();
@@ -190,7 +190,7 @@ pub(super) fn of_server(
     app: &mut AppServer,
     method: &str,
     id: &RawValue,
-    (message, params): Asking<'_, '_>,
+    (message, params): ClientRequest<'_, '_>,
     emit: &mut Emit<'_>,
 ) -> RecordOutcome {
     let thread = params.thread_id.or(params.conversation_id).text();

@@ -5,7 +5,7 @@ use steno_model::json::{Extra, JsonString, RawJson};
 
 use super::agents::End;
 use super::session::{Session, use_block};
-use super::waits::{Awaited, CallEnd, Wait};
+use super::waits::{CallEnd, PendingReport, Wait};
 use crate::emit::{Answer, CallReport, Emit, push};
 use crate::repeats::{amendment, hash_of, hash_of_call};
 
@@ -82,7 +82,7 @@ impl Session {
             }
             Some((false, _)) if ended.report.output.is_none() => {
                 let wait = Wait::new(self.copied_from, emit);
-                self.awaited = Some(Awaited { report: ended, wait });
+                self.awaited = Some(PendingReport { report: ended, wait });
                 self.is_quiet = true;
             }
             Some((false, _)) => self.write_report(ended, emit),
@@ -123,7 +123,7 @@ impl Session {
 
     /// Writes a report whose output did not come.
     pub(super) fn write_awaited(&mut self, emit: &mut Emit<'_>) {
-        if let Some(Awaited { report, mut wait }) = self.awaited.take() {
+        if let Some(PendingReport { report, mut wait }) = self.awaited.take() {
             self.overtake();
             wait.write(emit, |emit| self.write_report(report, emit));
         }

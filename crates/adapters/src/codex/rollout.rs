@@ -15,7 +15,8 @@ use super::responses::response_item;
 use super::session::{Session, thread_run};
 use super::usage::{Start, Totals};
 use super::wire::{
-    Compacted, HistoryBase, Line, RawLine, Retained, SessionMeta, SourceField, TokenUsageRecord, TurnContext,
+    CompactionRecord, HistoryBase, Line, RawLine, RetainedItem, SessionMeta, SourceField, TokenUsageRecord,
+    TurnContext,
 };
 use super::{ADAPTER, ENTRY_ADAPTER, PROVIDER};
 use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
@@ -44,7 +45,7 @@ pub(super) const FACTS: [&str; 4] =
 const COPYING_MS_MAX: i64 = 1000;
 
 /// A copy of another thread's records, with which old versions began a fork.
-struct Copying {
+struct CopiedHistory {
     from: RunId,
     /// The creation time of the fork, in milliseconds since 1970.
     since_ms: Option<i64>,
@@ -59,7 +60,7 @@ pub(super) struct Rollout {
     file_name: Option<String>,
     thread: Option<String>,
     session: Option<Session>,
-    copying: Option<Copying>,
+    copying: Option<CopiedHistory>,
     system_prompt: Option<JsonString>,
     instructions: Option<JsonString>,
     waiting: WaitingNotes,
@@ -150,7 +151,7 @@ impl Rollout {
                 session.totals = Totals::new(Start::Zero);
             }
             let from_run = thread_run(&from);
-            self.copying = Some(Copying {
+            self.copying = Some(CopiedHistory {
                 from: from_run,
                 since_ms: self.thread.as_deref().and_then(made_ms),
                 until_ordinal: None,
@@ -195,7 +196,8 @@ impl Rollout {
         begin(&mut run, emit);
         if let (Some(parent), Some(until)) = (parent, meta.history_start_ordinal.number()) {
             let (from, since_ms) = (thread_run(&parent), thread.as_deref().and_then(made_ms));
-            self.copying = Some(Copying { from, since_ms, until_ordinal: Some(until), has_turn_ids: false });
+            self.copying =
+                Some(CopiedHistory { from, since_ms, until_ordinal: Some(until), has_turn_ids: false });
         }
         let session = self.session.insert(Session::new(run, start));
         session.thread.clone_from(&thread);
@@ -365,7 +367,7 @@ fn turn_context(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) 
 /// Writes the start and the end of a compaction. The remaining history is a copy, which the evidence has. False if the
 /// record has no such history.
 fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> bool {
-    let compacted: Compacted<'_> = object(payload).unwrap_or_default();
+    let compacted: CompactionRecord<'_> = object(payload).unwrap_or_default();
     let summary = compacted.message.string().filter(|text| !text.is_empty());
     let mut extra = Extra::default();
     if summary.is_none() {
@@ -382,7 +384,7 @@ fn compacted(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> 
 /// Takes content that compactions keep: an answer of the user to a question of the model, or a fact. False if it has no
 /// kind.
 fn retained(session: &mut Session, payload: &RawValue, emit: &mut Emit<'_>) -> bool {
-    let retained: Retained<'_> = object(payload).unwrap_or_default();
+    let retained: RetainedItem<'_> = object(payload).unwrap_or_default();
     let Some(kind) = retained.kind.string() else { return false };
     match retained.call_id.string().filter(|_| retained.kind.is("verified_answer")) {
         Some(call) => session.answered(&kind, &call, RawJson::from_raw(payload), emit),

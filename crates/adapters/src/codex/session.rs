@@ -12,7 +12,7 @@ use super::prompt::UserMessage;
 use super::turn_ids::TurnIds;
 use super::twins::{DisplayedText, Side, Twins, Words};
 use super::usage::{Growth, ResponseName, Start, Totals, fields};
-use super::waits::{Awaited, Wait};
+use super::waits::{PendingReport, Wait};
 use super::wire::TokenInfo;
 use crate::adapter::RecordOutcome;
 use crate::emit::{Answer, CallReport, Emit, EndedBy, Outcome, TurnEnd, push};
@@ -41,7 +41,7 @@ pub(super) struct Session {
     /// The records of the displayed texts that wait in `twins`.
     displayed_in: Vec<Wait>,
     /// A report whose output may be in the next record.
-    pub(super) awaited: Option<Awaited>,
+    pub(super) awaited: Option<PendingReport>,
     /// Whether the current record has only added waiting events.
     pub(super) is_quiet: bool,
     /// The run from which the current record was copied.

@@ -41,7 +41,7 @@ const SEARCHED_MAX: usize = 256;
 
 /// The records of a prompt that only one side has, in order, as the number of pictures in each.
 #[derive(Default)]
-struct Unpaired {
+struct UnmatchedRecords {
     side: Option<Side>,
     pictures: VecDeque<usize>,
 }
@@ -49,7 +49,7 @@ struct Unpaired {
 /// The texts of a turn that one side has and the other may still repeat.
 #[derive(Default)]
 pub(super) struct Twins {
-    prompts: HashMap<String, Unpaired>,
+    prompts: HashMap<String, UnmatchedRecords>,
     /// Texts of responses that the user was not shown, with their number.
     response_texts: BTreeMap<(Words, String), u32>,
     /// Displayed texts that no response has yet, in order, with the number of the record.

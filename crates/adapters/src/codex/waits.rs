@@ -65,7 +65,7 @@ pub(super) struct CallEnd {
 }
 
 /// The report of a call without its output, which the next record may have.
-pub(super) struct Awaited {
+pub(super) struct PendingReport {
     pub(super) report: CallEnd,
     pub(super) wait: Wait,
 }

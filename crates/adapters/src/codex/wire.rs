@@ -144,7 +144,7 @@ wire! {
 
 wire! {
     /// Content that compactions keep.
-    pub(super) struct Retained { kind: "type", call_id: "call_id", }
+    pub(super) struct RetainedItem { kind: "type", call_id: "call_id", }
 }
 
 wire! {
@@ -212,7 +212,7 @@ wire! {
 
 wire! {
     /// The result of a compaction.
-    pub(super) struct Compacted {
+    pub(super) struct CompactionRecord {
         message: "message",
         window_id: "window_id",
         response_id: "compaction_response_id",

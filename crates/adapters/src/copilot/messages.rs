@@ -9,7 +9,7 @@ use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity};
 use super::PROVIDER;
 use super::agents::Agent;
 use super::calls::{CallSource, report_of};
-use super::wire::{Data, Line, ReasoningBlocks, ServerTools, ToolRequest, Typed};
+use super::wire::{Data, Line, ReasoningBlocks, ServerTools, ToolRequest, TypeTag};
 use crate::adapter::RecordOutcome;
 use crate::emit::{CallReport, Emit, push, string};
 use crate::repeats::hash_of;
@@ -151,7 +151,7 @@ impl Agent {
         let mut text = text.filter(|_| is_new);
         let read = data.reasoning_blocks.and_then(object::<ReasoningBlocks<'_>>).unwrap_or_default();
         let mut secrets = 0;
-        for block in read.blocks.and_then(list::<Typed<'_>>).unwrap_or_default().into_iter().flatten() {
+        for block in read.blocks.and_then(list::<TypeTag<'_>>).unwrap_or_default().into_iter().flatten() {
             if block.kind.is("redacted_thinking") {
                 secrets += 1;
                 content.think("".into());
@@ -269,14 +269,14 @@ impl ResponseContent {
 
 /// Returns a mark for each attachment: its type and its size.
 fn attachments(raw: Raw<'_>) -> Vec<ContentBlock> {
-    let mark = |(raw, typed): (&RawValue, Option<Typed<'_>>)| {
+    let mark = |(raw, typed): (&RawValue, Option<TypeTag<'_>>)| {
         let kind = typed.and_then(|typed| typed.kind.text()).unwrap_or("attachment".into());
         let mut mark = ContentBlock::text(Fidelity::AgentEmitted, "");
         mark.extra.push("label", string(&kind));
         mark.extra.push("size_bytes", RawJson::from(raw.get().len() as u64));
         mark
     };
-    raw.and_then(objects::<Typed<'_>>).unwrap_or_default().into_iter().map(mark).collect()
+    raw.and_then(objects::<TypeTag<'_>>).unwrap_or_default().into_iter().map(mark).collect()
 }
 
 /// Returns what tools of the model's provider did, if anything.

@@ -104,7 +104,7 @@ wire! {
 
 wire! {
     /// One of these thoughts, or the type of an attachment.
-    pub(super) struct Typed { kind: "type", }
+    pub(super) struct TypeTag { kind: "type", }
 }
 
 wire! {
@@ -150,7 +150,7 @@ wire! {
         api_call_id: "apiCallId",
         finish_reason: "finishReason",
         parent_tool_call_id: "parentToolCallId",
-        accounting: "accounting" => Accounting,
+        accounting: "accounting" => UsageOrigin,
         input: "inputTokens",
         output: "outputTokens",
         cache_read: "cacheReadTokens",
@@ -166,7 +166,7 @@ wire! {
 
 wire! {
     /// Which session a request is counted in, and under which id.
-    pub(super) struct Accounting { session_id: "sourceSessionId", usage_id: "usageId", }
+    pub(super) struct UsageOrigin { session_id: "sourceSessionId", usage_id: "usageId", }
 }
 
 wire! {

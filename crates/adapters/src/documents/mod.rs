@@ -23,7 +23,7 @@ pub(crate) enum DocumentShape {
 
 /// How a source is cut into records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Splitting {
+pub(crate) enum SplitRule {
     /// Each line has its records.
     Lines,
     /// Lines, or documents.
@@ -37,10 +37,10 @@ pub(crate) enum Splitter {
 }
 
 impl Splitter {
-    pub(crate) fn new(splitting: Splitting) -> Self {
+    pub(crate) fn new(splitting: SplitRule) -> Self {
         match splitting {
-            Splitting::Lines => Self::Lines(Lines::default()),
-            Splitting::Documents(shape) => Self::Documents(Documents::new(shape)),
+            SplitRule::Lines => Self::Lines(Lines::default()),
+            SplitRule::Documents(shape) => Self::Documents(Documents::new(shape)),
         }
     }
 
@@ -71,7 +71,7 @@ impl Splitter {
 
 impl Default for Splitter {
     fn default() -> Self {
-        Self::new(Splitting::Lines)
+        Self::new(SplitRule::Lines)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::*;
 
-const MESSAGES: Splitting = Splitting::Documents(DocumentShape::Listing("messages"));
-const OBJECTS: Splitting = Splitting::Documents(DocumentShape::Whole);
+const MESSAGES: SplitRule = SplitRule::Documents(DocumentShape::Listing("messages"));
+const OBJECTS: SplitRule = SplitRule::Documents(DocumentShape::Whole);
 
 /// Shows the parts of a source, each as `offset kind text`.
-fn parts(splitting: Splitting, pieces: &[&[u8]]) -> Vec<String> {
+fn parts(splitting: SplitRule, pieces: &[&[u8]]) -> Vec<String> {
     let mut splitter = Splitter::new(splitting);
     let mut found = Vec::new();
     let mut keep = |offset: u64, line: Line<'_>| {
@@ -31,7 +31,7 @@ fn parts(splitting: Splitting, pieces: &[&[u8]]) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(splitting: Splitting, text: &str, want: &[&str]) {
+fn check(splitting: SplitRule, text: &str, want: &[&str]) {
     let bytes = text.as_bytes();
     assert_eq!(parts(splitting, &[bytes]), want, "{text}");
     for cut in 0..=bytes.len() {

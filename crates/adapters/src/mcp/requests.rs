@@ -6,7 +6,7 @@ use steno_model::{EntryType, StepPayload};
 
 use super::PROVIDER;
 use super::connection::Connection;
-use super::wire::{Cancelled, Meta, Part, ToolCall, ToolResult};
+use super::wire::{CancelNotice, Meta, Part, ToolCall, ToolResult};
 use crate::adapter::RecordOutcome;
 use crate::emit::{Answer, CallReport, Emit, Outcome, push};
 use crate::requests::{AnswerMatch, OpenRequests};
@@ -178,7 +178,7 @@ fn cancelled(
 ) -> RecordOutcome {
     let requests = &connection.requests;
     let open = if is_from_server { &requests.by_server } else { &requests.by_client };
-    let request = params.and_then(object::<Cancelled<'_>>).and_then(|cancelled| cancelled.request);
+    let request = params.and_then(object::<CancelNotice<'_>>).and_then(|cancelled| cancelled.request);
     let asked = request.and_then(|request| open.waiting(request).next());
     let Some(AnswerKind::Call { run, id }) = asked.map(|asked| &asked.what) else {
         return RecordOutcome::Bookkeeping;

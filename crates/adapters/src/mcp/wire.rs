@@ -50,5 +50,5 @@ wire! {
 
 wire! {
     /// The parameters of `notifications/cancelled`.
-    pub(super) struct Cancelled { request: "requestId", }
+    pub(super) struct CancelNotice { request: "requestId", }
 }

@@ -21,7 +21,7 @@ wire! {
         record_type: "record_type",
         method: "method",
         jsonrpc: "jsonrpc",
-        result: "result" => Initialized,
+        result: "result" => InitializeResult,
         error: "error",
         thread: "thread_id",
         message: "msg" => Old,
@@ -53,7 +53,7 @@ wire! {
 }
 
 wire! {
-    pub(super) struct Initialized { user_agent: "userAgent", }
+    pub(super) struct InitializeResult { user_agent: "userAgent", }
 }
 
 wire! {

@@ -14,7 +14,7 @@ use steno_recorder::sources::{
 };
 use steno_views::count;
 
-use super::indexing::{IndexSignal, Indexing};
+use super::indexing::{IndexSignal, IndexThread};
 use super::stop_signal::{SIGNALS, StopSignal};
 use super::{ImportPass, Report, error_text, failure, rederive, warn};
 use crate::failure::{Exit, Outcome};
@@ -126,7 +126,7 @@ impl Follow<'_> {
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
-        let indexing = Indexing::start(store.clone());
+        let indexing = IndexThread::start(store.clone());
         let deriving = may_need_rederive.then(|| rederive::spawn(journal, stop.flag()));
         let health = following
             .run(&mut StderrWatcher {

@@ -36,7 +36,7 @@ struct State {
 }
 
 /// The thread that updates the index.
-pub struct Indexing {
+pub struct IndexThread {
     signal: Arc<Signal>,
     is_stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -52,7 +52,7 @@ impl IndexSignal {
     }
 }
 
-impl Indexing {
+impl IndexThread {
     /// Starts the thread. It first brings the index up to date.
     pub fn start(store: Store) -> Self {
         let signal = Arc::new(Signal::default());
@@ -70,7 +70,7 @@ impl Indexing {
     }
 }
 
-impl Drop for Indexing {
+impl Drop for IndexThread {
     fn drop(&mut self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.signal.set(|state| state.is_ended = true);

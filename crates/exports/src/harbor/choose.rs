@@ -6,7 +6,7 @@ use super::turn::{Call, Turn};
 
 /// A command that was chosen as verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct CheckCommand {
     /// The call.
     pub call: String,
     /// The script for the shell.
@@ -34,7 +34,7 @@ pub struct PassedOver {
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     /// The best one that passed.
-    pub(super) best: Option<Chosen>,
+    pub(super) best: Option<CheckCommand>,
     /// The others that ended with 0.
     pub(super) passed_over: Vec<PassedOver>,
     /// A description of the last failed check, if no check of the same rank has passed since.
@@ -53,7 +53,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) 
     let changed_at = changes.iter().filter_map(|call| Some(call.result.as_ref()?.seq)).max().unwrap_or(0);
     let earlier: Vec<&Call> =
         before.iter().flat_map(|turn| &turn.calls).chain(calls().map(|(_, call)| call)).collect();
-    let (mut best, mut passed_over) = (None::<Chosen>, Vec::new());
+    let (mut best, mut passed_over) = (None::<CheckCommand>, Vec::new());
     let mut failing = None;
     for (turn, call) in calls() {
         let (Some(command), Some(result)) = (&call.command, &call.result) else { continue };
@@ -81,7 +81,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) 
         let ran_before = |other: &&&Call| other.result.as_ref().is_some_and(|it| it.seq < changed_at);
         let last = earlier.iter().filter(is_same).rfind(ran_before);
         let exit_code = last.and_then(|other| other.result.as_ref()?.exit_code);
-        let chosen = Chosen {
+        let chosen = CheckCommand {
             call: call.id.clone(),
             script: command.script.clone(),
             shell,
@@ -89,7 +89,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) 
             rank,
             failed_before: exit_code.is_some_and(|code| code != 0),
         };
-        let key = |chosen: &Chosen| (chosen.rank, chosen.failed_before);
+        let key = |chosen: &CheckCommand| (chosen.rank, chosen.failed_before);
         let loser = match best.take() {
             Some(other) if key(&other) > key(&chosen) => {
                 best = Some(other);

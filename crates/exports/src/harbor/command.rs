@@ -55,7 +55,7 @@ pub(super) enum Effect {
 
 /// The assessment of a command that ended with 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct Assessment {
     /// Its rank, or the reason why it is not a verification.
     pub(super) rank: Result<Rank, String>,
     pub(super) effect: Effect,
@@ -88,7 +88,7 @@ impl Command {
     }
 
     /// Returns what the exit code 0 of the command proves.
-    pub(super) fn judge(&self) -> Judged {
+    pub(super) fn judge(&self) -> Assessment {
         judge(&self.script)
     }
 
@@ -123,16 +123,16 @@ impl Command {
 }
 
 /// Returns what the exit code 0 of a script proves.
-pub(super) fn judge(script: &str) -> Judged {
+pub(super) fn judge(script: &str) -> Assessment {
     let Some(simple) = split(script) else {
         let why = "it is more than simple commands".to_owned();
-        return Judged { rank: Err(why), effect: Effect::Unknown };
+        return Assessment { rank: Err(why), effect: Effect::Unknown };
     };
     let effect = simple.iter().map(effect_of).max().unwrap_or(Effect::Unknown);
     if effect == Effect::Writes {
-        return Judged { rank: Err("it changes files itself".to_owned()), effect };
+        return Assessment { rank: Err("it changes files itself".to_owned()), effect };
     }
-    Judged { rank: rank_of(&simple), effect }
+    Assessment { rank: rank_of(&simple), effect }
 }
 
 fn effect_of(simple: &Simple) -> Effect {
@@ -197,7 +197,7 @@ fn unwrapped_line(line: &str) -> Option<(String, String)> {
 mod tests {
     use super::*;
 
-    fn judge(script: &str) -> Judged {
+    fn judge(script: &str) -> Assessment {
         Command { script: script.to_owned(), shell: None, cwd: None }.judge()
     }
 

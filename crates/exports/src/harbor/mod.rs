@@ -21,7 +21,7 @@ mod trial;
 mod turn;
 mod window;
 
-pub use choose::{Chosen, PassedOver};
+pub use choose::{CheckCommand, PassedOver};
 pub use command::{Command, Rank};
 pub use files::{TaskFile, TaskInputs};
 pub use patch::Patch;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::choose::{
-    Checks, Chosen, PassedOver, changes_files, changes_unrecorded, choose, may_change_files,
+    CheckCommand, Checks, PassedOver, changes_files, changes_unrecorded, choose, may_change_files,
 };
 use super::patch::Patch;
 use super::place::WorkingDirectory;
@@ -75,7 +75,7 @@ pub struct Start {
 #[derive(Debug)]
 pub enum Check {
     /// A command of the session.
-    Command(Chosen),
+    Command(CheckCommand),
     /// These changes are present.
     Patches(Vec<Rc<Patch>>),
     /// The working tree differs from the commit as it did at the end.
@@ -103,7 +103,7 @@ impl<'a> Plan<'a> {
         let place = WorkingDirectory::of(session, wish.root.as_deref())?;
         let before = &session.turns[..turns[0].number as usize - 1];
         let start = Start::of(session, before, turns, &place, &wish)?;
-        let window = Changed::of(turns, &place);
+        let window = WindowChanges::of(turns, &place);
         let end = end_diff(session, turns, &start);
         let Checks { best, passed_over, failing } = choose(before, turns, &place);
         let is_changed = !window.patches.is_empty() || window.trouble.is_some() || end.is_some();
@@ -233,7 +233,7 @@ impl Start {
 }
 
 /// The changes of a window.
-struct Changed {
+struct WindowChanges {
     patches: Vec<Rc<Patch>>,
     /// The reason why not all changes are patches.
     trouble: Option<String>,
@@ -241,7 +241,7 @@ struct Changed {
     overwritten: Option<String>,
 }
 
-impl Changed {
+impl WindowChanges {
     fn of(turns: &[Turn], place: &WorkingDirectory) -> Self {
         let mut changed = Self { patches: Vec::new(), trouble: None, overwritten: None };
         for (turn, call) in turns.iter().flat_map(|turn| turn.calls.iter().map(move |call| (turn, call))) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use steno_adapters::codex::spine::{RolloutIndex, Unfolding};
+use steno_adapters::codex::spine::{RolloutIndex, SpineUnfolder};
 use steno_disk::RealDisk;
 use steno_model::{ExchangeEvent, SpineRecord, ThreadId};
 use steno_spine::{
@@ -71,7 +71,7 @@ impl SpineTarget {
     /// What the journal or the system says.
     pub fn read(&self, report: &Report, each: &mut dyn FnMut(SpineItem)) -> Result<Artifacts, Error> {
         let mut events = self.rollout_events(report)?;
-        let mut unfolding = events.is_none().then(Unfolding::new);
+        let mut unfolding = events.is_none().then(SpineUnfolder::new);
         let events = events.get_or_insert_default();
         let artifacts = self.records(&mut |record| {
             let seq = record.seq.get();

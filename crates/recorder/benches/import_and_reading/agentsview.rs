@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use steno_testkit::bench_programs::{self, Cost, Measured, Outcome};
+use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome};
 use steno_testkit::tool;
 
 const VERSION: &str = "agentsview==0.46.1";
@@ -22,7 +22,7 @@ pub(crate) fn costs(program: &Path, corpus: &Path, dir: &Path) -> Outcome<(Cost,
         ("DO_NOT_TRACK", "1".as_ref()),
         ("CLAUDE_PROJECTS_DIR", projects.as_os_str()),
     ];
-    let measured = Measured {
+    let measured = MeasuredProgram {
         program,
         args: &["sync".as_ref()],
         home: home.path(),

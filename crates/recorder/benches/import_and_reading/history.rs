@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use steno_testkit::bench_programs::{self, Cost, Measured, Outcome};
+use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome};
 use steno_testkit::bench_report::{Row, float, median, rounded};
 use steno_testkit::places;
 
@@ -103,7 +103,7 @@ impl History<'_> {
         let args = args.iter().map(OsStr::new);
         let args: Vec<&OsStr> =
             [OsStr::new("--store"), self.store.as_os_str()].into_iter().chain(args).collect();
-        bench_programs::cost(&Measured {
+        bench_programs::cost(&MeasuredProgram {
             program: &bench_programs::steno(),
             args: &args,
             home: self.corpus,

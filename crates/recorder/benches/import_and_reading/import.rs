@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use steno_testkit::bench_programs::{self, Cost, Measured, Outcome};
+use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome};
 use steno_testkit::bench_report::{Row, float};
 use steno_testkit::places;
 
@@ -107,7 +107,7 @@ impl Race<'_> {
 
     fn cost(&self, store: &Path, command: &str) -> Outcome<Cost> {
         let args = ["--store".as_ref(), store.as_os_str(), command.as_ref(), "--json".as_ref()];
-        bench_programs::cost(&Measured {
+        bench_programs::cost(&MeasuredProgram {
             program: &bench_programs::steno(),
             args: &args,
             home: self.corpus,

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steno_testkit::bench_programs::{self, Cost, Measured, Outcome};
+use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome};
 use steno_testkit::bench_report::Row;
 use steno_testkit::places;
 
@@ -83,7 +83,7 @@ impl Side<'_> {
         });
         let args: Vec<OsString> =
             ["--store".into(), self.store.clone().into_os_string()].into_iter().chain(args).collect();
-        bench_programs::cost(&Measured {
+        bench_programs::cost(&MeasuredProgram {
             program: &self.program,
             args: &args.iter().map(OsString::as_os_str).collect::<Vec<&OsStr>>(),
             home: self.corpus,

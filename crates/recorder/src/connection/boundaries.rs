@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use steno_adapters::codex::spine::Compacted;
+use steno_adapters::codex::spine::CompactionNotice;
 use steno_disk::{Links, open_regular};
 use steno_model::json::RawJson;
 use steno_model::limits::LINE_BYTES_MAX;
@@ -32,7 +32,7 @@ pub(super) struct Boundaries {
 
 impl Boundaries {
     /// Returns the boundary of a compaction, once the session file of its thread has it.
-    pub(super) fn find(&mut self, compacted: &Compacted) -> Option<RawJson> {
+    pub(super) fn find(&mut self, compacted: &CompactionNotice) -> Option<RawJson> {
         let nth = self.counts.entry((compacted.thread.clone(), compacted.turn.clone())).or_default();
         *nth += 1;
         let nth = *nth;
@@ -225,7 +225,7 @@ mod tests {
         let mut find = |turn: &str| {
             let thread = ThreadId::parse("t1").unwrap();
             let path = Some(path.display().to_string());
-            let found = boundaries.find(&Compacted { thread, turn: turn.to_owned(), path }).unwrap();
+            let found = boundaries.find(&CompactionNotice { thread, turn: turn.to_owned(), path }).unwrap();
             found.as_str().split(r#""summary_message":""#).nth(1).unwrap()[..1].to_owned()
         };
         assert_eq!(["u1", "u1", "u2"].map(&mut find), ["a", "c", "b"]);

@@ -24,7 +24,7 @@ mod writer;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use steno_adapters::codex::spine::{Missing, WhyMissing, Withholding};
+use steno_adapters::codex::spine::{Missing, SecretFilter, WhyMissing};
 use steno_adapters::{Source, codex, mcp};
 use steno_capture::proxy::{LossReason, ProxiedLine};
 use steno_journal::Journal;
@@ -52,7 +52,7 @@ pub struct ConnectionRecorder {
     writer: SpoolWriter,
     rules: ConnectionRules,
     /// What is kept out of the file; only Codex's connections have such secrets.
-    withholding: Option<Withholding>,
+    withholding: Option<SecretFilter>,
     tickets: u64,
     has_messages: bool,
     reached: Arc<SpoolProgress>,
@@ -123,7 +123,7 @@ impl ConnectionRecorder {
         let building = building.map_err(|source| Error::Source { path: "a thread".into(), source })?;
         Ok(Self {
             rules,
-            withholding: is_codex.then(Withholding::default),
+            withholding: is_codex.then(SecretFilter::default),
             // The first line has the first number.
             tickets: u64::from(beginning.is_some()),
             writer: SpoolWriter::new(spool).with_beginning(beginning),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use steno_adapters::codex::spine::{
-    Around, Captured, Compacted, ConnectionFold, LinePlace, Missing, SpineMade,
+    Around, CapturedMessage, CompactionNotice, ConnectionFold, LinePlace, Missing, SpineMade,
 };
 use steno_journal::{Journal, Level};
 use steno_model::json::RawJson;
@@ -14,7 +14,7 @@ use super::ConnectionReport;
 use super::artifacts::{self, Snapshots};
 use super::boundaries::Boundaries;
 use super::spool::{SpoolContent, SpoolLine};
-use crate::spines::{Error, Forgotten, SourceName, SpineRecorder};
+use crate::spines::{Error, ForgottenRule, SourceName, SpineRecorder};
 
 /// The position of the next record that is made from a message.
 struct RecordSlot {
@@ -65,7 +65,7 @@ impl SpineBuilder {
 
     /// Switches to live recording. A message on a forgotten thread begins its spine again.
     pub(super) fn listening(self) -> Self {
-        Self { is_live: true, spines: self.spines.with_forgotten(Forgotten::Again), ..self }
+        Self { is_live: true, spines: self.spines.with_forgotten(ForgottenRule::Again), ..self }
     }
 
     /// Ends before the end of the file. The rest of the spines is made from the file later.
@@ -85,7 +85,7 @@ impl SpineBuilder {
         match content {
             SpoolContent::Message { lane, bytes } => {
                 self.ticket_last = self.ticket_last.max(*ticket);
-                let captured = Captured { lane: *lane, ticket: *ticket, time, place, line: bytes };
+                let captured = CapturedMessage { lane: *lane, ticket: *ticket, time, place, line: bytes };
                 self.message(captured);
             }
             SpoolContent::Missing(missing) => self.missing(missing, time, place),
@@ -106,7 +106,7 @@ impl SpineBuilder {
         self.write(made);
     }
 
-    fn message(&mut self, captured: Captured<'_>) {
+    fn message(&mut self, captured: CapturedMessage<'_>) {
         self.recorded.messages += 1;
         let (time, place) = (captured.time, captured.place);
         let made = self.fold.message(captured);
@@ -160,7 +160,7 @@ impl SpineBuilder {
         }
     }
 
-    fn boundary(&mut self, compacted: &Compacted, next: &mut RecordSlot) {
+    fn boundary(&mut self, compacted: &CompactionNotice, next: &mut RecordSlot) {
         match self.boundaries.find(compacted) {
             Some(payload) => {
                 let made = next.made(SpineType::CompactionBoundary, payload);

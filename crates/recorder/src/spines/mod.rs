@@ -65,7 +65,7 @@ impl SourceName {
 
 /// The rule for threads that were forgotten and have no spine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Forgotten {
+pub enum ForgottenRule {
     /// They are not recorded.
     #[default]
     Stays,
@@ -105,7 +105,7 @@ pub struct SpineRecorder {
     source: SourceName,
     /// The compression of the source.
     unpacked: Option<Packing>,
-    forgotten: Forgotten,
+    forgotten: ForgottenRule,
     level: Level,
     spines: HashMap<ThreadId, Spine>,
     written: SpineWriteReport,
@@ -123,12 +123,21 @@ impl SpineRecorder {
     pub fn new(journal: Journal, source: SourceName, level: Level) -> Self {
         let vault = Vault::open(Arc::clone(journal.store().disk()));
         let (spines, written) = (HashMap::new(), SpineWriteReport::default());
-        Self { journal, vault, source, unpacked: None, forgotten: Forgotten::Stays, level, spines, written }
+        Self {
+            journal,
+            vault,
+            source,
+            unpacked: None,
+            forgotten: ForgottenRule::Stays,
+            level,
+            spines,
+            written,
+        }
     }
 
     /// Sets the rule for threads that were forgotten.
     #[must_use]
-    pub fn with_forgotten(self, forgotten: Forgotten) -> Self {
+    pub fn with_forgotten(self, forgotten: ForgottenRule) -> Self {
         Self { forgotten, ..self }
     }
 
@@ -193,9 +202,9 @@ impl SpineRecorder {
 
     fn is_forgotten(&self, thread: &ThreadId) -> Result<bool, forget::ForgetError> {
         match self.forgotten {
-            Forgotten::Stays => forget::is_forgotten(&self.vault, thread),
-            Forgotten::Archived => forget::is_session_forgotten(&self.vault, thread),
-            Forgotten::Again => Ok(false),
+            ForgottenRule::Stays => forget::is_forgotten(&self.vault, thread),
+            ForgottenRule::Archived => forget::is_session_forgotten(&self.vault, thread),
+            ForgottenRule::Again => Ok(false),
         }
     }
 

@@ -8,7 +8,7 @@ use steno_journal::{Journal, Level};
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Packing, ThreadId};
 
-use super::{Error, Forgotten, SourceName, SpineRecorder, SpineWriteReport};
+use super::{Error, ForgottenRule, SourceName, SpineRecorder, SpineWriteReport};
 
 /// The maximum number of forks that continue each other.
 const FORKS_MAX: usize = 16;
@@ -38,7 +38,7 @@ pub fn record_rollout(
     journal: &Journal,
     file: SessionFile<'_>,
     bases: &mut dyn Bases,
-    forgotten: Forgotten,
+    forgotten: ForgottenRule,
 ) -> Result<(Vec<ThreadId>, SpineWriteReport), Error> {
     let mut recorder: Option<SpineRecorder> = None;
     let SessionFile { path, bytes, unpacked } = file;

@@ -9,7 +9,7 @@ use steno_journal::Journal;
 use steno_library::{Error as LibraryError, FileError, Library, Rollout};
 use steno_model::{Packing, ThreadId};
 
-use super::{Bases, Error, Forgotten, RolloutDirs, SessionFile, SpineWriteReport, record_rollout};
+use super::{Bases, Error, ForgottenRule, RolloutDirs, SessionFile, SpineWriteReport, record_rollout};
 
 /// Records the part of the session file at a path that its thread's spine does not have.
 ///
@@ -19,7 +19,7 @@ use super::{Bases, Error, Forgotten, RolloutDirs, SessionFile, SpineWriteReport,
 pub fn record_file(
     journal: &Journal,
     path: &Path,
-    forgotten: Forgotten,
+    forgotten: ForgottenRule,
 ) -> Result<(Vec<ThreadId>, SpineWriteReport), Error> {
     let failed = |doing| move |error| Error::from(LibraryError::from(FileError::of(doing, path, error)));
     let file = open_regular(path, Links::Followed).map_err(failed("open"))?;
@@ -47,11 +47,11 @@ pub fn record_thread(
     journal: &Journal,
     library: &Library,
     thread: &ThreadId,
-    forgotten: Forgotten,
+    forgotten: ForgottenRule,
 ) -> Result<Option<(Vec<ThreadId>, SpineWriteReport)>, Error> {
     let forgotten = match forgotten {
-        Forgotten::Again => Forgotten::Again,
-        Forgotten::Stays | Forgotten::Archived => Forgotten::Archived,
+        ForgottenRule::Again => ForgottenRule::Again,
+        ForgottenRule::Stays | ForgottenRule::Archived => ForgottenRule::Archived,
     };
     let mut all: Option<(Vec<ThreadId>, SpineWriteReport)> = None;
     // If turns were taken back, the thread continues in another file.

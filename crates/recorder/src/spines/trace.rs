@@ -9,7 +9,7 @@ use steno_journal::{Journal, Level};
 use steno_model::{SpineSource, ThreadId};
 
 use super::rollout::each_line;
-use super::{Error, Forgotten, SourceName, SpineRecorder, SpineWriteReport};
+use super::{Error, ForgottenRule, SourceName, SpineRecorder, SpineWriteReport};
 
 /// The maximum length of a file of a trace that is read at once.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -22,7 +22,7 @@ const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub fn record_trace(
     journal: &Journal,
     dir: &Path,
-    forgotten: Forgotten,
+    forgotten: ForgottenRule,
 ) -> Result<(Vec<ThreadId>, SpineWriteReport), Error> {
     let manifest = dir.join("manifest.json");
     let text = read_text(&manifest).map_err(|source| Error::Source { path: manifest.clone(), source })?;

@@ -12,7 +12,7 @@ use steno_recorder::forget::{
     ForgetError, ForgetTargets, finish, forget, is_connection_forgotten, spines_to_forget,
 };
 use steno_recorder::sources::{SourceRecorder, SourceRecorderOptions};
-use steno_recorder::spines::{self, Forgotten, RolloutDirs, SessionFile, record_rollout};
+use steno_recorder::spines::{self, ForgottenRule, RolloutDirs, SessionFile, record_rollout};
 use steno_spine::validate_spine;
 use steno_testkit::sim_disk::{Call, Death, Fault, SimDisk};
 use steno_vault::{HostPath, Manifest, Reason, Remainder, Role, SourceId, SourceInfo, Vault};
@@ -37,7 +37,7 @@ fn spooled() -> RecordedConnection {
     RecordedConnection { id: CONNECTION.parse().unwrap() }
 }
 
-fn record(disk: &SimDisk, thread: &str, forgotten: Forgotten) -> Result<u64, spines::Error> {
+fn record(disk: &SimDisk, thread: &str, forgotten: ForgottenRule) -> Result<u64, spines::Error> {
     let (text, name) =
         ((rollout() + &codex_call(1)).replace(THREAD, thread), format!("rollout-x-{thread}.jsonl"));
     let file = SessionFile { path: Path::new(&name), bytes: &mut text.as_bytes(), unpacked: None };
@@ -56,7 +56,7 @@ fn filled() -> SimDisk {
         let writer = journal(&disk).spine(&thread(name), Rotation::default()).unwrap();
         writer.keep_artifact(ArtifactFile::ShellSnapshot, name.as_bytes()).unwrap();
         writer.close().unwrap();
-        assert!(record(&disk, name, Forgotten::Stays).unwrap() > 3);
+        assert!(record(&disk, name, ForgottenRule::Stays).unwrap() > 3);
     }
     bench.import(&disk);
     let vault = Vault::create(Arc::new(disk.clone())).unwrap();
@@ -139,7 +139,7 @@ fn check_after(disk: &SimDisk, context: &str) -> bool {
         return false;
     }
     // Recording it again first completes the deletion and is then refused.
-    let again = record(disk, THREAD, Forgotten::Stays);
+    let again = record(disk, THREAD, ForgottenRule::Stays);
     assert!(matches!(again, Err(spines::Error::Forgotten { .. })), "{context}: {again:?}");
     let left = named(disk, THREAD);
     assert!(left.iter().all(|path| path.starts_with("transcripts/")), "{context}: {left:?}");
@@ -282,10 +282,10 @@ fn held_spine_prevents_forgetting_anything() {
 fn forgotten_thread_can_be_recorded_again_on_request() {
     let disk = filled();
     forget_it(&disk).unwrap();
-    assert!(matches!(record(&disk, THREAD, Forgotten::Stays), Err(spines::Error::Forgotten { .. })));
-    let written = record(&disk, THREAD, Forgotten::Again).unwrap();
+    assert!(matches!(record(&disk, THREAD, ForgottenRule::Stays), Err(spines::Error::Forgotten { .. })));
+    let written = record(&disk, THREAD, ForgottenRule::Again).unwrap();
     assert!(written > 3);
-    assert_eq!(record(&disk, THREAD, Forgotten::Stays).unwrap(), 0);
+    assert_eq!(record(&disk, THREAD, ForgottenRule::Stays).unwrap(), 0);
     // The session is no longer forgotten.
     drop(archive(&disk));
     check_whole_spine(&disk, written);

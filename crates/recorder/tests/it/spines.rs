@@ -10,7 +10,7 @@ use steno_disk::StorePath;
 use steno_journal::{Journal, Options, SegmentIndex, SegmentName, Store};
 use steno_model::{SpineRecord, ThreadId};
 use steno_recorder::spines::{
-    Bases, Error, Forgotten, SessionFile, SpineWriteReport, record_rollout, record_trace,
+    Bases, Error, ForgottenRule, SessionFile, SpineWriteReport, record_rollout, record_trace,
 };
 use steno_testkit::sim_disk::{Death, Fault, SimDisk};
 
@@ -32,7 +32,7 @@ fn record(disk: &SimDisk, name: &str, text: &str) -> Result<SpineWriteReport, Er
     let mut bases = Files(HashMap::new());
     let path = Path::new(name);
     let file = SessionFile { path, bytes: &mut text.as_bytes(), unpacked: None };
-    record_rollout(&journal(disk), file, &mut bases, Forgotten::Stays).map(|(_, written)| written)
+    record_rollout(&journal(disk), file, &mut bases, ForgottenRule::Stays).map(|(_, written)| written)
 }
 
 /// Returns the records of a thread, in order.
@@ -138,7 +138,7 @@ fn record_if_alive(disk: &SimDisk, text: &str) -> Option<Result<SpineWriteReport
     let mut bases = Files(HashMap::new());
     let path = Path::new("rollout-x-t1.jsonl");
     let file = SessionFile { path, bytes: &mut text.as_bytes(), unpacked: None };
-    let recorded = record_rollout(&journal, file, &mut bases, Forgotten::Stays);
+    let recorded = record_rollout(&journal, file, &mut bases, ForgottenRule::Stays);
     Some(recorded.map(|(_, written)| written))
 }
 
@@ -156,7 +156,7 @@ fn fork_begins_with_the_history_of_its_base() {
     let mut bases = Files(HashMap::from([("t1", parent)]));
     let path = Path::new("rollout-t2.jsonl");
     let file = SessionFile { path, bytes: &mut fork.as_bytes(), unpacked: None };
-    record_rollout(&journal(&disk), file, &mut bases, Forgotten::Stays).unwrap();
+    record_rollout(&journal(&disk), file, &mut bases, ForgottenRule::Stays).unwrap();
     let records = records(&disk, "t2");
     let boundary: Value = serde_json::from_str(records.last().unwrap().payload.as_str()).unwrap();
     let numbers: Vec<&Value> =
@@ -182,13 +182,13 @@ fn each_thread_of_a_trace_has_a_spine() {
     ];
     write("trace.jsonl", &(lines.join("\n") + "\n"));
     let disk = SimDisk::new(1);
-    let (threads, written) = record_trace(&journal(&disk), dir.path(), Forgotten::Stays).unwrap();
+    let (threads, written) = record_trace(&journal(&disk), dir.path(), ForgottenRule::Stays).unwrap();
     assert_eq!((threads.len(), written.records), (2, 2));
     assert!(records(&disk, "t1")[0].payload.as_str().contains(r#""session_metadata":{"cwd": "/w"}"#));
     let outside = records(&disk, "t2");
     assert!(!outside[0].payload.as_str().contains("\"payload\":{}"), "{}", outside[0].payload.as_str());
     assert_eq!(
-        record_trace(&journal(&disk), dir.path(), Forgotten::Stays).unwrap().1,
+        record_trace(&journal(&disk), dir.path(), ForgottenRule::Stays).unwrap().1,
         SpineWriteReport { known: 2, ..SpineWriteReport::default() }
     );
 }

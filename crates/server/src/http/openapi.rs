@@ -73,7 +73,7 @@ impl Modify for CommonProblems {
 
 /// The document with schemas that are not made from types.
 #[derive(Serialize)]
-struct Described {
+struct ApiDocument {
     #[serde(flatten)]
     document: utoipa::openapi::OpenApi,
     components: DescribedComponents,
@@ -103,7 +103,7 @@ pub fn openapi() -> String {
         of_types.map(|(name, schema)| (name, DescribedSchema::OfType(Box::new(schema)))).collect();
     schemas.insert(DRAFTS.to_owned(), DescribedSchema::OfFile(drafts_schema()));
     schemas.insert(DRAFT.to_owned(), DescribedSchema::OfFile(draft_schema()));
-    let described = Described { document, components: DescribedComponents { schemas, others } };
+    let described = ApiDocument { document, components: DescribedComponents { schemas, others } };
     serde_json::to_string_pretty(&described).unwrap_or_default() + "\n"
 }
 

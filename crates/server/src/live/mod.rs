@@ -39,12 +39,12 @@ enum FeedNotice {
 
 /// Sends live events to listeners.
 pub struct Hub {
-    shared: Arc<Shared>,
+    shared: Arc<HubState>,
     tell: Sender<FeedNotice>,
     _watcher: Option<RecommendedWatcher>,
 }
 
-struct Shared {
+struct HubState {
     store: Store,
     feeds: Mutex<HashMap<RunId, Feed>>,
     /// The number of feeds, readable without the lock.
@@ -65,7 +65,7 @@ pub struct Subscription {
     pub seq_last: u64,
 }
 
-impl Shared {
+impl HubState {
     fn feeds(&self) -> MutexGuard<'_, HashMap<RunId, Feed>> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,7 +96,7 @@ impl Hub {
     pub fn new(store: Store) -> Self {
         let (tell, notices) = channel();
         let watcher = watch(&store, tell.clone());
-        let shared = Arc::new(Shared { store, feeds: Mutex::default(), runs: AtomicUsize::new(0) });
+        let shared = Arc::new(HubState { store, feeds: Mutex::default(), runs: AtomicUsize::new(0) });
         let weak = Arc::downgrade(&shared);
         // The thread ends when the hub is dropped and the channel closes.
         let thread = std::thread::Builder::new().name("steno-live".to_owned());
@@ -165,7 +165,7 @@ fn run_of(path: &Path) -> Option<RunId> {
 }
 
 /// Reads new events until the hub is dropped.
-fn read_until_dropped(shared: &Weak<Shared>, notices: &Receiver<FeedNotice>) {
+fn read_until_dropped(shared: &Weak<HubState>, notices: &Receiver<FeedNotice>) {
     // Runs that had more than `TURN_LEN` events.
     let mut busy = HashSet::new();
     loop {

@@ -9,7 +9,7 @@ use std::hash::{Hash as _, Hasher as _};
 
 use steno_model::{EventType, ExchangeEvent};
 
-use super::Matching;
+use super::MatchRule;
 use crate::fields::PayloadFields;
 
 /// How many times a key has occurred in a run: the n-th of one run is the n-th of another.
@@ -143,8 +143,8 @@ impl Identities {
     }
 
     /// Finds a fact by keys that prove identity.
-    pub(super) fn same(&self, keys: &FactKeys, turn: Option<&str>, matching: Matching) -> Option<usize> {
-        let counts = |key: &&String| matching == Matching::Likeness || is_id(key);
+    pub(super) fn same(&self, keys: &FactKeys, turn: Option<&str>, matching: MatchRule) -> Option<usize> {
+        let counts = |key: &&String| matching == MatchRule::Likeness || is_id(key);
         keys.exact.iter().filter(counts).find_map(|key| {
             // An id that is reused in another turn belongs to another call.
             let known = self.turns.get(key).map(String::as_str);
@@ -205,13 +205,13 @@ impl Identities {
     pub(super) fn turn_of(
         &self,
         event: &ExchangeEvent,
-        matching: Matching,
+        matching: MatchRule,
         counts: &mut KeyCounts,
     ) -> Option<String> {
         let keys = FactKeys::of(event, "", counts);
         let is_known_by = |key: &&String| match matching {
-            Matching::Ids => is_id(key),
-            Matching::Likeness => !key.contains('\0'),
+            MatchRule::Ids => is_id(key),
+            MatchRule::Likeness => !key.contains('\0'),
         };
         let is_unique = |key: &&String| {
             let base = key.rsplit_once(" #").map_or(key.as_str(), |(base, _)| base);

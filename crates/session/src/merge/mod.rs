@@ -48,7 +48,7 @@ pub struct RunEvents {
 /// The result does not depend on the order of `runs`.
 #[must_use]
 pub fn merge(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
-    merge_in_order(id, &in_order_with_ids(runs), content, Matching::Likeness)
+    merge_in_order(id, &in_order_with_ids(runs), content, MatchRule::Likeness)
 }
 
 /// Sorts the runs of a session by precedence, and gives calls the agent's ids where they have none.
@@ -63,7 +63,7 @@ fn in_order_with_ids(runs: Vec<RunEvents>) -> Vec<RunEvents> {
 pub(crate) fn each_with_usage(runs: Vec<RunEvents>, mut each: impl FnMut(&ExchangeEvent)) {
     let runs = in_order_with_ids(runs);
     let mut heads: Vec<SessionRun> = runs.iter().map(head_of).collect();
-    Timeline::of(&mut heads, &runs, Matching::Likeness).each_with_usage(&runs, &mut each);
+    Timeline::of(&mut heads, &runs, MatchRule::Likeness).each_with_usage(&runs, &mut each);
 }
 
 /// Folds the events of runs into one session in the given order, by ids alone.
@@ -72,12 +72,12 @@ pub(crate) fn each_with_usage(runs: Vec<RunEvents>, mut each: impl FnMut(&Exchan
 /// and their approvals, and the usage of messages. Everything else is left out, and so is a run without such ids.
 #[must_use]
 pub fn merge_by_ids(id: RunId, runs: &[RunEvents], content: Content) -> Session {
-    merge_in_order(id, runs, content, Matching::Ids)
+    merge_in_order(id, runs, content, MatchRule::Ids)
 }
 
 /// How facts of two runs are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Matching {
+enum MatchRule {
     /// The provider's ids.
     Ids,
     /// The provider's ids, else the content.
@@ -95,7 +95,7 @@ pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
     runs.into_iter().map(|(_, run)| run).collect()
 }
 
-fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: Matching) -> Session {
+fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: MatchRule) -> Session {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     let mut heads: Vec<SessionRun> = runs.iter().map(head_of).collect();
     let line = Timeline::of(&mut heads, runs, matching);
@@ -203,7 +203,7 @@ impl InsertPositions {
 
 impl Timeline {
     /// Puts the facts of all runs in order.
-    fn of(heads: &mut [SessionRun], runs: &[RunEvents], matching: Matching) -> Self {
+    fn of(heads: &mut [SessionRun], runs: &[RunEvents], matching: MatchRule) -> Self {
         let mut line = Self::default();
         for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
             match RunNumber(number) {
@@ -236,7 +236,7 @@ impl Timeline {
     }
 
     /// Adds another run.
-    fn add(&mut self, run: RunNumber, head: &mut SessionRun, events: &[ExchangeEvent], matching: Matching) {
+    fn add(&mut self, run: RunNumber, head: &mut SessionRun, events: &[ExchangeEvent], matching: MatchRule) {
         let paths = self.turns.map(events, head, &self.identities, matching);
         let mut compared = Comparison::new(head.channel.as_deref());
         let matches = self.find_same(events, &paths, matching);
@@ -254,10 +254,10 @@ impl Timeline {
             }
             let known = match (new.same, matching) {
                 (Some(node), _) => FactMatch::SameFact(node),
-                (None, Matching::Likeness) => {
+                (None, MatchRule::Likeness) => {
                     self.identities.find(&new.keys, new.turn.as_deref(), &mut compared)
                 }
-                (None, Matching::Ids) => {
+                (None, MatchRule::Ids) => {
                     let is_own = new.turn.as_ref().is_none_or(|turn| paths.is_own(turn));
                     Identities::find_id(&new.keys, is_own)
                 }
@@ -302,7 +302,7 @@ impl Timeline {
         &self,
         events: &'a [ExchangeEvent],
         paths: &PathMap,
-        matching: Matching,
+        matching: MatchRule,
     ) -> Vec<NewEvent<'a>> {
         let mut counts = KeyCounts::new();
         let is_fact = |event: &ExchangeEvent| {

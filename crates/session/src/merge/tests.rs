@@ -594,7 +594,7 @@ fn late_turn_end_does_not_end_another_turn() {
         end("turn-0001"),
         end("turn-0002"),
     ];
-    for matching in [Matching::Likeness, Matching::Ids] {
+    for matching in [MatchRule::Likeness, MatchRule::Ids] {
         let runs = merged_order(vec![run(1, "disk", &disk), run(2, "stream", &stream)]);
         let session = merge_in_order(run_id(1), &runs, Content::Whole, matching);
         let turns: Vec<_> =

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent};
 
-use super::Matching;
+use super::MatchRule;
 use super::identity::{Identities, KeyCounts};
 use crate::fields::PayloadFields;
 use crate::path_tree::PathTree;
@@ -88,7 +88,7 @@ impl TurnPaths {
         events: &[ExchangeEvent],
         head: &SessionRun,
         identities: &Identities,
-        matching: Matching,
+        matching: MatchRule,
     ) -> PathMap {
         let mut turns = self.turns_by_id(events);
         self.find_by_facts(&mut turns, events, identities, matching);
@@ -130,7 +130,7 @@ impl TurnPaths {
         turns: &mut [NewTurn],
         events: &[ExchangeEvent],
         identities: &Identities,
-        matching: Matching,
+        matching: MatchRule,
     ) {
         let mut places = PathTree::default();
         for (number, turn) in turns.iter().enumerate() {

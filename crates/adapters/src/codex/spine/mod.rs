@@ -18,13 +18,14 @@ use steno_model::json::RawJson;
 use steno_model::{Position, SpineType, Timestamp};
 
 pub use app_server::{
-    Around, Captured, Compacted, ConnectionFold, LinePlace, MessageFacts, Missing, WhyMissing, Withholding,
+    Around, CapturedMessage, CompactionNotice, ConnectionFold, LinePlace, MessageFacts, Missing,
+    SecretFilter, WhyMissing,
 };
 pub use history::History;
 pub use rollout::{Base, RolloutFold};
 pub use rollout_index::{RolloutIndex, RolloutSection, SectionReader, SectionState};
 pub use trace::{Payloads, TraceFold};
-pub use unfold::Unfolding;
+pub use unfold::SpineUnfolder;
 
 /// A record of a spine that has no `seq` yet.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use steno_model::{Position, SpineSource, SpineType, ThreadId, Timestamp};
 use super::payload::{self, Boundary, raw};
 use super::turns::{Turn, Turns};
 use super::{History, SpineMade};
-use crate::codex::wire::{Compacted, HistoryBase, Payload, RawLine, Retained, SessionMeta};
+use crate::codex::wire::{CompactionRecord, HistoryBase, Payload, RawLine, RetainedItem, SessionMeta};
 use crate::wire::{RawField as _, object, parse};
 
 /// Items that are in a history only after a compaction by the provider.
@@ -205,7 +205,7 @@ impl RolloutFold {
 
     fn compacted(&mut self, payload: &str) {
         let turn = self.turns.current();
-        let fields: Compacted<'_> = parse(payload).unwrap_or_default();
+        let fields: CompactionRecord<'_> = parse(payload).unwrap_or_default();
         let history = fields.replacement_history;
         let has_history = history.is_some_and(|history| history.get().starts_with('['));
         let rest = if has_history { without(payload, "replacement_history") } else { raw(payload) };
@@ -217,7 +217,7 @@ impl RolloutFold {
         let items: Vec<&RawValue> =
             history.and_then(|history| serde_json::from_str(history.get()).ok()).unwrap_or_default();
         let is_remote = items.iter().any(|item| {
-            let kind = object::<Retained<'_>>(item).and_then(|item| item.kind.text());
+            let kind = object::<RetainedItem<'_>>(item).and_then(|item| item.kind.text());
             kind.is_some_and(|kind| REMOTE_ITEMS.contains(&&*kind))
         });
         let before = self.history.clone();

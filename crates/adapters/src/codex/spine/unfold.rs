@@ -7,11 +7,11 @@ use super::fields::PayloadFields;
 
 /// Takes the records of a spine, beginning with the first.
 #[derive(Debug, Default)]
-pub struct Unfolding {
+pub struct SpineUnfolder {
     source: Option<SpineSource>,
 }
 
-impl Unfolding {
+impl SpineUnfolder {
     /// Creates one for a new spine.
     #[must_use]
     pub fn new() -> Self {
@@ -123,7 +123,7 @@ mod tests {
             r#"{"timestamp":"2026-05-01T10:00:03.000Z","type":"response_item","payload":{"type":"message","text":"a"}}"#,
             r#"{"timestamp":"2026-05-01T10:00:04.000Z","type":"hologram","payload":{"a":1e400,"a":2}}"#,
         ];
-        let mut unfolding = Unfolding::new();
+        let mut unfolding = SpineUnfolder::new();
         let back: Vec<_> = records(&lines).iter().filter_map(|record| unfolding.line(record)).collect();
         assert_eq!(back, lines);
         assert_eq!(unfolding.source(), Some(SpineSource::Rollout));
@@ -133,7 +133,7 @@ mod tests {
     fn unfold_restores_direction_and_time_of_a_message() {
         let line = r#"{"schema_version":"codex_trace_spine_v1","thread_id":"t1","seq":1,"timestamp":"2026-05-01T10:00:00.050Z","type":"submission","payload":{"id":"1","op":{"method":"initialize","id":1},"rpc":{"dir":"c2s","kind":"request","ticket":1}}}"#;
         let record = SpineRecord::parse(line.as_bytes()).unwrap();
-        let back = Unfolding::new().line(&record);
+        let back = SpineUnfolder::new().line(&record);
         let want = r#"{"dir":"c2s","t":1777629600.050,"msg":{"method":"initialize","id":1}}"#;
         assert_eq!(back.as_deref(), Some(want));
     }

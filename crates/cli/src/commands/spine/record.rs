@@ -8,7 +8,9 @@ use steno_journal::Journal;
 use steno_library::{Error as LibraryError, Files, Library, TargetKind};
 use steno_model::ThreadId;
 use steno_recorder::sources::{SessionIdentity, Verdict};
-use steno_recorder::spines::{Error, Forgotten, SpineWriteReport, record_file, record_thread, record_trace};
+use steno_recorder::spines::{
+    Error, ForgottenRule, SpineWriteReport, record_file, record_thread, record_trace,
+};
 use steno_views::{Lines, count, visible};
 
 use super::find_thread;
@@ -24,7 +26,7 @@ pub fn run(args: &SpineRecordArgs, settings: &Settings, output: &mut Output) -> 
     let journal = Journal::new(runs::make_store(settings)?, recording::journal_options(settings));
     Failure::unless_paused(journal.store())?;
     recording::end_pause(&journal, settings)?;
-    let forgotten = if args.again { Forgotten::Again } else { Forgotten::Stays };
+    let forgotten = if args.again { ForgottenRule::Again } else { ForgottenRule::Stays };
     let library = Library::new(Some(journal.store().clone()));
     let recording = RecordJob { journal: &journal, library, forgotten, settings };
     let mut jobs = Vec::new();
@@ -87,7 +89,7 @@ enum Job {
 struct RecordJob<'a> {
     journal: &'a Journal,
     library: Library,
-    forgotten: Forgotten,
+    forgotten: ForgottenRule,
     settings: &'a Settings,
 }
 

@@ -24,7 +24,7 @@ pub use self::missing::{Missing, WhyMissing};
 pub use self::records::LinePlace;
 use self::records::SpineRecords;
 use self::settings::Settings;
-pub use self::withholding::{MessageFacts, Withholding};
+pub use self::withholding::{MessageFacts, SecretFilter};
 use super::SpineMade;
 use super::payload;
 use super::turns::Turn;
@@ -33,7 +33,7 @@ use crate::wire::{RawField as _, object};
 
 /// A message as it was captured.
 #[derive(Clone, Copy, Debug)]
-pub struct Captured<'a> {
+pub struct CapturedMessage<'a> {
     /// Which way it went.
     pub lane: Lane,
     /// Its number over both directions, taken when it was read. A message has a higher number than the one it answers.
@@ -74,7 +74,7 @@ pub enum Around {
 
 /// A compaction. The connection does not say what it changed: that has to be read from the session file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compacted {
+pub struct CompactionNotice {
     /// The thread.
     pub thread: ThreadId,
     /// The turn that compacted.
@@ -83,7 +83,7 @@ pub struct Compacted {
     pub path: Option<String>,
 }
 
-/// Folds the messages of a connection, in the order of their tickets, with secrets [withheld](Withholding).
+/// Folds the messages of a connection, in the order of their tickets, with secrets [withheld](SecretFilter).
 #[derive(Debug)]
 pub struct ConnectionFold {
     originator: Option<RawJson>,
@@ -93,7 +93,7 @@ pub struct ConnectionFold {
     /// Method and thread of the requests without an answer, by direction and id.
     requests: HashMap<(Lane, String), (String, Option<ThreadId>)>,
     bridges: Bridges,
-    compacted: Vec<Compacted>,
+    compacted: Vec<CompactionNotice>,
     around: Vec<Around>,
     records: SpineRecords,
 }
@@ -124,8 +124,8 @@ impl ConnectionFold {
     }
 
     /// Takes a message. Returns the records made from it, each with its thread.
-    pub fn message(&mut self, captured: Captured<'_>) -> Vec<(ThreadId, SpineMade)> {
-        let Captured { lane, ticket, time, place, line } = captured;
+    pub fn message(&mut self, captured: CapturedMessage<'_>) -> Vec<(ThreadId, SpineMade)> {
+        let CapturedMessage { lane, ticket, time, place, line } = captured;
         self.records.begin_at(time, place);
         let text = std::str::from_utf8(line).ok();
         if let Some(message) = text.and_then(|text| Message::read(lane, text)) {
@@ -151,7 +151,7 @@ impl ConnectionFold {
     }
 
     /// Returns the compactions since the last call.
-    pub fn compacted(&mut self) -> Vec<Compacted> {
+    pub fn compacted(&mut self) -> Vec<CompactionNotice> {
         std::mem::take(&mut self.compacted)
     }
 
@@ -313,7 +313,7 @@ impl ConnectionFold {
 
     fn compaction(&mut self, thread: &ThreadId, message: &Message<'_>, path: Option<String>) {
         let turn = message.turn().unwrap_or_default().into_owned();
-        self.compacted.push(Compacted { thread: thread.clone(), turn, path });
+        self.compacted.push(CompactionNotice { thread: thread.clone(), turn, path });
     }
 
     fn bridge_all(&mut self) {

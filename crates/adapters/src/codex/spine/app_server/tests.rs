@@ -13,7 +13,7 @@ fn fold(fold: &mut ConnectionFold, lines: &[&str]) -> Vec<(String, SpineType, St
     for (ticket, said) in (1..).zip(lines) {
         let lane = if said.starts_with('>') { Lane::ToAgent } else { Lane::FromAgent };
         let (time, place) = (&time, place(ticket * 100));
-        let captured = Captured { lane, ticket, time, place, line: &said.as_bytes()[1..] };
+        let captured = CapturedMessage { lane, ticket, time, place, line: &said.as_bytes()[1..] };
         records.extend(fold.message(captured));
     }
     records.extend(fold.finish().0);
@@ -186,7 +186,8 @@ fn every_spine_records_missing_messages_at_their_place() {
     assert!(made.iter().all(|(_, made)| made.payload.as_str() == want), "{made:?}");
     // A message at the same place has a later position.
     let line = br#"{"method":"warning","params":{"threadId":"p"}}"#;
-    let captured = Captured { lane: Lane::FromAgent, ticket: 5, time: &time, place: place(9000), line };
+    let captured =
+        CapturedMessage { lane: Lane::FromAgent, ticket: 5, time: &time, place: place(9000), line };
     let next = folded.message(captured);
     assert!(next[0].1.position > made[1].1.position, "{next:?}");
 }
@@ -196,7 +197,7 @@ fn compactions_are_reported_once_with_the_current_path() {
     let mut folded = connection();
     let done = r#"<{"method":"item/completed","params":{"threadId":"p","turnId":"u9","item":{"type":"contextCompaction","id":"k"}}}"#;
     fold(&mut folded, &BEGIN.into_iter().chain([done]).collect::<Vec<_>>());
-    let want = Compacted {
+    let want = CompactionNotice {
         thread: ThreadId::parse("p").unwrap(),
         turn: "u9".to_owned(),
         path: Some("/r.jsonl".to_owned()),
@@ -209,7 +210,7 @@ fn compactions_are_reported_once_with_the_current_path() {
         done,
     ];
     fold(&mut folded, &revert);
-    assert_eq!(folded.compacted(), [Compacted { path: Some("/r_2.jsonl".to_owned()), ..want }]);
+    assert_eq!(folded.compacted(), [CompactionNotice { path: Some("/r_2.jsonl".to_owned()), ..want }]);
 }
 
 #[test]

@@ -22,12 +22,12 @@ pub struct MessageFacts {
 
 /// Knows which messages of a connection have secrets.
 #[derive(Debug, Default)]
-pub struct Withholding {
+pub struct SecretFilter {
     /// Requests for secrets that have no answer yet, by direction and id.
     asked: HashSet<(Lane, String)>,
 }
 
-impl Withholding {
+impl SecretFilter {
     /// Takes the next message.
     pub fn pass(&mut self, lane: Lane, bytes: &[u8]) -> MessageFacts {
         let Some(message) = std::str::from_utf8(bytes).ok().and_then(|text| Message::read(lane, text)) else {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn secret_request_and_its_answer_are_withheld() {
-        let mut withholding = Withholding::default();
+        let mut withholding = SecretFilter::default();
         let mut kept = |lane, text: &str| {
             withholding.pass(lane, text.as_bytes()).remainder.map(|text| text.as_str().to_owned())
         };
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn deltas_are_not_weighty() {
-        let mut withholding = Withholding::default();
+        let mut withholding = SecretFilter::default();
         for (lane, text, is_weighty) in [
             (Lane::ToAgent, r#"{"method":"initialized"}"#, true),
             (Lane::ToAgent, r#"{"id":0,"result":{"decision":"accept"}}"#, true),

@@ -44,7 +44,7 @@ pub fn run(args: &SpineDistillArgs, settings: &Settings, output: &mut Output) ->
         };
         match &into {
             None => list::show(&recorded, &wish(args), args.json, output),
-            Some(into) => Distilling { args, recorded: &recorded, into }.windows(&mut done, output)?,
+            Some(into) => Distiller { args, recorded: &recorded, into }.windows(&mut done, output)?,
         }
     }
     done.outcome(args)
@@ -103,13 +103,13 @@ impl Into<'_> {
     }
 }
 
-struct Distilling<'a> {
+struct Distiller<'a> {
     args: &'a SpineDistillArgs,
     recorded: &'a TaskSession,
     into: &'a Into<'a>,
 }
 
-impl Distilling<'_> {
+impl Distiller<'_> {
     fn windows(&self, done: &mut DistillSummary, output: &mut Output) -> Result<(), Failure> {
         for span in spans(self.args, &self.recorded.session) {
             match self.window(span, output)? {
