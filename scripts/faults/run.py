@@ -7,11 +7,11 @@ import time
 import traceback
 
 import clocks
+import full_disks
 import imports
 import injected
 import places
 import power
-import room
 import short
 import sweeps
 from ending import end_children, end_when_stopped
@@ -27,9 +27,9 @@ TESTS = [
     (power.power_cut_control_xfs, [*LOOP, "mkfs.xfs", "eatmydata"]),
     (imports.power_cut_import_ext4, [*LOOP, "mkfs.ext4"]),
     (imports.power_cut_import_xfs, [*LOOP, "mkfs.xfs"]),
-    (room.full_disk, ["mount", "strace"]),
-    (room.full_disk_to_the_end, ["mount"]),
-    (room.file_size_limit, ["prlimit", "strace"]),
+    (full_disks.full_disk, ["mount", "strace"]),
+    (full_disks.full_disk_to_the_end, ["mount"]),
+    (full_disks.file_size_limit, ["prlimit", "strace"]),
     (injected.one_write_refused, ["strace"]),
     (injected.sync_fails, ["strace"]),
     (injected.write_fails, ["strace"]),

@@ -1,6 +1,6 @@
 //! Writing a source: appending bytes, cutting them into chunks, committing them.
 
-mod together;
+mod shared_commits;
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::pack::check_in_place;
 use crate::tail_file::{self, TailWriter};
 use crate::tombstones;
 use crate::vault::{SweepGuard, Vault};
-use together::{StagedManifest, WrittenState};
+use shared_commits::{StagedManifest, WrittenState};
 
-pub use together::{SharedCommits, SourceEnd};
+pub use shared_commits::{SharedCommits, SourceEnd};
 
 /// How many superfluous lines a manifest may have before it is rewritten.
 const SPARE_LINES_MAX: usize = 64;

@@ -11,7 +11,7 @@ use steno_model::wrap::{WrapControl, WrapHeader, WrapLane};
 use steno_model::{Lane, Timestamp};
 
 use super::frames::{WrapPart, WrapReader};
-use super::place::{Jump, LinePlace};
+use super::line_place::{Jump, LinePlace};
 use crate::lines::Line;
 
 /// The most bytes of lines that wait for an earlier one. Beyond it the earlier line is handed over as it is.

@@ -5,9 +5,9 @@
 //! plain output. `docs/format/wrap.md` describes the file. What an adapter does with it is in `adapter/wrap.rs`.
 
 mod frames;
+mod line_place;
 mod lines;
 mod output;
-mod place;
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::wrap::{WrapHeader, WrapLane};
@@ -17,9 +17,9 @@ use crate::emit::{AdapterInfo, Emit, string};
 use crate::run::Run;
 use crate::wire::NoObject;
 
+pub(crate) use self::line_place::LinePlace;
 pub(crate) use self::lines::{KeptItem, WrapContent, WrapItem, WrapLines, WrapSink};
 pub(crate) use self::output::{CommandOutput, lane_fields, output_fields};
-pub(crate) use self::place::LinePlace;
 
 /// The name of a command's runs where other runs have that of their provider.
 pub(crate) const PROVIDER: &str = "command";

@@ -7,7 +7,7 @@ use serde_json::Value;
 use steno_adapters::{Source, Surface, acp, open, sniff};
 use steno_testkit::{needs, places, shared_dir};
 
-use crate::made::{Made, made_of_lines, outline};
+use crate::adapter_output::{Made, made_of_lines, outline};
 
 /// The captures: the directory, the agent's own session, and the calls of the model that the channel does not show.
 const CAPTURES: [(&str, &str, &[&str]); 2] = [

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 use steno_adapters::{Source, claude};
 
-use crate::made::{Made, made_of_lines};
+use crate::adapter_output::{Made, made_of_lines};
 
 /// The number of subagents; comparing all pairs would take 25 million steps.
 const COUNT: usize = 5_000;

@@ -5,7 +5,7 @@ use steno_adapters::{Source, claude};
 use steno_model::Frame;
 use steno_testkit::{needs, shared_dir};
 
-use crate::made::{Made, made_of_lines, outline, outline_of_runs};
+use crate::adapter_output::{Made, made_of_lines, outline, outline_of_runs};
 use crate::reading::{claude_file, read};
 
 const SESSION: &str = "0f000000-0000-4000-8000-000000000001";

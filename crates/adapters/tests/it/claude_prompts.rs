@@ -2,7 +2,7 @@
 
 use steno_adapters::{Source, claude};
 
-use crate::made::{Made, made_of_lines, outline};
+use crate::adapter_output::{Made, made_of_lines, outline};
 
 const SESSION: &str = r#"{"type":"mode","mode":"normal","sessionId":"0f000000-0000-4000-8000-000000000001"}"#;
 

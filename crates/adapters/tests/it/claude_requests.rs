@@ -4,8 +4,8 @@
 
 use steno_adapters::{Source, claude};
 
-use crate::made::{Made, made_of_lines, outline, outline_of_runs};
-use crate::odd::{Surface, VALUES, check as check_odd, check_silent};
+use crate::adapter_output::{Made, made_of_lines, outline, outline_of_runs};
+use crate::unexpected_values::{Surface, VALUES, check as check_odd, check_silent};
 
 const INIT: &str =
     r#"{"type":"system","subtype":"init","session_id":"0f000000-0000-4000-8000-000000000001","model":"m"}"#;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steno_adapters::{Adapter, Source, claude};
 
-use crate::made::{Made, made_of_lines, outline_of_runs};
+use crate::adapter_output::{Made, made_of_lines, outline_of_runs};
 
 /// The maximum number of records that wait for a session; the last of them begins the run.
 const WAITING_LEN_MAX: usize = 1024;

@@ -4,7 +4,7 @@
 
 use steno_adapters::{Source, claude};
 
-use crate::odd::{Surface, VALUES, check, check_silent};
+use crate::unexpected_values::{Surface, VALUES, check, check_silent};
 
 const DISK: Surface = Surface {
     name: "disk",

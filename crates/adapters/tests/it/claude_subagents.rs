@@ -2,7 +2,7 @@
 
 use steno_adapters::{Source, claude};
 
-use crate::made::{Made, made_of_lines, outline_of_runs};
+use crate::adapter_output::{Made, made_of_lines, outline_of_runs};
 
 const PROMPT: &str = r#"{"type":"user","uuid":"p1","sessionId":"0f000000-0000-4000-8000-000000000001","message":{"content":"Go."}}"#;
 const INIT: &str =

@@ -4,7 +4,7 @@ use serde_json::Value;
 use steno_adapters::{Source, claude};
 use steno_testkit::{needs, shared_dir};
 
-use crate::made::{Made, made_of_lines};
+use crate::adapter_output::{Made, made_of_lines};
 use crate::reading::{claude_file, read};
 
 const FIRST: &str = r#"{"type":"user","uuid":"p1","sessionId":"0f000000-0000-4000-8000-000000000001","timestamp":"2026-01-02T03:00:00Z","message":{"content":"Go."}}"#;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use steno_adapters::{AdapterEntry, Sink, Source, codex};
 use steno_model::{Draft, EntrySource, Frame, RunId};
 
-use crate::made::{Made, made_of_lines, outline, pieces_of_lines};
+use crate::adapter_output::{Made, made_of_lines, outline, pieces_of_lines};
 
 const START: [&str; 2] = [
     r#">{"id":1,"method":"thread/start","params":{"cwd":"/w"}}"#,

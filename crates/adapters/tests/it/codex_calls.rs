@@ -2,7 +2,7 @@
 
 use steno_adapters::{Source, codex};
 
-use crate::made::{Made, made_of_lines, outline};
+use crate::adapter_output::{Made, made_of_lines, outline};
 use crate::reading::{output, read};
 
 const META: &str = r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use steno_adapters::{Adapter, Source, codex};
 
-use crate::made::{Made, made_of_lines, outline};
+use crate::adapter_output::{Made, made_of_lines, outline};
 
 const META: &str = r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001","cli_version":"0.130.0"}}"#;
 const STARTED: &str = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;

@@ -7,7 +7,7 @@ use steno_adapters::{Adapter, Source, codex};
 use steno_model::Lane;
 use steno_testkit::places;
 
-use crate::made::{Made, Piece, feed};
+use crate::adapter_output::{Made, Piece, feed};
 
 /// Lists the files below a directory whose names have a suffix, sorted.
 pub(crate) fn files_below(directory: &Path, suffix: &str) -> Vec<PathBuf> {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use steno_adapters::{Source, codex};
 use steno_testkit::{needs, places, shared_dir};
 
+use crate::adapter_output::{Made, made_of_lines};
 use crate::codex_files::{all_samples, files_below, made_of};
-use crate::made::{Made, made_of_lines};
 
 /// The runs of the captured version.
 const RUNS: [&str; 4] = ["app_server", "exec_cut", "exec_main", "exec_resume"];

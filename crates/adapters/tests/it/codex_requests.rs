@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steno_adapters::{Source, codex};
 
-use crate::made::{Made, made_of_lines, outline};
+use crate::adapter_output::{Made, made_of_lines, outline};
 use crate::reading::{output, read};
 
 const STARTED: &str = r#"{"method":"thread/started","params":{"thread":{"id":"t1"}}}"#;

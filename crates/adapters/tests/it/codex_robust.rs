@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use steno_model::Lane;
 use steno_testkit::{needs, shared_dir};
 
+use crate::adapter_output::{Piece, feed};
 use crate::codex_files::{adapter_for, all_samples, pieces_of};
-use crate::made::{Piece, feed};
 use crate::reading::{output, read_paused};
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steno_adapters::{Source, codex};
 
-use crate::made::{Made, made_of_lines, outline};
+use crate::adapter_output::{Made, made_of_lines, outline};
 
 /// A thread of 2026-11-15. The time in its UUID is between those of the copied and the new turn ids below.
 const META: &str = r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001","cli_version":"0.130.0","source":"cli"}}"#;

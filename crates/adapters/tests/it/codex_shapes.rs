@@ -4,7 +4,7 @@
 
 use steno_adapters::{Source, codex};
 
-use crate::odd::{Surface, VALUES, check};
+use crate::unexpected_values::{Surface, VALUES, check};
 
 const ROLLOUT: Surface = Surface {
     name: "rollout",

@@ -2,7 +2,7 @@
 
 use steno_adapters::{Source, codex};
 
-use crate::made::{made_of_lines, outline};
+use crate::adapter_output::{made_of_lines, outline};
 
 const META: &str = r#"{"timestamp":"2026-11-15T07:00:00.000Z","type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#;
 const BEGIN: &str = r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":"t1"}}"#;

@@ -2,7 +2,7 @@
 
 use steno_adapters::{Source, codex};
 
-use crate::made::made_of_lines;
+use crate::adapter_output::made_of_lines;
 
 #[test]
 fn thread_continued_without_exact_usage_counts_its_totals() {

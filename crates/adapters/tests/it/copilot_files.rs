@@ -6,8 +6,8 @@ use steno_adapters::{Adapter, copilot};
 use steno_model::Lane;
 use steno_testkit::places;
 
+use crate::adapter_output::{Made, feed};
 use crate::codex_files::files_below;
-use crate::made::{Made, feed};
 use crate::reading::{Piece, is_named, output, source_of};
 
 /// Lists every sample of Copilot, of both surfaces.

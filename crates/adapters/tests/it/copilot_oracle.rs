@@ -8,10 +8,10 @@ use steno_adapters::{Source, copilot, sniff};
 use steno_model::Provider;
 use steno_testkit::{needs, places, shared_dir};
 
+use crate::adapter_output::{Made, made_of_lines};
 use crate::codex_files::files_below;
 use crate::codex_oracle::counts;
 use crate::copilot_files::{all_samples, made_of};
-use crate::made::{Made, made_of_lines};
 
 /// The runs of the captured version.
 const RUNS: [&str; 5] = ["acp", "denied", "main_completions", "main_responses", "resume"];

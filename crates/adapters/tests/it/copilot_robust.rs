@@ -6,9 +6,9 @@ use serde_json::Value;
 use steno_model::Lane;
 use steno_testkit::{needs, places, shared_dir};
 
+use crate::adapter_output::feed;
 use crate::codex_robust::spoiled;
 use crate::copilot_files::{adapter_for, all_samples};
-use crate::made::feed;
 use crate::reading::{output, read_paused};
 
 #[test]

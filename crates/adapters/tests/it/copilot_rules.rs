@@ -2,7 +2,7 @@
 
 use steno_adapters::{Source, copilot};
 
-use crate::made::{Made, made_of_lines, outline, outline_of_runs};
+use crate::adapter_output::{Made, made_of_lines, outline, outline_of_runs};
 
 const SESSION: &str = "3c000000-0000-4000-8000-000000000001";
 

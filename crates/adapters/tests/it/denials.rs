@@ -6,7 +6,7 @@ use serde_json::Value;
 use steno_adapters::{Source, claude, codex};
 use steno_testkit::{needs, places, shared_dir};
 
-use crate::made::{Made, made_of_lines};
+use crate::adapter_output::{Made, made_of_lines};
 use crate::reading::{claude_file, output, read, source_of};
 
 const META: &str = r#"{"type":"session_meta","payload":{"id":"01a1de00-0000-7000-8000-000000000001"}}"#;

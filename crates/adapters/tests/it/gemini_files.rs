@@ -6,8 +6,8 @@ use steno_adapters::{HEAD_BYTES_MAX, Source, open, sniff};
 use steno_model::{Lane, Provider};
 use steno_testkit::places;
 
+use crate::adapter_output::{Made, feed};
 use crate::codex_files::files_below;
-use crate::made::{Made, feed};
 
 /// Lists every sample of Gemini CLI, of all surfaces that an adapter reads.
 pub(crate) fn all_samples(shared: &Path) -> Vec<PathBuf> {

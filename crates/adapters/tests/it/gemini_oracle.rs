@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::Value;
 use steno_testkit::{needs, places, shared_dir};
 
+use crate::adapter_output::Made;
 use crate::codex_oracle::{counts, same, text};
 use crate::gemini_files::{all_samples, chats_below, made_in_chunks, made_of};
-use crate::made::Made;
 
 /// Of each sample, the types that the adapters do not know. More is an error; so is fewer.
 const UNKNOWN: [(&str, &[&str]); 0] = [];

@@ -7,8 +7,8 @@ use steno_adapters::{HEAD_BYTES_MAX, Source, Surface, open, sniff};
 use steno_model::Lane;
 use steno_testkit::{needs, places, shared_dir};
 
+use crate::adapter_output::{Made, feed};
 use crate::codex_files::files_below;
-use crate::made::{Made, feed};
 
 /// The words that mark calls and results in a request of any API.
 const CALLS: [&str; 5] = ["tool_use", "function", "function_call", "custom_tool_call", "local_shell_call"];

@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod acp_connections;
+mod adapter_output;
 mod bad_input;
 mod claude_calls;
 mod claude_counts;
-mod claude_kept;
+mod claude_facts;
 mod claude_large;
 mod claude_oracle;
 mod claude_progress;
@@ -47,11 +48,10 @@ mod gemini_files;
 mod gemini_oracle;
 mod golden_pairs;
 mod http_bodies;
-mod made;
 mod mcp_connections;
-mod odd;
 mod opencode_rules;
 mod reading;
 mod rewriting;
 mod same_entries;
+mod unexpected_values;
 mod wraps;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use steno_adapters::{Source, Surface, mcp, open, sniff};
 use steno_testkit::{needs, places, shared_dir};
 
-use crate::made::{Made, made_of_lines, outline};
+use crate::adapter_output::{Made, made_of_lines, outline};
 
 fn read_connection(name: &str) -> Option<Made> {
     let path = shared_dir()?.join("versions/mcp").join(name);

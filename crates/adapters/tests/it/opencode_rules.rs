@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use steno_adapters::{Source, opencode};
 
-use crate::made::{Made, made_of_lines};
+use crate::adapter_output::{Made, made_of_lines};
 
 fn line(kind: &str, content: &Value) -> String {
     let mut record = json!({"type": kind, "timestamp": 1_780_906_482_000_u64, "sessionID": "ses_1"});

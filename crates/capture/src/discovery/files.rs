@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use steno_model::Provider;
 
+use super::file_place::{FilePlace, leads_to_files, role_of};
 use super::homes::Home;
 use super::layout;
-use super::place::{FilePlace, leads_to_files, role_of};
 use super::problem::Problem;
 use super::walk::{Rules, stat, walk};
 

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use steno_model::{Provider, Vocabulary as _};
 
+use super::file_place::{FilePlace, Role, role_of};
 use super::files::{FoundFile, Stat};
 use super::homes::{Home, Origin};
 use super::layout;
-use super::place::{FilePlace, Role, role_of};
 use super::problem::{Problem, ProblemKind};
 use super::walk::{Rules, WalkedFile, stat, walk};
 

@@ -1,8 +1,8 @@
 //! Chooses the command of a window that verifies its work.
 
 use super::command::{Command, Rank};
-use super::place::WorkingDirectory;
 use super::turn::{Call, Turn};
+use super::working_directory::WorkingDirectory;
 
 /// A command that was chosen as verification.
 #[derive(Clone, Debug, PartialEq, Eq)]

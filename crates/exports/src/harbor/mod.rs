@@ -8,7 +8,6 @@ mod choose;
 mod command;
 mod files;
 mod patch;
-mod place;
 mod plan;
 mod programs;
 mod provenance;
@@ -20,18 +19,19 @@ mod trajectory;
 mod trial;
 mod turn;
 mod window;
+mod working_directory;
 
 pub use choose::{CheckCommand, PassedOver};
 pub use command::{Command, Rank};
 pub use files::{TaskFile, TaskInputs};
 pub use patch::Patch;
-pub use place::WorkingDirectory;
 pub use plan::{Check, Plan, Solution, Start, Wish};
 pub use session::{Diff, Repository, Session, SessionBuilder};
 pub use test_files::TestFiles;
 pub use trial::{PatchStep, TRIAL, TrialStep, start_files};
 pub use turn::{Approval, Call, CallResult, Turn, TurnEnd};
 pub use window::{Concern, Refusal, Span};
+pub use working_directory::WorkingDirectory;
 
 /// The default image of a task.
 const IMAGE: &str = "debian:bookworm-slim";

@@ -7,11 +7,11 @@ use super::choose::{
     CheckCommand, Checks, PassedOver, changes_files, changes_unrecorded, choose, may_change_files,
 };
 use super::patch::Patch;
-use super::place::WorkingDirectory;
 use super::session::{Diff, Session};
 use super::test_files::TestFiles;
 use super::turn::{Call, Turn};
 use super::window::{self, Concern, Refusal, Span};
+use super::working_directory::WorkingDirectory;
 use steno_views::count;
 
 /// Wishes of the user besides the window.

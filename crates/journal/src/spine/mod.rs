@@ -3,12 +3,12 @@
 //! Whether a spine is whole, and bundles of it, is the work of the crate `spine`.
 
 pub(crate) mod artifact;
-mod look;
+mod overview;
 mod reader;
 mod reopen;
 mod unsealed;
 
 pub use artifact::{ARTIFACT_BYTES_MAX, ARTIFACTS_DIR, KeptArtifact};
-pub use look::{SpineLook, SpineState, look_at_spine};
+pub use overview::{SpineLook, SpineState, look_at_spine};
 pub use reader::SpineReader;
 pub use unsealed::{UnsealedSegment, seal_segment};

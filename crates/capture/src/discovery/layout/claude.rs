@@ -4,7 +4,7 @@
 //! it, `agent-<id>.jsonl`; since 2.1 in `<session>/subagents`, with a `.meta.json` each, and large results in
 //! `<session>/tool-results`. The rest is shared: a session can be resumed without it, but users want to keep it.
 
-use super::super::place::{FilePlace, SessionKey};
+use super::super::file_place::{FilePlace, SessionKey};
 use super::{ends_in, is_uuid, shared, sidecar, transcript};
 
 pub(super) const TOPS: [&str; 5] = ["projects", "todos", "tasks", "plans", "file-history"];

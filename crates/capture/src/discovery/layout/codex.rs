@@ -4,7 +4,7 @@
 //! releases had them right in `sessions`, those before the rewrite in Rust as one document, `.json`. Recent ones compress
 //! what is old to `.jsonl.zst`, and add `_<rollout>` to the name when a thread goes back to an earlier state.
 
-use super::super::place::{FilePlace, SessionKey};
+use super::super::file_place::{FilePlace, SessionKey};
 use super::{shared, sidecar, transcript, uuid_in};
 
 pub(super) const TOPS: [&str; 2] = ["sessions", "archived_sessions"];

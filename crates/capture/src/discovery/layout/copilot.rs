@@ -5,7 +5,7 @@
 //! the first ones a document in `history-session-state`. `command-history-state` also has what was typed, for all
 //! sessions together and without their ids. It is not captured, because a single session could not be removed from it.
 
-use super::super::place::{FilePlace, SessionKey};
+use super::super::file_place::{FilePlace, SessionKey};
 use super::{sidecar, transcript, uuid_in};
 
 pub(super) const TOPS: [&str; 2] = ["session-state", "history-session-state"];

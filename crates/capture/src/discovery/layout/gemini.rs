@@ -5,7 +5,7 @@
 //! path, later a short name that `projects.json` lists. Old files that cannot be read are renamed to
 //! `.unreadable-<time>`.
 
-use super::super::place::{FilePlace, SessionKey};
+use super::super::file_place::{FilePlace, SessionKey};
 use super::{ends_in, is_uuid, shared, sidecar, transcript};
 
 pub(super) const TOPS: [&str; 1] = ["tmp"];

@@ -11,7 +11,7 @@ mod opencode;
 
 use steno_model::Provider;
 
-use super::place::{FilePlace, Role, SessionKey};
+use super::file_place::{FilePlace, Role, SessionKey};
 
 /// The maximum depth of a listing, in a home and below a named path. Agents use up to seven levels; a user's own files
 /// that were saved with a session may be deeper.

@@ -4,7 +4,7 @@
 //! removed from a copy, and it has tables for access tokens. Releases before the database had a file for each part of a
 //! message, in `storage`; they are not captured either.
 
-use super::super::place::FilePlace;
+use super::super::file_place::FilePlace;
 
 pub(super) const TOPS: [&str; 0] = [];
 

@@ -1,7 +1,7 @@
 //! `steno follow`: shows a session as it is recorded, as a conversation or as events.
 
 mod live_session;
-mod talk;
+mod live_view;
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, notice};
 use crate::runs;
 use crate::settings::Settings;
-use talk::LiveTalk;
+use live_view::LiveTalk;
 
 /// How long to wait before checking again, if the system does not notify of changes.
 const WAIT_MAX: Duration = Duration::from_secs(1);

@@ -1,6 +1,6 @@
 //! Trajectories of hand-written runs, compared with checked-in documents, and the rules one by one.
 
-mod wild;
+mod arbitrary_events;
 
 use std::collections::BTreeMap;
 

@@ -6,11 +6,11 @@ mod bridges;
 mod message;
 mod missing;
 mod records;
+mod secret_filter;
 mod session;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod withholding;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -23,8 +23,8 @@ use self::message::{Kind, Message, record_id, rpc};
 pub use self::missing::{Missing, WhyMissing};
 pub use self::records::LinePlace;
 use self::records::SpineRecords;
+pub use self::secret_filter::{MessageFacts, SecretFilter};
 use self::settings::Settings;
-pub use self::withholding::{MessageFacts, SecretFilter};
 use super::SpineMade;
 use super::payload;
 use super::turns::Turn;

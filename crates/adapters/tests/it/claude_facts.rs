@@ -6,7 +6,7 @@ use serde_json::Value;
 use steno_adapters::{Source, claude};
 use steno_testkit::{needs, places, shared_dir};
 
-use crate::made::{Made, made_of_lines, outline_of_runs};
+use crate::adapter_output::{Made, made_of_lines, outline_of_runs};
 use crate::reading::{claude_file, is_transcript, read};
 
 const INIT: &str =

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use steno_adapters::Adapter;
 
-use crate::made::{Made, made_of_lines};
+use crate::adapter_output::{Made, made_of_lines};
 
 /// Text that only the unexpected values contain.
 const MARK: &str = "70707";
