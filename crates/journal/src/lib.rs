@@ -165,8 +165,8 @@ pub use scan::{Ending, has_hole};
 pub use seal::{Seal, read_seals};
 pub use segment::{META_BYTES_MAX, Rotation, SegmentMeta, SpineWriter, read_meta};
 pub use spine::{
-    ARTIFACT_BYTES_MAX, ARTIFACTS_DIR, KeptArtifact, SpineLook, SpineReader, SpineState, UnsealedSegment,
-    look_at_spine, seal_segment,
+    ARTIFACT_BYTES_MAX, ARTIFACTS_DIR, KeptArtifact, SpineOverview, SpineReader, SpineState, UnsealedSegment,
+    seal_segment, spine_overview,
 };
 pub use store::{RunFiles, STORE_VERSION, Store};
 pub use verify::{CheckReport, check_file, check_run, check_run_with};

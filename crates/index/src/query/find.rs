@@ -1,7 +1,7 @@
 //! Finds the words of a query in a text.
 //!
-//! To split a whole text into words takes longer than to read it. So whoever knows where a term may be says so, and only
-//! the words there are looked at.
+//! Splitting a whole text into words takes longer than reading it. So the caller passes the ranges that may have a
+//! term, and only the words in them are compared.
 
 use std::ops::Range;
 

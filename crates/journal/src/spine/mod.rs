@@ -9,6 +9,6 @@ mod reopen;
 mod unsealed;
 
 pub use artifact::{ARTIFACT_BYTES_MAX, ARTIFACTS_DIR, KeptArtifact};
-pub use overview::{SpineLook, SpineState, look_at_spine};
+pub use overview::{SpineOverview, SpineState, spine_overview};
 pub use reader::SpineReader;
 pub use unsealed::{UnsealedSegment, seal_segment};

@@ -1,4 +1,4 @@
-//! A quick look at a spine: how much there is of it, and in which state, without reading what is sealed.
+//! A quick overview of a spine: its size and state, without reading sealed segments.
 
 use steno_disk::{Disk, StorePath};
 use steno_model::ThreadId;
@@ -9,31 +9,32 @@ use crate::names::{SegmentIndex, SegmentName};
 use crate::segment::read_meta;
 use crate::store::Store;
 
-/// What a quick look at a spine shows.
+/// The overview of a spine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpineLook {
-    /// How many segments there are.
+pub struct SpineOverview {
+    /// The number of segments.
     pub segments: u64,
-    /// How many of them have a meta file.
+    /// The number of segments with a meta file.
     pub sealed: u64,
-    /// How many records, as meta files say; those of unsealed segments are counted.
+    /// The number of records according to meta files; those of unsealed segments are counted.
     pub records: u64,
-    /// How many bytes the segments have.
+    /// The length of all segments.
     pub bytes: u64,
-    /// How it stands.
+    /// The state.
     pub state: SpineState,
 }
 
-/// How a spine stands.
+/// The state of a spine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpineState {
-    /// Somebody writes to it.
+    /// A process writes it.
     Recording,
-    /// All of it has meta files.
+    /// All segments have meta files.
     Sealed,
-    /// A crash left something open.
+    /// A crash left a segment open.
     Unsealed,
-    /// It is not valid; a quick look sees that a meta file cannot be read or fits no segment, or a segment is missing.
+    /// It is not valid. The overview notices unreadable meta files, meta files that fit no segment, and missing
+    /// segments.
     Damaged,
 }
 
@@ -50,12 +51,13 @@ impl SpineState {
     }
 }
 
-/// Looks at a spine of a store. `Damaged` is certain; any other state is no promise, which
-/// `steno_spine::validate_spine` can give.
+/// Returns the overview of a spine in a store. `Damaged` is certain. Any other state is not a proof of validity;
+/// `steno_spine::validate_spine` checks everything.
 ///
 /// # Errors
-/// What the system says.
-pub fn look_at_spine(store: &Store, thread: &ThreadId) -> Result<SpineLook, Error> {
+///
+/// An error of the system.
+pub fn spine_overview(store: &Store, thread: &ThreadId) -> Result<SpineOverview, Error> {
     let disk = &**store.disk();
     let dir = StorePath::spine_of(thread);
     let names = disk.list(&dir).map_err(|source| Error::io("list", &dir, source))?;
@@ -68,7 +70,8 @@ pub fn look_at_spine(store: &Store, thread: &ThreadId) -> Result<SpineLook, Erro
         }
     }
     segments.sort_unstable();
-    let mut look = SpineLook { segments: 0, sealed: 0, records: 0, bytes: 0, state: SpineState::Sealed };
+    let mut overview =
+        SpineOverview { segments: 0, sealed: 0, records: 0, bytes: 0, state: SpineState::Sealed };
     let is_whole = segments.iter().zip(0_u32..).all(|(index, want)| index.0 == want);
     let mut is_damaged = !is_whole || metas.iter().any(|index| !segments.contains(index));
     let mut is_open = false;
@@ -76,29 +79,29 @@ pub fn look_at_spine(store: &Store, thread: &ThreadId) -> Result<SpineLook, Erro
         let path = SegmentName::Records(index).path(thread);
         let found = disk.identity(&path).map_err(|source| Error::io("access", &path, source))?;
         let bytes = found.map_or(0, |found| found.size_bytes);
-        look.segments += 1;
-        look.bytes += bytes;
+        overview.segments += 1;
+        overview.bytes += bytes;
         match read_meta(disk, thread, index) {
             Ok(Some(meta)) => {
-                look.sealed += 1;
-                look.records += meta.record_count;
+                overview.sealed += 1;
+                overview.records += meta.record_count;
                 is_damaged |= meta.bytes != bytes || meta.segment_index != index.0;
             }
             Ok(None) => {
                 is_open |= bytes > 0;
-                look.records += count_lines(disk, thread, index)?;
+                overview.records += count_lines(disk, thread, index)?;
             }
             Err(Error::Damaged { .. } | Error::NotRegular { .. }) => is_damaged = true,
             Err(error) => return Err(error),
         }
     }
-    look.state = match (is_damaged, store.is_spine_locked(thread)?, is_open) {
+    overview.state = match (is_damaged, store.is_spine_locked(thread)?, is_open) {
         (true, ..) => SpineState::Damaged,
         (false, true, _) => SpineState::Recording,
         (false, false, true) => SpineState::Unsealed,
         (false, false, false) => SpineState::Sealed,
     };
-    Ok(look)
+    Ok(overview)
 }
 
 fn count_lines(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> Result<u64, Error> {
@@ -106,7 +109,7 @@ fn count_lines(disk: &dyn Disk, thread: &ThreadId, index: SegmentIndex) -> Resul
     let failed = |source| Error::io("read", &path, source);
     let file = match disk.open_read(&path).map_err(failed) {
         Ok(Some(file)) => file,
-        // Whether it is damage is for others to say; there is nothing to count.
+        // The validator reports it. There is nothing to count.
         Ok(None) | Err(Error::NotRegular { .. }) => return Ok(0),
         Err(error) => return Err(error),
     };

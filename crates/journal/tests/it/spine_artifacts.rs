@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use steno_disk::StorePath;
 use steno_journal::{
     ARTIFACT_BYTES_MAX, ArtifactFile, Error, KeptArtifact, Level, SpineReader, SpineState, SpineWriter,
-    Store, look_at_spine,
+    Store, spine_overview,
 };
 use steno_model::SpineType;
 use steno_spine::{Rule, repair_spine, validate_spine};
@@ -171,24 +171,24 @@ fn spine_reader_reads_all_segments_up_to_a_torn_end() {
 #[test]
 fn look_at_spine_returns_its_state() {
     let disk = spine_on_disk();
-    let look = || look_at_spine(&Store::open(Arc::new(disk.clone())).unwrap(), &thread()).unwrap();
-    let good = look();
+    let overview = || spine_overview(&Store::open(Arc::new(disk.clone())).unwrap(), &thread()).unwrap();
+    let good = overview();
     assert_eq!((good.segments, good.sealed, good.records), (3, 3, 8));
     assert_eq!(good.state, SpineState::Sealed);
     assert_eq!(Store::open(Arc::new(disk.clone())).unwrap().spines().unwrap(), [thread()]);
     let spine = journal_on(&disk).unwrap().spine(&thread(), SMALL).unwrap();
-    assert_eq!(look().state, SpineState::Recording);
+    assert_eq!(overview().state, SpineState::Recording);
     drop(spine);
     let meta = dir().below(steno_testkit::sample_spine::meta(2));
     let text = disk.content(&meta).unwrap();
     disk.delete(&meta);
-    assert_eq!((look().state, look().records), (SpineState::Unsealed, 8));
+    assert_eq!((overview().state, overview().records), (SpineState::Unsealed, 8));
     disk.tamper(&meta, b"{");
-    assert_eq!(look().state, SpineState::Damaged);
+    assert_eq!(overview().state, SpineState::Damaged);
     disk.tamper(&meta, &text);
-    assert_eq!(look(), good);
+    assert_eq!(overview(), good);
     disk.delete(&dir().below(records(1)));
-    assert_eq!(look().state, SpineState::Damaged);
+    assert_eq!(overview().state, SpineState::Damaged);
 }
 
 /// An artifact is written before its record, so a check that reads the record finds the artifact.

@@ -19,7 +19,7 @@ use crate::pack::check_in_place;
 use crate::tail_file;
 use crate::vault::Vault;
 
-/// What of a source's end is committed.
+/// The part of a source's end that is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceEnd {
     /// Everything: the source was read to its end.
@@ -50,7 +50,7 @@ pub struct SharedCommits {
 }
 
 impl SharedCommits {
-    /// Shares the syncs of a vault's disk.
+    /// Creates commits for a vault's disk.
     #[must_use]
     pub fn new(vault: &Arc<Vault>) -> Self {
         let failed = Arc::clone(vault);
@@ -323,7 +323,7 @@ impl SourceWriter {
         self.uncut.is_empty() && self.chunked.is_empty()
     }
 
-    /// Tells whether the previous owner left bytes that are in no chunk.
+    /// Returns true if the previous owner left bytes that are in no chunk.
     #[must_use]
     pub fn has_tail(&self) -> bool {
         self.has_tail

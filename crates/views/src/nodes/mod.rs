@@ -1,10 +1,10 @@
-//! Texts as nodes: Markdown, diffs, and output with colours, each parsed once for all that draw it.
+//! Texts as nodes: Markdown, diffs, and output with colours, each parsed once for all renderers.
 //!
-//! [`markdown()`] reads what people and models write, [`call_diffs()`] what an editing tool changed, [`ansi_lines()`] what a
-//! program printed. Nodes have no widths and no colours of a terminal, and they are serialisable. Their texts are as they
-//! were recorded: whoever draws them makes them harmless for its medium.
+//! [`markdown()`] reads texts of people and models, [`call_diffs()`] the changes of an editing tool, [`ansi_lines()`]
+//! the output of a program. Nodes have no widths and no terminal colours, and they are serialisable. Their texts are as
+//! recorded: each renderer must escape them for its medium.
 //!
-//! Every parser takes any input, keeps all visible text, and has limits for the depth and size of what it makes.
+//! Every parser takes any input, keeps all visible text, and has limits for the depth and size of its result.
 
 mod ansi;
 mod diff;

@@ -1,4 +1,4 @@
-//! A session that is being recorded, drawn as it grows.
+//! Draws a session that is being recorded, as it grows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use steno_views::screen::{Detail, HeaderFacts, Screen, ScreenState, ScreenStyle,
 use crate::output::{Output, colors_are_on};
 use crate::screen_style::{local_minute, paint};
 
-/// How deep subagents of subagents are read.
+/// The maximum depth at which subagents of subagents are read.
 const CHILD_DEPTH_MAX: usize = 3;
 
 /// A session that grows. It is folded again after each batch of events, from the beginning of its last turn.
-pub struct LiveTalk<'a> {
+pub struct LiveView<'a> {
     run: RunId,
     from: Seq,
     detail: Detail,
@@ -27,7 +27,7 @@ pub struct LiveTalk<'a> {
     events: Vec<ExchangeEvent>,
     has_news: bool,
     has_header: bool,
-    /// What was drawn as it is.
+    /// The finished units that were drawn.
     drawn: BTreeSet<UnitKey>,
     /// The calls that were drawn while they ran.
     running: BTreeSet<UnitKey>,
@@ -37,10 +37,10 @@ pub struct LiveTalk<'a> {
     read_child: ReadChild<'a>,
 }
 
-/// Reads what is recorded of a subagent.
+/// Reads the recorded conversation of a subagent.
 pub type ReadChild<'a> = Box<dyn Fn(RunId) -> Option<Conversation> + 'a>;
 
-impl<'a> LiveTalk<'a> {
+impl<'a> LiveView<'a> {
     pub fn new(run: RunId, from: Seq, detail: u8, read_child: ReadChild<'a>) -> Self {
         Self {
             run,
@@ -81,7 +81,7 @@ impl<'a> LiveTalk<'a> {
         }
     }
 
-    /// Takes an event. What came before a new turn is drawn, and not needed any more.
+    /// Takes an event. Events before a new turn are drawn and dropped.
     pub fn push(&mut self, event: ExchangeEvent, output: &mut Output) {
         if is_turn(&event) && self.events.len() > 1 {
             self.draw(output);
@@ -90,13 +90,13 @@ impl<'a> LiveTalk<'a> {
         }
         self.has_news = true;
         self.events.push(event);
-        // What is before the first wanted event is not drawn.
+        // Events before the first wanted one are not drawn.
         if self.events.last().is_some_and(|last| last.seq.next() == self.from) {
             self.parts(&mut |_| {});
         }
     }
 
-    /// Draws what is new.
+    /// Draws new content.
     pub fn draw(&mut self, output: &mut Output) {
         if !std::mem::take(&mut self.has_news) || self.events.last().is_none_or(|last| last.seq < self.from) {
             return;
@@ -170,7 +170,7 @@ fn ended_children(conversation: &Conversation) -> Vec<RunId> {
     calls.flat_map(|call| call.child_runs.iter().map(|child| child.run_id)).collect()
 }
 
-/// Tells whether an event begins a turn.
+/// Returns true if an event begins a turn.
 fn is_turn(event: &ExchangeEvent) -> bool {
     event.event_type.known() == Some(EventType::StepStarted)
         && PayloadFields::of(event).text("kind").is_some_and(|kind| kind == "turn")

@@ -18,7 +18,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, notice};
 use crate::runs;
 use crate::settings::Settings;
-use live_view::LiveTalk;
+use live_view::LiveView;
 
 /// How long to wait before checking again, if the system does not notify of changes.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -45,25 +45,25 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
         notice_other_runs(run, settings);
     }
     let title = if has_events { None } else { title_of(run, settings) };
-    let mut talk = LiveTalk::new(run, from, args.detail, Box::new(|child| read_child(child, settings)))
+    let mut view = LiveView::new(run, from, args.detail, Box::new(|child| read_child(child, settings)))
         .with_title(title)
         .with_live(!has_events && live_session::is_live(run, settings));
-    let take = |recorded: RecordedEvent, talk: &mut LiveTalk<'_>, output: &mut Output| {
+    let take = |recorded: RecordedEvent, view: &mut LiveView<'_>, output: &mut Output| {
         if has_events {
             event_lines::print(&recorded, args.form, output);
         } else {
-            talk.push(recorded.event, output);
+            view.push(recorded.event, output);
         }
     };
     loop {
         while let Some(recorded) = follower.read_next()? {
-            take(recorded, &mut talk, output);
+            take(recorded, &mut view, output);
             if output.is_broken() {
                 return Ok(Exit::Done);
             }
         }
         if !has_events {
-            talk.draw(output);
+            view.draw(output);
         }
         if !output.flush() || Output::is_abandoned() {
             return Ok(Exit::Done);

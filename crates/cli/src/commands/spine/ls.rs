@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
-use steno_journal::{SpineLook, SpineState, look_at_spine};
+use steno_journal::{SpineOverview, SpineState, spine_overview};
 use steno_model::ThreadId;
 use steno_views::count;
 
@@ -18,7 +18,7 @@ pub fn run(args: &SpineLsArgs, settings: &Settings, output: &mut Output) -> Outc
     let store = library.store()?;
     let mut spines = Vec::new();
     for thread in store.spines()? {
-        let look = look_at_spine(store, &thread)?;
+        let look = spine_overview(store, &thread)?;
         spines.push((thread, look));
     }
     if spines.is_empty() {
@@ -37,7 +37,7 @@ pub fn run(args: &SpineLsArgs, settings: &Settings, output: &mut Output) -> Outc
     Ok(Exit::Done)
 }
 
-fn columns(look: &SpineLook) -> String {
+fn columns(look: &SpineOverview) -> String {
     const STATE_CHARS: usize = "recording".len();
     let style = match look.state {
         SpineState::Recording => AnsiColor::Cyan.on_default().bold(),
@@ -55,7 +55,7 @@ fn columns(look: &SpineLook) -> String {
     )
 }
 
-fn line_json(thread: &ThreadId, look: &SpineLook) -> String {
+fn line_json(thread: &ThreadId, look: &SpineOverview) -> String {
     json!({
         "thread_id": thread.as_str(),
         "state": look.state.as_str(),
