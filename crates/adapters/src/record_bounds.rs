@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_a_part_of_a_document() {
+    fn record_is_a_part_of_a_document() {
         let text = b"{\n\"a\":1,\n\"messages\":[\n{\"b\":2},3],\"c\":4}\n";
         assert_eq!(records_framed(RecordFraming::Listing, text), [(2, 5), (22, 7), (30, 1), (33, 5)]);
         assert_eq!(records_framed(RecordFraming::Documents, text), [(0, 39)]);

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_names_its_causes_once() {
+    fn failure_names_its_causes_once() {
         let source = io::Error::from_raw_os_error(28);
         let failure = Failure::from(steno_journal::Error::NoRoom {
             path: steno_disk::StorePath::transcripts(),

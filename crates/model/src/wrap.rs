@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_read_as_it_was_written() {
+    fn header_is_read_as_it_was_written() {
         let header = WrapHeader {
             run: RunId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(),
             name: Some("build".into()),

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_survives_whether_it_is_known_or_not() {
+    fn name_survives_whether_it_is_known_or_not() {
         check(r#"{"provider":"codex"}"#, Some(&Word::Known(Provider::Codex)));
         check(r#"{"provider":"a \"new\" one é"}"#, Some(&Word::Unknown("a \"new\" one é".into())));
         check(r#"{"provider":""}"#, Some(&Word::Unknown("".into())));

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_adds_only_what_no_other_record_has() {
+    fn total_adds_only_what_no_other_record_has() {
         let mut totals = SessionTotals::default();
         totals.add([None, Some(30), None, None, None]);
         check(&mut totals, [100, 30, 50, 0, 5], Some([100, 0, 50, 0, 5]));

@@ -60,7 +60,7 @@ fn elements_of_a_document_and_its_other_fields_are_records() {
 }
 
 #[test]
-fn a_document_on_one_line_is_told_by_its_list() {
+fn document_on_one_line_is_recognised_by_its_list() {
     check(
         MESSAGES,
         "\u{feff}{\"s\":1,\"messages\":[{\"i\":1}],\"k\":2}\n{\"i\":2}\n",
@@ -89,7 +89,7 @@ fn lines_stay_lines() {
 }
 
 #[test]
-fn a_torn_document_keeps_its_whole_elements() {
+fn torn_document_keeps_its_whole_elements() {
     check(
         MESSAGES,
         "{\n\"s\":1,\"messages\":[{\"i\":1},{\"i\":",
@@ -108,7 +108,7 @@ fn whole_documents_are_found_after_noise() {
 }
 
 #[test]
-fn an_element_beyond_the_limit_is_named_by_its_length() {
+fn element_beyond_the_limit_is_named_by_its_length() {
     let piece = vec![b'x'; 1024 * 1024];
     let mut pieces: Vec<&[u8]> = vec![b"{\n\"messages\":[\""];
     let count = steno_model::limits::LINE_BYTES_MAX / piece.len() + 1;

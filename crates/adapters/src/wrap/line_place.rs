@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_spans_what_is_between_its_bytes() {
+    fn part_spans_what_is_between_its_bytes() {
         let jumps = [Jump { at: 3, skipped: 10 }, Jump { at: 5, skipped: 30 }];
         let place = LinePlace { start: 100, jumps: &jumps };
         let offsets: Vec<u64> = (0..7).map(|at| place.offset(at)).collect();

@@ -8,7 +8,7 @@ use crate::reading::{claude_file, is_transcript, read};
 const UNKNOWN: [(&str, &[&str]); 0] = [];
 
 #[test]
-fn unknown_types_of_real_files_match_the_list() {
+fn unknown_types_are_those_of_the_list() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let mut found = Vec::new();
     let mut files = 0;

@@ -191,7 +191,7 @@ fn client_tool_is_one_call_in_items_and_requests() {
 }
 
 #[test]
-fn an_interrupted_command_stays_open() {
+fn interrupted_command_stays_open() {
     check(
         &[
             &command("started", "c1", ""),

@@ -9,15 +9,13 @@ use steno_testkit::{needs, places, shared_dir};
 
 use crate::adapter_output::{Made, made_of_lines};
 use crate::codex_files::{all_samples, files_below, made_of};
+use crate::reading::check_unknown_types;
 
 /// The runs of the captured version.
 const RUNS: [&str; 4] = ["app_server", "exec_cut", "exec_main", "exec_resume"];
 
 /// The run whose text was cut off before it was complete, so that no channel has it.
 const CUT: &str = "exec_cut";
-
-/// The unknown types of each sample. A missing or an additional one is an error.
-const UNKNOWN: [(&str, &[&str]); 0] = [];
 
 /// What the model sent in a run.
 #[derive(Default)]
@@ -333,19 +331,11 @@ fn usage_adds_up_on_disk_and_on_a_connection() {
 }
 
 #[test]
-fn unknown_types_of_real_files_match_the_list() {
+fn unknown_types_are_those_of_the_list() {
     let shared = needs!(shared_dir(), "there are no samples");
     let samples = all_samples(&shared);
     assert!(samples.len() >= 40, "{}", samples.len());
-    let listed: BTreeMap<&str, &[&str]> = UNKNOWN.into_iter().collect();
-    for path in samples {
-        let made = made_of(&path);
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let want = listed.get(name.as_str()).copied().unwrap_or_default();
-        let got: Vec<&str> = made.completeness.unknown.keys().map(String::as_str).collect();
-        assert_eq!(got, want, "{name}");
-        assert_eq!((made.completeness.unreadable, made.completeness.torn_bytes), (0, 0), "{name}");
-    }
+    check_unknown_types(&samples, |path| made_of(path).completeness);
 }
 
 /// Returns the values that a schema allows in a field of a definition's variants.

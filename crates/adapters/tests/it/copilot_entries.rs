@@ -90,7 +90,7 @@ const ROUNDS: [&str; 11] = [
 ];
 
 #[test]
-fn the_script_of_the_captures_gives_the_same_types() {
+fn script_of_the_captures_gives_the_same_types() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let capture = shared.join("captures/copilot/1.0.102/main_responses");
     let path = files_below(&capture.join("home"), "events.jsonl").remove(0);

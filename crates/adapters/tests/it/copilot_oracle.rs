@@ -12,12 +12,10 @@ use crate::adapter_output::{Made, made_of_lines};
 use crate::codex_files::files_below;
 use crate::codex_oracle::counts;
 use crate::copilot_files::{all_samples, made_of};
+use crate::reading::check_unknown_types;
 
 /// The runs of the captured version.
 const RUNS: [&str; 5] = ["acp", "denied", "main_completions", "main_responses", "resume"];
-
-/// Of each sample, the types that the adapters do not know. More is an error; so is fewer.
-const UNKNOWN: [(&str, &[&str]); 0] = [];
 
 /// What the model sent in a run, or what was found of it.
 #[derive(Debug, Default, PartialEq)]
@@ -228,23 +226,23 @@ fn is_stream(path: &Path) -> bool {
 }
 
 #[test]
-fn the_types_nobody_knows_are_those_of_the_list() {
+fn unknown_types_are_those_of_the_list() {
     let shared = needs!(shared_dir(), "there are no samples");
     let samples = all_samples(&shared);
     assert!(samples.len() >= 22, "{}", samples.len());
-    let listed: BTreeMap<&str, &[&str]> = UNKNOWN.into_iter().collect();
-    for path in samples {
-        let made = made_of(&path);
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let want = listed.get(name.as_str()).copied().unwrap_or_default();
-        let got: Vec<&str> = made.completeness.unknown.keys().map(String::as_str).collect();
-        assert_eq!(got, want, "{}", path.display());
-        assert_eq!((made.completeness.unreadable, made.completeness.torn_bytes), (0, 0), "{name}");
+    check_unknown_types(&samples, |path| made_of(path).completeness);
+}
+
+#[test]
+fn samples_are_recognised() {
+    let shared = needs!(shared_dir(), "there are no samples");
+    for path in all_samples(&shared) {
         let sniffed = sniff(&places::read_bytes(&path)).unwrap();
-        let is_stream = name.ends_with(".ndjson");
         assert_eq!(
             (sniffed.surface.provider(), sniffed.surface.name() == "stream"),
-            (Some(Provider::Copilot), is_stream)
+            (Some(Provider::Copilot), is_stream(&path)),
+            "{}",
+            path.display()
         );
     }
 }

@@ -26,7 +26,7 @@ fn any_cut_gives_the_same_events() {
 }
 
 #[test]
-fn a_file_cut_anywhere_begins_like_the_whole() {
+fn file_cut_anywhere_begins_like_the_whole() {
     let shared = needs!(shared_dir(), "there are no samples");
     for path in all_samples(&shared) {
         let bytes = places::read_bytes(&path);

@@ -50,7 +50,7 @@ fn done(id: &str, more: &str) -> String {
 const OK: &str = r#""success":true,"result":{"content":"x"}"#;
 
 #[test]
-fn a_turn_is_an_interaction_and_not_a_round() {
+fn turn_is_an_interaction_and_not_a_round() {
     check(
         &[
             user("One", "i1"),
@@ -77,7 +77,7 @@ fn a_turn_is_an_interaction_and_not_a_round() {
 }
 
 #[test]
-fn a_prompt_without_an_id_takes_that_of_the_next_record() {
+fn prompt_without_an_id_takes_that_of_the_next_record() {
     check(
         &[
             event("user.message", r#""content":"One""#),
@@ -98,7 +98,7 @@ fn a_prompt_without_an_id_takes_that_of_the_next_record() {
 }
 
 #[test]
-fn an_ended_turn_that_goes_on_ends_again() {
+fn ended_turn_that_continues_ends_again() {
     let idle = event("assistant.idle", "");
     check(
         &[
@@ -122,7 +122,7 @@ fn an_ended_turn_that_goes_on_ends_again() {
 }
 
 #[test]
-fn a_turn_that_an_error_ended_has_failed() {
+fn turn_that_an_error_ended_has_failed() {
     let error = event("session.error", r#""errorType":"query","message":"400 no""#);
     let idle = event("assistant.idle", "");
     check(
@@ -172,7 +172,7 @@ fn each_request_that_is_made_again_is_one_retry() {
 }
 
 #[test]
-fn a_message_that_copilot_made_itself_says_so() {
+fn message_of_copilot_itself_is_marked() {
     let made = read(&[
         event("session.model_change", r#""newModel":"m0""#),
         says("Old", "i1"),
@@ -186,7 +186,7 @@ fn a_message_that_copilot_made_itself_says_so() {
 }
 
 #[test]
-fn a_call_is_recorded_once_and_its_changes_amend_it() {
+fn call_is_recorded_once_and_its_changes_amend_it() {
     let start = |input: &str| {
         event("tool.execution_start", &format!(r#""toolCallId":"c1","toolName":"bash","arguments":{input}"#))
     };
@@ -254,7 +254,7 @@ fn outcomes_are_those_that_copilot_states() {
 }
 
 #[test]
-fn a_thought_is_recorded_once_whichever_record_comes_first() {
+fn thought_is_recorded_once_whichever_record_comes_first() {
     let thought =
         |text: &str| event("assistant.reasoning", &format!(r#""reasoningId":"r","content":"{text}""#));
     let response =
@@ -282,7 +282,7 @@ fn a_thought_is_recorded_once_whichever_record_comes_first() {
 }
 
 #[test]
-fn a_thought_that_the_next_response_repeats_is_no_new_one() {
+fn thought_that_the_next_response_repeats_is_not_new() {
     let thought = event("assistant.reasoning", r#""reasoningId":"r","content":"A""#);
     let response = |signature: &str| {
         let data = format!(r#""content":"x","reasoningText":"A","reasoningOpaque":"{signature}""#);
@@ -312,7 +312,7 @@ fn a_thought_that_the_next_response_repeats_is_no_new_one() {
 }
 
 #[test]
-fn a_system_prompt_is_recorded_when_it_changes() {
+fn system_prompt_is_recorded_when_it_changes() {
     let prompt = |text: &str| event("system.message", &format!(r#""role":"system","content":"{text}""#));
     check(
         &[prompt("Be kind."), prompt("Be kind."), prompt("Be brief.")],
@@ -321,7 +321,7 @@ fn a_system_prompt_is_recorded_when_it_changes() {
 }
 
 #[test]
-fn a_response_without_its_own_usage_has_that_of_its_output() {
+fn response_without_its_own_usage_has_that_of_its_output() {
     let response = r#""content":"Hi","messageId":"m1","apiCallId":"a1","outputTokens":7"#;
     let record =
         event("session.usage_record", r#""usage":{"apiCallId":"a1","inputTokens":9,"outputTokens":7}"#);
@@ -343,7 +343,7 @@ fn a_response_without_its_own_usage_has_that_of_its_output() {
 }
 
 #[test]
-fn a_subagent_that_is_called_again_is_the_same_run() {
+fn subagent_that_is_called_again_is_the_same_run() {
     let sub = |kind: &str, data: &str| format!(r#"{{"type":"{kind}","data":{{{data}}},"agentId":"a1"}}"#);
     let begins = |call: &str| sub("subagent.started", &format!(r#""toolCallId":"{call}","agentName":"n""#));
     let ends = |call: &str| sub("subagent.completed", &format!(r#""toolCallId":"{call}","agentName":"n""#));
@@ -376,7 +376,7 @@ fn a_subagent_that_is_called_again_is_the_same_run() {
 }
 
 #[test]
-fn a_record_that_names_a_subagent_first_begins_its_run() {
+fn first_record_that_names_a_subagent_begins_its_run() {
     let made = read(&[
         calls("c1", "{}"),
         r#"{"type":"assistant.message","data":{"content":"Hi","parentToolCallId":"c1"},"agentId":"a1"}"#
@@ -404,7 +404,7 @@ fn read_headless(file_name: Option<&str>, lines: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn a_file_without_its_beginning_is_named_by_others() {
+fn file_without_its_beginning_is_named_by_others() {
     let owner = event("permission.requested", &format!(r#""requestId":"r","ownerSessionId":"{SESSION}""#));
     let account = format!(r#""usage":{{"inputTokens":1,"accounting":{{"sourceSessionId":"{SESSION}"}}}}"#);
     let account = event("session.usage_record", &account);

@@ -106,7 +106,7 @@ fn messages_that_a_rewrite_leaves_out_are_told_at_once() {
 }
 
 #[test]
-fn a_torn_rewrite_is_kept_and_counted_and_costs_nothing() {
+fn torn_rewrite_is_kept_and_counted() {
     let all = [user("u1", "One."), said("m1", "Yes."), said("m2", "And no.")];
     let whole = document(1, &all);
     let mut drafts = Vec::new();
@@ -125,7 +125,7 @@ fn a_torn_rewrite_is_kept_and_counted_and_costs_nothing() {
 }
 
 #[test]
-fn a_document_that_became_a_log_gives_the_same_events() {
+fn document_that_became_a_log_gives_the_same_events() {
     let all = [
         user("u1", "One."),
         called("m1", "Yes.", json!([call("c1", Some("x"))])),
@@ -138,7 +138,7 @@ fn a_document_that_became_a_log_gives_the_same_events() {
 }
 
 #[test]
-fn a_log_whose_header_has_an_empty_list_is_a_log() {
+fn log_whose_header_has_an_empty_list_is_a_log() {
     let header = format!(r#"{{"sessionId":"{SESSION}","projectHash":"p","messages":[],"kind":"main"}}"#);
     let log = |messages: &[Value]| {
         let lines: Vec<String> = messages.iter().map(|line| format!("{line}\n")).collect();
@@ -151,7 +151,7 @@ fn a_log_whose_header_has_an_empty_list_is_a_log() {
 }
 
 #[test]
-fn a_long_document_is_read_message_by_message() {
+fn long_document_is_read_message_by_message() {
     let text = "x".repeat(1024 * 1024);
     let messages: Vec<Value> =
         (0..40).map(|number| said(&format!("m{number}"), &format!("{number} {text}"))).collect();

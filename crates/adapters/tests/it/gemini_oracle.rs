@@ -1,6 +1,6 @@
 //! Gemini's captures against what the model really sent, and against the counts that were made by hand.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
@@ -9,9 +9,7 @@ use steno_testkit::{needs, places, shared_dir};
 use crate::adapter_output::Made;
 use crate::codex_oracle::{counts, same, text};
 use crate::gemini_files::{all_samples, chats_below, made_in_chunks, made_of};
-
-/// Of each sample, the types that the adapters do not know. More is an error; so is fewer.
-const UNKNOWN: [(&str, &[&str]); 0] = [];
+use crate::reading::check_unknown_types;
 
 /// What the model sent in a run. Its calls have no ids.
 #[derive(Default)]
@@ -136,7 +134,7 @@ fn output_as_one_document_has_the_last_answer_and_all_usage() {
 }
 
 #[test]
-fn a_stream_and_its_chat_file_have_the_same_calls_by_id() {
+fn stream_and_its_chat_file_have_the_same_calls_by_id() {
     let shared = needs!(shared_dir(), "there are no captures");
     let capture = shared.join("captures/gemini/0.61.0/main");
     let ids = |made: &Made| -> BTreeSet<String> {
@@ -175,7 +173,7 @@ fn counts_of_gemini_are_those_that_were_made_by_hand() {
 }
 
 #[test]
-fn a_subagents_file_is_a_child_of_the_call_that_made_it() {
+fn file_of_a_subagent_is_a_child_of_its_call() {
     let shared = needs!(shared_dir(), "there are no captures");
     let chats = chats_below(&shared.join("captures/gemini/0.61.0/main"));
     let (child, main): (Vec<_>, Vec<_>) =
@@ -190,19 +188,11 @@ fn a_subagents_file_is_a_child_of_the_call_that_made_it() {
 }
 
 #[test]
-fn the_types_of_gemini_that_nobody_knows_are_those_of_the_list() {
+fn unknown_types_are_those_of_the_list() {
     let shared = needs!(shared_dir(), "there are no samples");
     let samples = all_samples(&shared);
     assert!(samples.len() >= 23, "{}", samples.len());
-    let listed: BTreeMap<&str, &[&str]> = UNKNOWN.into_iter().collect();
-    for path in samples {
-        let made = made_of(&path);
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let want = listed.get(name.as_str()).copied().unwrap_or_default();
-        let got: Vec<&str> = made.completeness.unknown.keys().map(String::as_str).collect();
-        assert_eq!(got, want, "{}", path.display());
-        assert_eq!((made.completeness.unreadable, made.completeness.torn_bytes), (0, 0), "{name}");
-    }
+    check_unknown_types(&samples, |path| made_of(path).completeness);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Runs sources through adapters: session files, streams, and both directions of a control session.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 use steno_adapters::{Adapter, AdapterEntry, Completeness, Sink, Source, claude};
 use steno_model::{Draft, EntryType, Frame, Lane, RunId, Seq, Timestamp};
 use steno_testkit::places;
+
+/// The record types that no adapter knows, by the file name of the sample. Types of a new version appear here first.
+const UNKNOWN: [(&str, &[&str]); 0] = [];
 
 /// The output of an adapter for a source.
 #[derive(Default)]
@@ -178,6 +181,32 @@ fn instant(seconds: f64) -> Timestamp {
     let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
     let text = format!("2026-11-{:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", day + 1, rest % 1000);
     Timestamp::parse(&text).unwrap()
+}
+
+/// Checks that the unknown types of each sample are those of the list, and that all of it can be read.
+#[track_caller]
+pub(crate) fn check_unknown_types(samples: &[PathBuf], completeness_of: impl Fn(&Path) -> Completeness) {
+    let faults = samples.iter().filter_map(|path| fault(path, &completeness_of(path)));
+    assert_eq!(faults.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+/// Returns what is wrong with the completeness of a sample.
+fn fault(path: &Path, found: &Completeness) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let listed = UNKNOWN.into_iter().find(|(sample, _)| *sample == name).map_or(&[][..], |(_, types)| types);
+    let unknown: Vec<&str> = found.unknown.keys().map(String::as_str).collect();
+    let is_good = unknown == listed && (found.unreadable, found.torn_bytes) == (0, 0);
+    (!is_good).then(|| format!("{}: {found:?}", path.display()))
+}
+
+#[test]
+fn unknown_types_that_are_not_listed_are_found() {
+    let good = Completeness { records: 1, ..Completeness::default() };
+    let unknown = Completeness { unknown: [("hologram".to_owned(), 1)].into(), ..good.clone() };
+    let unreadable = Completeness { unreadable: 1, ..good.clone() };
+    for (found, is_fault) in [(good, false), (unknown, true), (unreadable, true)] {
+        assert_eq!(fault(Path::new("a/b.jsonl"), &found).is_some(), is_fault, "{found:?}");
+    }
 }
 
 impl Reading {

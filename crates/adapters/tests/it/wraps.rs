@@ -119,7 +119,7 @@ fn without_places(reading: &Reading) -> Vec<Value> {
 }
 
 #[test]
-fn a_plain_command_is_one_step_with_its_output() {
+fn plain_command_is_one_step_with_its_output() {
     let bytes = Wrap::new().out("one\ntwo").frame(WrapLane::Err, b"bad\xff\n").ended(3);
     let read = events(&bytes);
     assert_eq!(types(&read), ["run.started", "step.started", "step.completed", "run.completed"]);
@@ -141,7 +141,7 @@ fn a_plain_command_is_one_step_with_its_output() {
 }
 
 #[test]
-fn an_agent_is_recognised_and_its_session_is_named() {
+fn agent_is_recognised_and_its_session_is_named() {
     let text = format!("{INIT}\n{SAID}\n{RESULT}\n");
     let bytes = Wrap::new().out("starting…\n").out(&text).frame(WrapLane::Err, "warning\n").ended(0);
     let read = events(&bytes);
@@ -187,7 +187,7 @@ fn events_do_not_depend_on_how_output_is_cut() {
 }
 
 #[test]
-fn an_agent_may_print_some_lines_before_its_records() {
+fn agent_may_print_some_lines_before_its_records() {
     let of = |lines: usize| {
         let text = format!("{}{INIT}\n{SAID}\n", "noise\n".repeat(lines));
         events(&Wrap::new().out(text).ended(0)).events[0]["payload"]["kind"].clone()
@@ -215,7 +215,7 @@ fn both_directions_come_in_the_order_in_which_they_begin() {
 }
 
 #[test]
-fn a_run_ends_once_also_if_the_agent_reports_its_own_end() {
+fn run_ends_once_also_if_the_agent_reports_its_own_end() {
     let start = r#"{"type":"user.message","data":{"content":"Go.","interactionId":"i1"},"id":"e1","timestamp":"2026-11-18T04:00:00Z"}"#;
     let turn = r#"{"type":"assistant.turn_start","data":{"turnId":"0","interactionId":"i1"},"id":"e2","ephemeral":true,"timestamp":"2026-11-18T04:00:01Z"}"#;
     let result = format!(
@@ -262,7 +262,7 @@ fn lanes_that_were_left_open_are_named() {
 }
 
 #[test]
-fn a_wrap_cut_at_any_byte_gives_the_first_of_its_events() {
+fn wrap_cut_at_any_byte_gives_the_first_of_its_events() {
     let lost = LostBytes { lane: WrapLane::Err, bytes: 1, why: "behind".into(), error: None };
     let agent = Wrap::new().out(format!("{INIT}\n{SAID}")).frame(WrapLane::Err, "x").out("\n");
     let agent = agent.note(&WrapControl::Lost(lost)).out(RESULT).ended(0);

@@ -124,14 +124,14 @@ fn read_of_zero_bytes_is_not_the_end() {
 }
 
 #[test]
-fn a_shorter_file_is_a_new_generation() {
+fn shorter_file_is_a_new_generation() {
     check(b"one\ntwo\n", |path| truncate(path, 4), &[ChangeKind::Shortened]);
     check(b"one\ntwo\n", |path| fs::write(path, "zero\n").expect("written"), &[ChangeKind::Shortened]);
     check(&noise(1, 100_000), |path| truncate(path, 99_999), &[ChangeKind::Shortened]);
 }
 
 #[test]
-fn a_file_copied_away_and_truncated_is_a_new_generation() {
+fn file_copied_away_and_truncated_is_a_new_generation() {
     let copy_and_cut = |path: &Path| {
         fs::copy(path, path.with_extension("1")).expect("copied");
         truncate(path, 0);

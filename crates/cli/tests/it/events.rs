@@ -105,7 +105,7 @@ fn empty_selection_exits_with_1() {
 }
 
 #[test]
-fn a_wrong_selection_is_wrong_use() {
+fn wrong_selection_is_wrong_use() {
     let steno = store();
     for args in [["--from", "x"], ["--from", "-1"], ["--from", "18446744073709551616"], ["--from", "1.5"]] {
         let said = steno.run(&[&["events", RUN][..], &args].concat());
@@ -247,7 +247,7 @@ fn commands_for_runs_refuse_files() {
 }
 
 #[test]
-fn a_transcript_file_is_read_without_a_store() {
+fn transcript_file_is_read_without_a_store() {
     let steno = store();
     let file = steno.dir.path().join("copy.jsonl");
     std::fs::rename(steno.transcript(RUN), &file).unwrap();

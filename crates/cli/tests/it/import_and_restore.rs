@@ -363,7 +363,7 @@ fn pause_stops_recording_until_it_ends() {
 }
 
 #[test]
-fn the_service_file_is_printed_without_installing_it() {
+fn service_file_is_printed_without_installing_it() {
     let steno = Steno::new();
     let said = steno.run(&["service", "print"]);
     done(&said);

@@ -162,7 +162,7 @@ fn event_is_named_by_run_and_number() {
 }
 
 #[test]
-fn the_turn_of_an_event_is_shown_alone() {
+fn turn_of_an_event_is_shown_alone() {
     let steno = store();
     let run = "88880000-0000-4000-8000-000000000008";
     let mut events = vec![

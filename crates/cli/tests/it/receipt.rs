@@ -302,7 +302,7 @@ fn unchecked_receipt_is_not_reported_as_wrong() {
 }
 
 #[test]
-fn a_receipt_and_its_lines_have_a_limit() {
+fn receipt_and_its_lines_have_a_limit() {
     const INPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
     let steno = store();
     fs::File::create(steno.dir.path().join("long")).unwrap().set_len(INPUT_BYTES_MAX + 1).unwrap();

@@ -202,7 +202,7 @@ fn deeply_nested_line_is_refused() {
 }
 
 #[test]
-fn a_line_longer_than_the_limit_is_refused() {
+fn line_longer_than_the_limit_is_refused() {
     let text = "x".repeat(LINE_BYTES_MAX);
     check_refused(format!(r#"{{"type":"run.started","payload":null,"x":"{text}"}}"#).as_bytes());
 }
@@ -250,7 +250,7 @@ fn optional_fields_are_filled_in() {
 }
 
 #[test]
-fn a_missing_timestamp_is_filled_in_with_a_time_in_utc() {
+fn missing_timestamp_is_filled_in_with_a_time_in_utc() {
     for sent in [r#"{"type":"run.started","payload":null}"#, r#"{"type":"run.started","timestamp":null}"#] {
         let line = json(&transcript(sent));
         let time = line["timestamp"].as_str().unwrap();
@@ -265,7 +265,7 @@ fn a_missing_timestamp_is_filled_in_with_a_time_in_utc() {
 }
 
 #[test]
-fn a_given_timestamp_is_kept() {
+fn given_timestamp_is_kept() {
     let cases = [
         (TIME, TIME),
         ("2026-06-08T08:14:42Z", "2026-06-08T08:14:42Z"),
@@ -447,7 +447,7 @@ fn unknown_envelope_fields_are_kept_in_their_order() {
 }
 
 #[test]
-fn a_last_line_without_newline_counts() {
+fn last_line_without_newline_counts() {
     let steno = Steno::new();
     for (input, answers) in
         [(GOOD.to_owned(), 1), (format!("{GOOD}\n{GOOD}"), 2), (format!("{GOOD}\r\n{GOOD}"), 2)]

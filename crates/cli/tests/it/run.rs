@@ -162,7 +162,7 @@ fn signals_are_passed_on() {
 }
 
 #[test]
-fn a_stop_stops_both_and_a_continue_continues_both() {
+fn stop_and_continue_signals_reach_both_processes() {
     let steno = Steno::new();
     let mut command = steno.command(&["run", "--", "sh", "-c", "echo $$; while read -r x; do echo $x; done"]);
     // The system ignores this signal in a process group whose parent is in another session.

@@ -435,7 +435,7 @@ fn entries_have_source_lines_unless_disabled() {
 }
 
 #[test]
-fn a_path_with_a_comma_is_excluded_by_the_file() {
+fn path_with_a_comma_is_excluded_by_the_file() {
     for (list, want) in [("[\"~/.claude/projects/a,b\"]", 0), ("[\"~/.claude/projects/a\", \"b\"]", 1)] {
         let steno = Steno::new();
         write_session(&steno, "a,b");

@@ -182,7 +182,7 @@ fn missing_base_is_named() {
 }
 
 #[test]
-fn an_artifact_of_an_unknown_kind_is_left_out_and_listed() {
+fn artifact_of_an_unknown_kind_is_left_out_and_listed() {
     let steno = with_spine();
     let artifacts = spine_dir(&steno).join("artifacts");
     fs::write(artifacts.join("hologram-1"), "?").unwrap();

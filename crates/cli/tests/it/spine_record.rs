@@ -14,7 +14,7 @@ const STARTED: &str = r#"{"timestamp":"2026-05-01T10:00:01.000Z","type":"event_m
 const COMPACTED: &str = r#"{"timestamp":"2026-05-01T10:00:02.000Z","type":"compacted","payload":{"message":"S","replacement_history":[]}}"#;
 
 #[test]
-fn a_session_file_becomes_a_spine_that_grows_with_it() {
+fn session_file_becomes_a_spine_that_grows_with_it() {
     let steno = Steno::new();
     let file = steno.dir.path().join("rollout-2026-05-01T10-00-00-t1.jsonl");
     fs::write(&file, format!("{META}\n{STARTED}\n")).unwrap();

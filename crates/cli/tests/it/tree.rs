@@ -365,7 +365,7 @@ fn child_runs_are_below_the_calling_step() {
 }
 
 #[test]
-fn the_tree_of_a_family_as_json() {
+fn tree_of_a_family_is_printed_as_json() {
     let said = family().run(&["tree", RUN, "--json"]);
     assert_eq!((said.code, said.out.lines().count(), &*said.err), (0, 1, ""), "one object on one line");
     golden::check("tests/golden/tree.json", &format!("{:#}\n", said.json()[0]));

@@ -52,7 +52,7 @@ fn incomplete_file_is_a_lower_bound() {
 }
 
 #[test]
-fn a_stream_and_its_copies_count_once() {
+fn stream_and_its_copies_count_once() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let steno = Steno::new();
     for name in [

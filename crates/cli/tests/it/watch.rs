@@ -41,7 +41,7 @@ fn runs(steno: &Steno) -> Vec<String> {
 }
 
 #[test]
-fn a_home_that_appears_later_is_recorded() {
+fn home_that_appears_later_is_recorded() {
     let steno = Steno::new();
     let live = watching(&steno, "talk");
     write_session(&steno);

@@ -79,7 +79,7 @@ fn each_run_has_its_own_file() {
 }
 
 #[test]
-fn a_thousand_open_runs_share_a_few_threads() {
+fn thousand_open_runs_share_a_few_threads() {
     let bench = bench();
     let recorders: Vec<_> = (2..1_002).map(|number| bench.journal.record(run_id(number)).unwrap()).collect();
     let pending: Vec<_> =

@@ -11,7 +11,7 @@ fn create(disk: &SimDisk) -> Result<Store, Error> {
 }
 
 #[test]
-fn a_new_store_has_its_format_version() {
+fn new_store_has_its_format_version() {
     let disk = SimDisk::new(1);
     create(&disk).unwrap();
     let text = disk.content(&StorePath::format()).unwrap();

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rollout_is_found_by_its_name_or_as_the_one_without_a_name_of_codex() {
+    fn rollout_is_found_by_its_name_or_as_the_one_with_a_foreign_name() {
         let names = ["rollout-x-t0.jsonl", "rollout-x-t1_u_2.jsonl", "session.jsonl"];
         for (rollout, thread, want) in [
             ("rollout-x-t0.jsonl", "t1", Some(0)),

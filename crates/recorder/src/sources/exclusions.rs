@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_excluded_by_directory_and_by_name() {
+    fn project_is_excluded_by_directory_and_by_name() {
         use Verdict::{Excluded, Included, Unknown};
         let check = |pattern: &str, name: Option<&str>, dir: Option<&str>, want: Verdict| {
             let exclusions = Exclusions { projects: vec![pattern.to_owned()], paths: Vec::new() };

@@ -643,7 +643,7 @@ fn run_ids_do_not_decide_between_copies() {
 }
 
 #[test]
-fn a_stream_without_ids_repeats_nothing_that_the_file_has() {
+fn stream_without_ids_repeats_nothing_that_the_file_has() {
     let begun = |path: &str| json!(["step.started", path, {"name": path, "kind": "turn"}]);
     let message = |path: &str, id: Option<&str>, blocks: Value| json!(["message.assistant", path, {"role": "assistant", "id": id, "blocks": blocks}]);
     let text = json!({"type": "text", "text": "Two at once."});

@@ -101,7 +101,7 @@ fn state_is_kept_with_the_source() {
 }
 
 #[test]
-fn a_source_has_one_owner() {
+fn source_has_one_owner() {
     let disk = disk(1);
     let vault = vault(&disk);
     let writer = write(&vault, "a");

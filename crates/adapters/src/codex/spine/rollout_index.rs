@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_record_belongs_to_the_record_before_it() {
+    fn line_without_a_record_belongs_to_the_record_before_it() {
         let text = format!("{HEAD}\n{}\n", LINES.join("\n"));
         let mut records = records("r", &text, 1);
         records.remove(2);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_continues_in_another_file_has_sections() {
+    fn thread_that_continues_in_another_file_has_sections() {
         let (first, second) = (format!("{HEAD}\n{}\n", LINES[0]), format!("{HEAD}\n{}\n", LINES[2]));
         let mut all = records("a", &first, 1);
         all.extend(records("b", &second, 4));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spine_of_a_connection_has_no_sections() {
+    fn spine_of_a_connection_has_no_sections() {
         let line = r#"{"schema_version":"codex_trace_spine_v1","thread_id":"t1","seq":9,"timestamp":"2026-05-01T10:00:00.050Z","type":"submission","payload":{"id":"1","op":{}}}"#;
         let mut all = records("r", &format!("{HEAD}\n"), 1);
         all.push(SpineRecord::parse(line.as_bytes()).unwrap());

@@ -60,7 +60,7 @@ fn check_all(paths: &[PathBuf]) {
 }
 
 #[test]
-fn a_directory_gives_the_same_answers_as_its_import() {
+fn directory_gives_the_same_answers_as_its_import() {
     let shared = needs!(shared_dir(), "../shared is absent");
     let paths: Vec<PathBuf> = CAPTURES.iter().flat_map(|place| parts(&shared, place)).collect();
     check_all(&paths);

@@ -32,7 +32,7 @@ fn import_excluding(steno: &Steno, pattern: &str, args: &[&str]) -> CommandOutpu
 }
 
 #[test]
-fn a_forgotten_session_does_not_come_back_under_another_name() {
+fn forgotten_session_does_not_come_back_under_another_name() {
     let steno = Steno::new();
     let secret = World::new(&steno, CANARY, 0x5e);
     secret.write();

@@ -148,7 +148,7 @@ fn check_deep(joined: &Forest, nodes: usize) {
 }
 
 #[test]
-fn a_thousand_runs_nest() {
+fn thousand_runs_nest() {
     let runs: Vec<_> = (1..=LEVELS).map(|run| (run, [format!(">> call child={}", run + 1)])).collect();
     let runs: Vec<_> = runs.iter().map(|(run, lines)| (*run, lines.as_slice())).collect();
     let joined = join_runs(&runs);
@@ -157,7 +157,7 @@ fn a_thousand_runs_nest() {
 }
 
 #[test]
-fn a_thousand_steps_nest() {
+fn thousand_steps_nest() {
     let lines: Vec<_> =
         (1..=LEVELS as usize).map(|level| format!("> {}", vec!["s"; level].join("."))).collect();
     check_deep(&join_runs(&[(1, &lines)]), LEVELS as usize + 1);
