@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::block::{ContentBlock, check_fidelity};
 use super::words::{EventType, Fidelity, Role};
-use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson};
+use crate::json::{Extra, Fields, JsonString, ObjectWriter, RawJson, from_str};
 use crate::word::{Vocabulary, Word};
 use crate::{CallId, Error};
 
@@ -249,8 +249,7 @@ fn required<T>(value: Option<T>, field: &'static str) -> Result<T, Error> {
 
 fn split_blocks(text: &str) -> Result<Vec<&RawValue>, Error> {
     // The text is already JSON, so the only possible error is that it is not an array.
-    serde_json::from_str(text)
-        .map_err(|_| Error::WrongField { field: "blocks", wanted: "an array of blocks" })
+    from_str(text).map_err(|_| Error::WrongField { field: "blocks", wanted: "an array of blocks" })
 }
 
 fn read_blocks(text: &str) -> Result<Vec<ContentBlock>, Error> {

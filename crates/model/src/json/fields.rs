@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::string::{decode, token_is, utf16_units};
-use super::{JsonString, RawJson, check_depth};
+use super::{JsonString, RawJson, check_depth, from_str};
 use crate::Error;
 
 /// A field's name as its original token.
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// [`Error::NotJson`] when it is not JSON, [`Error::NotAnObject`] when it is another kind of value.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        serde_json::from_str(text).map_err(|source| {
+        from_str(text).map_err(|source| {
             // serde fails at the first bracket of an array, before it knows whether the rest is JSON.
             let shape_only = source.is_data() && serde_json::from_str::<&RawValue>(text).is_ok();
             if shape_only { Error::NotAnObject } else { Error::not_json(&source) }

@@ -7,6 +7,8 @@ mod depth;
 mod digits;
 mod fields;
 mod raw;
+mod read;
+mod scan;
 mod string;
 mod write;
 
@@ -15,5 +17,6 @@ pub use depth::depth;
 pub(crate) use digits::Digits;
 pub use fields::{Extra, Fields, Key};
 pub use raw::RawJson;
+pub use read::from_str;
 pub use string::{JsonString, text_is, text_of};
 pub use write::ObjectWriter;

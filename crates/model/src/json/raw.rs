@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::string::token_of;
-use super::{ObjectWriter, depth};
+use super::{ObjectWriter, depth, from_str};
 use crate::{Error, limits::DEPTH_MAX};
 
 /// How much room an object gets at first.
@@ -25,7 +25,7 @@ impl RawJson {
     /// # Errors
     /// [`Error::NotJson`] when it is not JSON, [`Error::TooDeep`] when it nests deeper than [`DEPTH_MAX`].
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let raw: &RawValue = serde_json::from_str(text).map_err(|source| Error::not_json(&source))?;
+        let raw: &RawValue = from_str(text).map_err(|source| Error::not_json(&source))?;
         let found = depth(raw.get());
         if found > DEPTH_MAX {
             return Err(Error::TooDeep { depth: found });
