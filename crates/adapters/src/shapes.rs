@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use steno_model::json::JsonString;
+use steno_model::json::{JsonString, from_str};
 
 use crate::wire::{Raw, RawField as _};
 
@@ -63,7 +63,7 @@ pub(crate) fn are_names(raw: Raw<'_>) -> bool {
 
 /// Returns the elements of a list.
 pub(crate) fn elements(raw: Raw<'_>) -> Option<Vec<&RawValue>> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+    raw.and_then(|raw| from_str(raw.get()).ok())
 }
 
 /// Returns a text, decoded; of anything else that is there, its JSON.

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use steno_model::json::{Fields, JsonString, RawJson, text_is, text_of};
+use steno_model::json::{Fields, JsonString, RawJson, from_str, text_is, text_of};
 
 /// An object of a provider, read field by field.
 pub(crate) trait WireObject<'de>: Sized {
@@ -80,7 +80,7 @@ pub(crate) struct NoObject;
 
 /// Reads a text that should be one JSON object.
 pub(crate) fn parse<'a, T: WireObject<'a>>(text: &'a str) -> Result<T, NoObject> {
-    match serde_json::from_str::<Lenient<T>>(text) {
+    match from_str::<Lenient<T>>(text) {
         Ok(Lenient::Object(read)) => Ok(read),
         Ok(Lenient::Null | Lenient::Other) => Err(NoObject),
         // A number out of range or a lone surrogate where an object was expected stops the fast path. The slow path
@@ -93,7 +93,7 @@ pub(crate) fn parse<'a, T: WireObject<'a>>(text: &'a str) -> Result<T, NoObject>
 ///
 /// Elements that are not objects become `None`.
 pub(crate) fn objects<'a, T: WireObject<'a>>(raw: &'a RawValue) -> Option<Vec<(&'a RawValue, Option<T>)>> {
-    let raws: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+    let raws: Vec<&RawValue> = from_str(raw.get()).ok()?;
     Some(raws.into_iter().map(|raw| (raw, object(raw))).collect())
 }
 
@@ -101,8 +101,8 @@ pub(crate) fn objects<'a, T: WireObject<'a>>(raw: &'a RawValue) -> Option<Vec<(&
 ///
 /// Elements that are not objects become `None`.
 pub(crate) fn list<'a, T: WireObject<'a>>(raw: &'a RawValue) -> Option<Vec<Option<T>>> {
-    match serde_json::from_str::<Vec<Lenient<T>>>(raw.get()) {
-        Ok(items) => Some(items.into_iter().map(Lenient::object).collect()),
+    match from_str::<LenientList<T>>(raw.get()) {
+        Ok(list) => list.items(),
         // A value that stops the fast path in one element must not lose the others.
         Err(_) => objects(raw).map(|items| items.into_iter().map(|(_, item)| item).collect()),
     }
