@@ -109,9 +109,7 @@ impl Emit<'_> {
         payload.extra.push("outcome", string(answer.outcome.as_str()));
         push(&mut payload.extra, "exit_code", answer.exit_code.map(RawJson::from));
         payload.extra.push("class", string(call.class.as_str()));
-        for (key, value) in answer.extra.into_pairs() {
-            payload.extra.push(&key.to_text(), value);
-        }
+        payload.extra.append(answer.extra);
         self.put(run, (EventType::ToolResult, &call.path), &Payload::Tool(payload), None);
     }
 

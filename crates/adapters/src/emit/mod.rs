@@ -450,7 +450,7 @@ fn not_recordable(event_type: EventType, error: &Error) -> Result<Draft, Error> 
 }
 
 /// Adds a field that is there.
-pub(crate) fn push(extra: &mut Extra, name: &str, value: Option<RawJson>) {
+pub(crate) fn push(extra: &mut Extra, name: &'static str, value: Option<RawJson>) {
     if let Some(value) = value {
         extra.push(name, value);
     }

@@ -65,9 +65,8 @@ fn cut(value: &mut RawJson, name: &str, left_out: &mut Vec<String>) {
 fn cut_extra(extra: &mut Extra, left_out: &mut Vec<String>) {
     let mut kept = Extra::default();
     for (name, mut value) in std::mem::take(extra).into_pairs() {
-        let name = name.to_text().into_owned();
-        cut(&mut value, &name, left_out);
-        kept.push(&name, value);
+        cut(&mut value, &name.to_text(), left_out);
+        kept.push(name, value);
     }
     *extra = kept;
 }

@@ -4,7 +4,7 @@ use std::str::from_utf8;
 
 use super::envelope::{optional_run_id, read_number};
 use super::{EventType, ExchangeEvent, Payload};
-use crate::json::{Digits, Extra, Fields, JsonString, RawJson, check_depth};
+use crate::json::{Digits, Extra, FieldName, Fields, JsonString, RawJson, check_depth};
 use crate::limits::LINE_BYTES_MAX;
 use crate::word::{Vocabulary, Word};
 use crate::{Error, RunId, Seq, Timestamp};
@@ -18,7 +18,8 @@ pub struct Draft {
     event_type: EventType,
     parent_run_id: Option<RunId>,
     child_run_id: Option<RunId>,
-    path: JsonString,
+    /// Its step; `None` at run level, which has an empty path.
+    path: Option<JsonString>,
     iteration: u64,
     timestamp: Option<Timestamp>,
     payload: RawJson,
@@ -77,7 +78,7 @@ impl Draft {
             event_type,
             parent_run_id: None,
             child_run_id,
-            path: "".into(),
+            path: None,
             iteration: 0,
             timestamp: None,
             payload,
@@ -130,7 +131,7 @@ impl Draft {
         let iteration = fields.take("iteration")?.map_or(Some(0), read_number);
         Ok(Self {
             parent_run_id: optional_run_id(&mut fields, "parent_run_id")?,
-            path: fields.take_string("path")?.unwrap_or_else(|| "".into()),
+            path: fields.take_string("path")?.filter(is_step),
             iteration: iteration
                 .ok_or(Error::WrongField { field: "iteration", wanted: "a whole number from 0" })?,
             timestamp: match fields.take_nullable_string("timestamp")? {
@@ -155,7 +156,7 @@ impl Draft {
         let draft = Self::from_checked_payload(event_type, event.payload, event.child_run_id)?;
         Ok(Self {
             parent_run_id: event.parent_run_id,
-            path: event.path,
+            path: Some(event.path).filter(is_step),
             iteration: event.iteration,
             timestamp: Some(event.timestamp),
             extra: event.extra,
@@ -166,7 +167,7 @@ impl Draft {
     /// Sets the step of the draft.
     #[must_use]
     pub fn at(self, path: impl Into<JsonString>) -> Self {
-        Self { path: path.into(), ..self }
+        Self { path: Some(path.into()).filter(is_step), ..self }
     }
 
     /// Sets the iteration of the loop or retry around it.
@@ -193,8 +194,8 @@ impl Draft {
     /// # Errors
     /// [`Error::DuplicateField`] for a name that the envelope already has, [`Error::TooDeep`] for a value that nests
     /// too deep for a line.
-    pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
-        self.extra.add(name, value, &ENVELOPE_FIELDS)?;
+    pub fn with_field(mut self, name: impl Into<FieldName>, value: RawJson) -> Result<Self, Error> {
+        self.extra.add(name.into(), value, &ENVELOPE_FIELDS)?;
         Ok(self)
     }
 
@@ -235,13 +236,18 @@ impl Draft {
             parent_run_id: self.parent_run_id,
             child_run_id: self.child_run_id,
             event_type: Word::Known(self.event_type),
-            path: self.path,
+            path: self.path.unwrap_or_else(|| "".into()),
             iteration: self.iteration,
             timestamp: self.timestamp.unwrap_or_else(now),
             payload: self.payload,
             extra: self.extra,
         }
     }
+}
+
+/// Tells whether a path is that of a step, and not of the run.
+fn is_step(path: &JsonString) -> bool {
+    !path.is_empty()
 }
 
 /// A draft whose line is complete except for its seq.

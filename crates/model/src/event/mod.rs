@@ -147,7 +147,7 @@ impl ExchangeEvent {
         push(self.payload.as_str());
         for (key, value) in self.extra.iter() {
             push(",");
-            push(key.as_raw());
+            key.write(&mut push);
             push(":");
             push(value.as_str());
         }

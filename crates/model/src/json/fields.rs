@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::string::{decode, token_is, utf16_units};
-use super::{JsonString, RawJson, check_depth, from_str};
+use super::{Extra, JsonString, RawJson, from_str};
 use crate::Error;
 
 /// A field's name as its original token.
@@ -144,9 +144,11 @@ impl<'a> Fields<'a> {
     /// Keeps what has not been taken.
     #[must_use]
     pub fn into_extra(self) -> Extra {
-        let keep =
-            |(key, value): (Key<'_>, &RawValue)| (JsonString::from_token(key.0), RawJson::from_raw(value));
-        Extra(self.0.into_iter().map(keep).collect())
+        let mut extra = Extra::with_capacity(self.0.len());
+        for (key, value) in self.0 {
+            extra.keep(JsonString::from_token(key.0), RawJson::from_raw(value));
+        }
+        extra
     }
 }
 
@@ -172,64 +174,6 @@ impl<'de> Visitor<'de> for FieldsVisitor {
             fields.push((Key(key.get()), map.next_value()?));
         }
         Ok(Fields(fields))
-    }
-}
-
-/// Unknown fields, kept in order and written after the known ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extra(Vec<(JsonString, RawJson)>);
-
-impl Extra {
-    /// Returns the last value of `name`, as readers do that keep one of several.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&RawJson> {
-        self.0.iter().rev().find(|(key, _)| key.is(name)).map(|(_, value)| value)
-    }
-
-    /// Tells whether none of the fields has one of these names.
-    pub(crate) fn has_none_of(&self, names: &[&str]) -> bool {
-        self.0.iter().all(|(key, _)| names.iter().all(|name| !key.is(name)))
-    }
-
-    /// Adds an extra field to an envelope that already has fields with these names.
-    ///
-    /// # Errors
-    /// [`Error::DuplicateField`], or [`Error::TooDeep`] for a value that nests too deep for a line.
-    pub(crate) fn add(&mut self, name: &str, value: RawJson, taken: &[&str]) -> Result<(), Error> {
-        check_depth(value.as_str(), 0)?;
-        if taken.contains(&name) || self.get(name).is_some() {
-            return Err(Error::DuplicateField { field: name.to_owned().into() });
-        }
-        self.push(name, value);
-        Ok(())
-    }
-
-    /// Adds a field at the end.
-    pub fn push(&mut self, name: &str, value: RawJson) {
-        self.0.push((name.into(), value));
-    }
-
-    /// Iterates over the fields, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&JsonString, &RawJson)> {
-        self.0.iter().map(|(key, value)| (key, value))
-    }
-
-    /// Returns the fields, in order.
-    #[must_use]
-    pub fn into_pairs(self) -> Vec<(JsonString, RawJson)> {
-        self.0
-    }
-
-    /// Returns how many fields there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Tells whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
@@ -275,7 +219,8 @@ mod tests {
         assert!(!fields.has("name") && fields.has("x"));
         let extra = fields.into_extra();
         assert_eq!(extra.get("x"), Some(&RawJson::from(1_u64)));
-        let keys: Vec<_> = extra.iter().map(|(key, _)| key.as_raw()).collect();
+        let keys: Vec<_> = extra.iter().map(|(key, _)| key.clone().into_string()).collect();
+        let keys: Vec<_> = keys.iter().map(JsonString::as_raw).collect();
         assert_eq!((keys, extra.len(), extra.is_empty()), (vec![r#""x""#, r#""\ud800""#], 2, false));
     }
 

@@ -5,6 +5,7 @@
 
 mod depth;
 mod digits;
+mod extra;
 mod fields;
 mod raw;
 mod read;
@@ -15,7 +16,8 @@ mod write;
 pub(crate) use depth::check_depth;
 pub use depth::depth;
 pub(crate) use digits::Digits;
-pub use fields::{Extra, Fields, Key};
+pub use extra::{Extra, FieldName};
+pub use fields::{Fields, Key};
 pub use raw::RawJson;
 pub use read::from_str;
 pub use string::{JsonString, text_is, text_of};

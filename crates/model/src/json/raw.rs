@@ -8,6 +8,9 @@ use super::string::token_of;
 use super::{ObjectWriter, depth, from_str};
 use crate::{Error, limits::DEPTH_MAX};
 
+/// How long a text is that is copied into memory of its own length.
+const COPIED_BYTES_MAX: usize = 1024;
+
 /// How much room an object gets at first.
 const OBJECT_BYTES: usize = 128;
 
@@ -75,7 +78,8 @@ impl RawJson {
     /// Wraps JSON that this crate has built itself.
     pub(crate) fn trusted(text: String) -> Self {
         debug_assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "our own JSON: {text}");
-        Self(text.into())
+        // Copying a short text costs less than giving back the rest of its memory.
+        Self(if text.len() <= COPIED_BYTES_MAX { (*text).into() } else { text.into() })
     }
 
     /// Returns the text.

@@ -82,7 +82,7 @@ impl JsonString {
 }
 
 /// Tells whether a text needs no escape in JSON.
-fn is_plain(text: &str) -> bool {
+pub(super) fn is_plain(text: &str) -> bool {
     let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
     // Without an early end the compiler checks many bytes at once.
     !text.bytes().fold(false, |found, byte| found | needs_escape(byte))

@@ -5,43 +5,52 @@ use std::fmt::Write as _;
 use super::{Digits, Extra, JsonString, RawJson};
 use crate::{RunId, Vocabulary, Word};
 
+/// What comes before the first name of an object.
+const FIRST: &str = "{\"";
+
+/// What comes before any other name.
+const FURTHER: &str = ",\"";
+
 /// Writes one JSON object to the end of a string.
 ///
 /// The names must not need escapes.
 pub struct ObjectWriter<'a> {
     out: &'a mut String,
-    next: char,
+    /// What comes before the next name.
+    next: &'static str,
 }
 
 impl<'a> ObjectWriter<'a> {
     /// Begins an object at the end of `out`.
     pub fn begin(out: &'a mut String) -> Self {
-        Self { out, next: '{' }
+        Self { out, next: FIRST }
     }
 
     /// Continues an object whose first fields are already written.
     pub fn resume(out: &'a mut String) -> Self {
-        Self { out, next: ',' }
+        Self { out, next: FURTHER }
     }
 
+    #[inline]
     fn key(&mut self, name: &str) {
         debug_assert!(
             name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit()),
             "{name}"
         );
-        self.out.push(self.next);
-        self.out.push('"');
+        self.out.push_str(self.next);
         self.out.push_str(name);
         self.out.push_str("\":");
-        self.next = ',';
+        self.next = FURTHER;
     }
 
     /// Writes a value that is already JSON.
+    #[inline]
     pub fn json(&mut self, name: &str, value: &RawJson) {
         self.raw(name, value.as_str());
     }
 
     /// Writes a string that is already a token.
+    #[inline]
     pub fn string(&mut self, name: &str, value: &JsonString) {
         self.raw(name, value.as_raw());
     }
@@ -66,6 +75,7 @@ impl<'a> ObjectWriter<'a> {
     }
 
     /// Writes text that needs no escape.
+    #[inline]
     fn plain(&mut self, name: &str, text: &str) {
         self.key(name);
         self.out.push('"');
@@ -74,6 +84,7 @@ impl<'a> ObjectWriter<'a> {
     }
 
     /// Writes a number.
+    #[inline]
     pub fn number(&mut self, name: &str, number: u64) {
         self.raw(name, Digits::of(number).as_str());
     }
@@ -91,6 +102,7 @@ impl<'a> ObjectWriter<'a> {
         }
     }
 
+    #[inline]
     fn raw(&mut self, name: &str, text: &str) {
         self.key(name);
         self.out.push_str(text);
@@ -104,13 +116,14 @@ impl<'a> ObjectWriter<'a> {
     /// Writes extra fields, then ends the object.
     pub fn finish(mut self, extra: &Extra) {
         for (key, value) in extra.iter() {
-            self.out.push(self.next);
-            self.out.push_str(key.as_raw());
+            // The token has its own quotation marks.
+            self.out.push_str(&self.next[..1]);
+            key.write(|piece| self.out.push_str(piece));
             self.out.push(':');
             self.out.push_str(value.as_str());
-            self.next = ',';
+            self.next = FURTHER;
         }
-        if self.next == '{' {
+        if self.next == FIRST {
             self.out.push('{');
         }
         self.out.push('}');

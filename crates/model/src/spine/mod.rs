@@ -125,8 +125,8 @@ impl SpineDraft {
     /// # Errors
     /// [`Error::DuplicateField`] for a name that the envelope already has, [`Error::TooDeep`] for a value that nests
     /// too deep for a line.
-    pub fn with_field(mut self, name: &str, value: RawJson) -> Result<Self, Error> {
-        self.extra.add(name, value, &ENVELOPE_FIELDS)?;
+    pub fn with_field(mut self, name: &'static str, value: RawJson) -> Result<Self, Error> {
+        self.extra.add(name.into(), value, &ENVELOPE_FIELDS)?;
         Ok(self)
     }
 

@@ -28,7 +28,7 @@ fn step(name: &str, kind: &str) -> StepPayload {
     StepPayload::new(name, kind)
 }
 
-fn with_field(draft: Draft, name: &str, value: &str) -> Draft {
+fn with_field(draft: Draft, name: &'static str, value: &str) -> Draft {
     draft.with_field(name, json(value)).unwrap()
 }
 

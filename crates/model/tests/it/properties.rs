@@ -142,7 +142,7 @@ proptest! {
         let mut draft = Draft::parse(sent.as_bytes(), run()).unwrap();
         for (key, value) in extra.iter() {
             // A duplicate name is refused, and the draft is dropped with it.
-            draft = draft.clone().with_field(&key.to_text(), value.clone()).unwrap_or(draft);
+            draft = draft.clone().with_field(key.clone(), value.clone()).unwrap_or(draft);
         }
         let draft = parent.map_or(draft.clone(), |parent| draft.child_of(parent));
         let encoded = draft.encode(run(), time);

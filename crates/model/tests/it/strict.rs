@@ -100,7 +100,8 @@ fn unknown_fields_survive_everywhere() {
     let event = ExchangeEvent::parse_strict(text.as_bytes()).unwrap();
     assert_eq!((event.unknowns(), event.to_line()), (Unknowns::default(), text));
     assert_eq!(event.payload().to_json().as_str(), payload);
-    let names: Vec<_> = event.extra.iter().map(|(key, value)| (key.as_raw(), value.as_str())).collect();
+    let pairs = event.extra.clone().into_pairs();
+    let names: Vec<_> = pairs.iter().map(|(key, value)| (key.as_raw(), value.as_str())).collect();
     assert_eq!(names, [(r#""new""#, "1e400"), (r#""new""#, r#""\ud800""#), (r#""N\u0065w""#, "null")]);
     assert_eq!(event.extra.get("new").unwrap().as_str(), r#""\ud800""#);
 }
