@@ -1,10 +1,12 @@
 //! The state of a run while its source is read: its id, its current turn, its open calls.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{EntrySource, Fidelity, RunId};
 use uuid::Uuid;
+
+use crate::repeats::QuickMap;
 
 /// The namespace for ids of runs without a UUID. It must never change, because ids are derived from it.
 const RUNS: Uuid = Uuid::from_u128(0x5e0a_7b1c_94d2_4f0e_a1b6_6c0d_57e2_90f3);
@@ -68,6 +70,8 @@ impl Run {
 pub(crate) struct Turns {
     count: u32,
     is_open: bool,
+    /// The name of the last one, which is the path of most events.
+    path: Option<JsonString>,
 }
 
 impl Turns {
@@ -75,7 +79,9 @@ impl Turns {
     pub(crate) fn begin(&mut self) -> String {
         self.count += 1;
         self.is_open = true;
-        self.name()
+        let name = self.name();
+        self.path = Some(JsonString::from(&*name));
+        name
     }
 
     /// Ends the turn that is open; returns its name, or `None` when none is.
@@ -99,7 +105,7 @@ impl Turns {
 
     /// Returns the path of what happens now: the turn that is open, or was last; the run before the first.
     pub(crate) fn path(&self) -> JsonString {
-        if self.count == 0 { "".into() } else { self.name().into() }
+        self.path.clone().unwrap_or_else(|| "".into())
     }
 
     /// Returns the path of a step inside the turn.
@@ -155,7 +161,7 @@ impl Call {
 /// The calls of a run, by id.
 #[derive(Default)]
 pub(crate) struct Calls {
-    by_id: HashMap<String, Call>,
+    by_id: QuickMap<String, Call>,
     /// The ids of calls without an answer, in order.
     open: BTreeMap<usize, String>,
 }
