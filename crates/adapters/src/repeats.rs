@@ -14,7 +14,7 @@ pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
 }
 
 /// Returns the hash of several words, one after the other.
-pub(crate) fn hash_of_words<'a>(words: impl Iterator<Item = &'a str>) -> u64 {
+pub(crate) fn hash_of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hasher = foldhash::fast::FixedState::default().build_hasher();
     words.for_each(|word| word.hash(&mut hasher));
     hasher.finish()

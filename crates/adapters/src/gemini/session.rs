@@ -86,8 +86,15 @@ impl KnownMessage {
 
     /// Takes a thought; tells whether it is new. Lists of messages repeat thoughts with other white space and marks.
     pub(super) fn thought(&mut self, thought: &str) -> bool {
-        let words = thought.split(|letter: char| letter.is_whitespace() || letter == '*');
-        self.thoughts.insert(hash_of_words(words.filter(|word| !word.is_empty())))
+        let hash = if thought.is_ascii() {
+            // The same words, without decoding letters.
+            let words = thought.as_bytes().split(|byte| matches!(byte, b'\t'..=b'\r' | b' ' | b'*'));
+            hash_of_words(words.filter(|word| !word.is_empty()))
+        } else {
+            let words = thought.split(|letter: char| letter.is_whitespace() || letter == '*');
+            hash_of_words(words.filter(|word| !word.is_empty()).map(str::as_bytes))
+        };
+        self.thoughts.insert(hash)
     }
 
     /// Takes the usage of the message; tells whether it is new.
@@ -175,5 +182,7 @@ mod tests {
         assert!(!known.thought("**Looking around** I should look."));
         assert!(!known.thought("Looking around I should look."));
         assert!(known.thought("I should look."));
+        assert!(known.thought("**Überblick**\nI should look."));
+        assert!(!known.thought("Überblick\u{2003}I should look."));
     }
 }
