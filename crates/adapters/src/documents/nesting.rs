@@ -33,7 +33,10 @@ impl Nesting {
                 at = self.string_end(bytes, at);
                 continue;
             }
-            let byte = bytes[at];
+            // Indented documents are mostly white space, which is nothing to decide about.
+            let plain = bytes[at..].iter().take_while(|byte| !is_structure(**byte)).count();
+            at += plain;
+            let &byte = bytes.get(at)?;
             match byte {
                 b',' | b']' | b'}' if self.depth == 0 => return Some(at),
                 b'}' | b']' if self.depth == 1 => {
@@ -67,6 +70,12 @@ impl Nesting {
         }
         bytes.len()
     }
+}
+
+/// Tells whether a byte outside strings begins or ends something.
+#[inline]
+fn is_structure(byte: u8) -> bool {
+    matches!(byte, b'"' | b',' | b'[' | b']' | b'{' | b'}')
 }
 
 #[cfg(test)]

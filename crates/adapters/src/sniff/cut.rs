@@ -35,8 +35,9 @@ pub(super) fn closed(begin: &[u8]) -> String {
         }
     }
     let close = |(end, open): (usize, Vec<char>)| {
-        let text = String::from_utf8_lossy(&begin[..end]);
-        text.chars().chain(open.into_iter().rev()).collect::<String>()
+        let mut text = String::from_utf8_lossy(&begin[..end]).into_owned();
+        text.extend(open.into_iter().rev());
+        text
     };
     // Only the last bracket is missing if a file without a newline at its end is read line by line.
     let all = close((begin.len(), open));
