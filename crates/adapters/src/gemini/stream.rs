@@ -1,6 +1,6 @@
 //! `--output-format stream-json`: what one process prints, or several one after the other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use serde_json::value::RawValue;
 use steno_model::EntryType;
@@ -15,6 +15,7 @@ use super::{CHANNEL, PROVIDER};
 use crate::adapter::{LeftoverRecord, Mapper, Record, RecordOutcome, Source};
 use crate::emit::{AdapterInfo, Answer, CallReport, Emit, EndedBy, Outcome, PendingRecord, TurnEnd, push};
 use crate::pending::{PendingKind, PendingRecords};
+use crate::repeats::QuickMap;
 use crate::run::{Run, derived_run_id, run_id_of};
 use crate::shapes::words;
 use crate::wire::{NoObject, RawField as _, WireObject as _, parse};
@@ -42,9 +43,9 @@ struct StreamRun {
     model: Option<RawJson>,
     open_text: Option<OpenText>,
     /// The calls without a result, in order: their ids in events, by Gemini's id, which may be used again.
-    waiting: HashMap<String, VecDeque<JsonString>>,
+    waiting: QuickMap<String, VecDeque<JsonString>>,
     /// How often an id was used.
-    uses: HashMap<String, u32>,
+    uses: QuickMap<String, u32>,
     /// Counts the responses, which have no id.
     responses: u32,
     /// Whether the model is speaking.
@@ -54,7 +55,7 @@ struct StreamRun {
 /// A stream while it is read.
 pub(super) struct Stream {
     source: String,
-    runs: HashMap<String, StreamRun>,
+    runs: QuickMap<String, StreamRun>,
     /// The session that is being written.
     current: Option<String>,
     waiting: PendingRecords,
@@ -64,7 +65,7 @@ impl Stream {
     pub(super) fn new(source: &Source) -> Self {
         Self {
             source: source.id.to_text().into_owned(),
-            runs: HashMap::new(),
+            runs: QuickMap::default(),
             current: None,
             waiting: PendingRecords::default(),
         }
@@ -161,8 +162,8 @@ impl StreamRun {
             opening,
             model: None,
             open_text: None,
-            waiting: HashMap::new(),
-            uses: HashMap::new(),
+            waiting: QuickMap::default(),
+            uses: QuickMap::default(),
             responses: 0,
             is_speaking: false,
         }
