@@ -79,7 +79,8 @@ impl RawJson {
     pub(crate) fn trusted(text: String) -> Self {
         debug_assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "our own JSON: {text}");
         // Copying a short text costs less than giving back the rest of its memory.
-        Self(if text.len() <= COPIED_BYTES_MAX { (*text).into() } else { text.into() })
+        let is_copied = text.len() < text.capacity() && text.len() <= COPIED_BYTES_MAX;
+        Self(if is_copied { (*text).into() } else { text.into() })
     }
 
     /// Returns the text.
