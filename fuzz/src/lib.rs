@@ -17,7 +17,7 @@ use steno_model::{Draft, Evidence, ExchangeEvent, Frame, Lane, Position, RunId, 
 use dice::Dice;
 pub use distill::check_tasks;
 pub use mutate::mutate;
-pub use spine::{check_tar, check_segment};
+pub use spine::{check_segment, check_tar};
 
 /// Makes the adapter of a surface.
 type Open = fn(Source) -> Adapter;
