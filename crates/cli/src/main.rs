@@ -7,6 +7,7 @@ mod connections;
 mod demo;
 mod failure;
 mod id_lines;
+mod index_progress;
 mod output;
 mod pager;
 mod recording;

@@ -16,7 +16,6 @@ pub mod follow;
 pub mod forget;
 pub mod import;
 pub mod index;
-mod index_progress;
 pub mod ls;
 pub mod mcp;
 pub mod overview;

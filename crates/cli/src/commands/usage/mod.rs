@@ -10,11 +10,11 @@ use steno_library::{Library, UsageColumn, UsageFilter, UsageQuery, UsageTable};
 
 use self::sources::{UsageResult, from_homes, from_paths, from_store};
 use self::table::{TableStyle, print_table};
-use super::index_progress::shown;
 use super::session_filter::unknown_agent_hint;
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::IdMarks;
+use crate::index_progress::shown;
 use crate::output::Output;
 use crate::runs::open_store;
 use crate::settings::Settings;
