@@ -211,10 +211,17 @@ fn gemini_sessions_have_the_directory_of_their_project() {
     };
     check("from the file of the agent");
 
-    // The agent's files are gone, and the run is derived from the vault.
+    let derive_again = || {
+        fs::remove_file(steno.transcript(SESSION)).unwrap();
+        fs::remove_file(steno.store().join("derived.json")).unwrap();
+        assert_eq!(steno.run(&["rederive"]).code, 0);
+    };
+    // What the agent writes later does not change a run that is derived again.
+    fs::write(project.join(".project_root"), "/srv/other").unwrap();
+    derive_again();
+    check("from the vault, although the file has changed");
+
     fs::remove_dir_all(steno.dir.path().join(".gemini")).unwrap();
-    fs::remove_file(steno.transcript(SESSION)).unwrap();
-    fs::remove_file(steno.store().join("derived.json")).unwrap();
-    assert_eq!(steno.run(&["rederive"]).code, 0);
-    check("from the vault");
+    derive_again();
+    check("from the vault, without the agent's files");
 }
