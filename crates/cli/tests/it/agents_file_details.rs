@@ -225,3 +225,24 @@ fn gemini_sessions_have_the_directory_of_their_project() {
     derive_again();
     check("from the vault, without the agent's files");
 }
+
+/// The directory may be archived after the session, as when a home is restored piece by piece.
+#[test]
+fn gemini_sessions_get_a_directory_that_is_archived_later() {
+    let steno = Steno::new();
+    let project = steno.dir.path().join(".gemini/tmp/shop");
+    put(
+        &steno,
+        &format!(".gemini/tmp/shop/chats/session-2026-06-08T08-14-{}.jsonl", &AGENT[..8]),
+        chat_of_a_subagent(),
+    );
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let project_of = || steno.run(&["ls", "--json"]).json()[0]["project"].clone();
+    assert_eq!(project_of(), Value::Null);
+    fs::write(project.join(".project_root"), "/srv/shop").unwrap();
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let said = steno.run(&["rederive", "--json"]);
+    assert_eq!((said.code, &said.json()[0]["runs"]), (0, &json!(1)), "{said:?}");
+    assert_eq!(project_of(), json!("/srv/shop"));
+    assert!(steno.run(&["rederive"]).out.contains("nothing to derive again"));
+}

@@ -11,11 +11,11 @@ use steno_vault::{Manifest, NameHash, Role, SourceId, Vault};
 
 use super::SourceError;
 use super::adapter_source::adapter_source;
-use super::catalog::{is_older, plain_name, runs_expected};
+use super::catalog::{self, plain_name, runs_expected};
 use super::cursors::CursorBuilder;
 use super::derivation_state::DerivationState;
 use super::feed::Feed;
-use super::run_head::{age_of, read_head};
+use super::run_head::{age_of, lacks_directory, read_head};
 use super::source::runs_named;
 
 /// A source that has to be derived again.
@@ -31,10 +31,18 @@ pub struct SourceToRederive {
     pub runs: Vec<RunId>,
     /// Whether an earlier attempt of this version found the evidence or a transcript damaged.
     pub is_given_up: bool,
-    /// The existing runs of the source that an older adapter derived.
+    /// The existing runs of the source that an older adapter derived, or that lack a directory that is known now.
     pub(super) older: Vec<RunId>,
     /// The runs whose transcripts are missing, or damaged and named by the user.
     pub(super) flawed: Vec<RunId>,
+}
+
+/// A run of a source, as its first event shows it.
+struct KnownRun {
+    run: RunId,
+    age: AdapterAge,
+    /// Whether it was derived before the directory of its project was known.
+    lacks_directory: bool,
 }
 
 /// What has to be derived again in a store.
@@ -155,7 +163,7 @@ pub fn runs_with_evidence(vault: &Vault) -> Result<BTreeSet<RunId>, SourceError>
 /// # Errors
 /// An error of the journal or the vault.
 pub fn plan_rederive(store: &Store, vault: &Vault) -> Result<RederivePlan, SourceError> {
-    let mut heads: BTreeMap<SourceId, Vec<(RunId, AdapterAge)>> = BTreeMap::new();
+    let mut heads: BTreeMap<SourceId, Vec<KnownRun>> = BTreeMap::new();
     for run in store.runs().map_err(SourceError::Runs)? {
         let head = match read_head(store, run) {
             // It is being forgotten.
@@ -165,7 +173,8 @@ pub fn plan_rederive(store: &Store, vault: &Vault) -> Result<RederivePlan, Sourc
         if let Some(head) = head
             && let Some(source) = head.source
         {
-            heads.entry(source).or_default().push((run, age_of(&head)));
+            let known = KnownRun { run, age: age_of(&head), lacks_directory: lacks_directory(&head) };
+            heads.entry(source).or_default().push(known);
         }
     }
     let derived = DerivationState::read(&**store.disk());
@@ -179,7 +188,7 @@ pub fn plan_rederive(store: &Store, vault: &Vault) -> Result<RederivePlan, Sourc
         );
     }
     plan.sources.sort_by(|one, other| one.path.cmp(&other.path));
-    let left = heads.into_values().flatten().filter(|(_, age)| *age == AdapterAge::Older);
+    let left = heads.into_values().flatten().filter(|known| known.age == AdapterAge::Older);
     plan.runs_without_evidence = left.count() as u64;
     Ok(plan)
 }
@@ -200,13 +209,17 @@ fn judge(
     store: &Store,
     vault: &Vault,
     all: &[Manifest],
-    (manifest, runs): (&Manifest, &[(RunId, AdapterAge)]),
+    (manifest, runs): (&Manifest, &[KnownRun]),
 ) -> Result<Option<SourceToRederive>, SourceError> {
-    let older: Vec<RunId> =
-        runs.iter().filter(|(_, age)| *age == AdapterAge::Older).map(|(run, _)| *run).collect();
+    // The directory may have been archived after the session.
+    let has_directory = || adapter_source(vault, manifest.id, &manifest.info).working_dir.is_some();
+    let gains_directory = runs.iter().any(|known| known.lacks_directory) && has_directory();
+    let is_older =
+        |known: &&KnownRun| known.age == AdapterAge::Older || gains_directory && known.lacks_directory;
+    let older: Vec<RunId> = runs.iter().filter(is_older).map(|known| known.run).collect();
     let missing = missing_runs(store, vault, manifest)?;
     let is_unread = runs.is_empty() && missing.is_empty() && manifest.adapted.is_none();
-    let is_due = is_older(manifest.adapted.as_ref())
+    let is_due = catalog::is_older(manifest.adapted.as_ref())
         || !older.is_empty()
         || !missing.is_empty()
         || is_unread && has_adapter(vault, manifest)? && !is_copy(vault, all, manifest)?;

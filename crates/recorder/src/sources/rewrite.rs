@@ -8,7 +8,7 @@ use steno_journal::{AdapterChange, Error as JournalError, Flaw, Journal, Reader,
 use steno_model::{Draft, Evidence, ExchangeEvent, Position, RunId};
 use steno_vault::SourceId;
 
-use super::run_head::{age_of, read_head};
+use super::run_head::{age_of, lacks_directory, read_head};
 
 /// A run of a source while it is derived again.
 pub(crate) struct RunRewrite {
@@ -81,7 +81,7 @@ impl RunRewrite {
     ) -> Result<Option<Self>, RewriteError> {
         let rewrite = journal.rewrite(run)?;
         let head = read_head(journal.store(), run)?;
-        if head.is_some_and(|head| age_of(&head) == AdapterAge::Current) {
+        if head.is_some_and(|head| age_of(&head) == AdapterAge::Current && !lacks_directory(&head)) {
             return Ok(None);
         }
         let mut others = ForeignEvents::of(source);

@@ -17,7 +17,7 @@ use steno_model::{Draft, Evidence, Position, RunId};
 use steno_vault::SourceId;
 
 use super::rewrite::{RewriteError, RunRewrite, position_in};
-use super::run_head::{age_of, read_head};
+use super::run_head::{age_of, lacks_directory, read_head};
 use super::run_recorder::{RunClaims, RunRecorder, named_after, other_run};
 use crate::entries::EntrySink;
 
@@ -49,6 +49,8 @@ pub(crate) struct KnownRuns {
     pub(crate) named: Vec<RunId>,
     /// The runs whose transcripts are missing or damaged and have to be derived again.
     pub(crate) flawed: Vec<RunId>,
+    /// Whether runs without the directory of their project have to be derived again, because it is known by now.
+    pub(crate) has_directory: bool,
 }
 
 /// The runs that one source writes.
@@ -309,9 +311,10 @@ impl SourceRuns {
         {
             return Ok(opened);
         }
+        let gains_directory = self.known.has_directory && head.as_ref().is_some_and(lacks_directory);
         match age {
-            AdapterAge::Current | AdapterAge::Unknown => {}
-            AdapterAge::Older => {
+            AdapterAge::Current | AdapterAge::Unknown if !gains_directory => {}
+            AdapterAge::Current | AdapterAge::Unknown | AdapterAge::Older => {
                 self.is_older = true;
                 return self.open_older(run, session, head);
             }

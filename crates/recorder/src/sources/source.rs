@@ -136,9 +136,11 @@ impl OpenSource {
         let path = info.path.0.clone();
         let failed = || SourceError::vault(&path);
         let before = vault.manifest(id).map_err(failed())?;
+        let about = adapter_source(&vault, id, &info);
         let known = KnownRuns {
             named: runs_named(before.as_ref().and_then(|manifest| manifest.adapted.as_ref())),
             flawed,
+            has_directory: older == OlderRuns::Rewrite && about.working_dir.is_some(),
         };
         let found = FoundSource {
             vault: Arc::clone(&vault),
@@ -151,7 +153,7 @@ impl OpenSource {
             Pace::Once => Level::Written,
             Pace::Live => Level::Synced,
         };
-        let feed = Feed::new(adapter_source(&vault, id, &info), is_wanted);
+        let feed = Feed::new(about, is_wanted);
         let mut source = Self {
             tail: Tail::new(&path),
             path,
