@@ -83,23 +83,32 @@ fn row_of(manifest: &Manifest, mark: RunMark, vault: &Vault) -> SourceRow {
 
 /// Returns the last change after which content of a file was missing.
 fn loss_of(manifest: &Manifest, vault: &Vault) -> Option<ContentLoss> {
+    let len = |generation: u32| vault.len(manifest, generation).unwrap_or(0);
+    last_loss(manifest, len, |earlier| is_back(manifest, earlier, vault))
+}
+
+/// Finds the last change after which content was missing, unless what a generation had before `is_back`.
+fn last_loss(
+    manifest: &Manifest,
+    len: impl Fn(u32) -> u64,
+    mut is_back: impl FnMut(u32) -> bool,
+) -> Option<ContentLoss> {
     // A file that is one JSON document is rewritten whenever it grows.
     let is_document = manifest.info.path.0.extension().is_some_and(|ending| ending == "json");
-    let len = |generation: u32| vault.len(manifest, generation).unwrap_or(0);
-    let numbered = (0..).zip(&manifest.generations).skip(1);
-    numbered
-        .filter(|(number, generation)| {
-            LOSSES.contains(&generation.why.as_str())
-                && (!is_document || len(*number) < len(number - 1))
-                && !is_back(manifest, number - 1, vault)
-        })
-        .last()
-        .map(|(number, generation)| ContentLoss {
-            // A shorter file may have replaced it.
-            kind: if len(number) < len(number - 1) { "shortened" } else { &generation.why }.to_owned(),
-            at: generation.since.time.clone().or_else(|| generation.since.modified.clone()),
-            generation: number - 1,
-        })
+    let count = u32::try_from(manifest.generations.len()).unwrap_or(u32::MAX);
+    // From the last one, because to compare a generation both have to be read.
+    let mut numbered = (0..count).zip(&manifest.generations).skip(1).rev();
+    let (number, generation) = numbered.find(|(number, generation)| {
+        LOSSES.contains(&generation.why.as_str())
+            && (!is_document || len(*number) < len(number - 1))
+            && !is_back(number - 1)
+    })?;
+    Some(ContentLoss {
+        // A shorter file may have replaced it.
+        kind: if len(number) < len(number - 1) { "shortened" } else { &generation.why }.to_owned(),
+        at: generation.since.time.clone().or_else(|| generation.since.modified.clone()),
+        generation: number - 1,
+    })
 }
 
 /// Tells whether the file now begins with what it had in an earlier generation, as after `steno restore`.
@@ -134,4 +143,62 @@ fn block(manifest: &Manifest, (generation, offset): (u32, u64), vault: &Vault) -
         block.len() < COMPARE_BYTES
     });
     read.is_ok().then_some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use steno_disk::{Disk as _, StorePath};
+    use steno_testkit::sim_disk::SimDisk;
+    use steno_vault::{HostPath, Remainder, SourceInfo};
+
+    use super::*;
+
+    /// A file with these generations, the first one included.
+    fn vault_with(generations: &[(&str, &str)]) -> (Arc<Vault>, Manifest) {
+        let disk = SimDisk::new(1);
+        disk.make_dir(&StorePath::locks()).expect("the disk works");
+        let vault = Vault::create(Arc::new(disk)).expect("the disk works");
+        let path = HostPath("/agents/s.jsonl".into());
+        let id = SourceId::derive(&path.0, 0);
+        let (role, is_filtered) = (Role::Transcript, false);
+        let info =
+            SourceInfo { provider: None, role, home: None, path, session: None, project: None, is_filtered };
+        let mut writer = vault.write(id, &info, "2026-06-08T08:00:00Z").expect("nobody else writes");
+        for (number, (why, text)) in generations.iter().enumerate() {
+            if number > 0 {
+                let at = format!("2026-06-08T08:00:{number:02}Z");
+                writer.begin_generation(why, at.as_str()).expect("the disk works");
+            }
+            writer.append(text.as_bytes()).expect("the disk works");
+            writer.commit(Remainder::InTail).expect("the disk works");
+        }
+        drop(writer);
+        let manifest = vault.manifest(id).expect("the disk works").expect("it was written");
+        (vault, manifest)
+    }
+
+    #[track_caller]
+    fn check(generations: &[(&str, &str)], want: Option<(&str, u32)>, compared: &[u32]) {
+        let (vault, manifest) = vault_with(generations);
+        let mut asked = Vec::new();
+        let len = |generation: u32| vault.len(&manifest, generation).unwrap_or(0);
+        let loss = last_loss(&manifest, len, |earlier| {
+            asked.push(earlier);
+            is_back(&manifest, earlier, &vault)
+        });
+        assert_eq!(loss.as_ref().map(|loss| (loss.kind.as_str(), loss.generation)), want);
+        assert_eq!(asked, compared);
+    }
+
+    #[test]
+    fn only_generations_since_the_last_loss_are_compared() {
+        check(&[("", "one")], None, &[]);
+        check(&[("", "one"), ("rewritten", "two")], Some(("rewritten", 0)), &[0]);
+        check(&[("", "one"), ("rewritten", "two"), ("shortened", "3")], Some(("shortened", 1)), &[1]);
+        check(&[("", "two"), ("rewritten", "o"), ("rewritten", "one")], Some(("shortened", 0)), &[1, 0]);
+        // The file has all that it had.
+        check(&[("", "one"), ("shortened", "o"), ("rewritten", "one")], None, &[1, 0]);
+    }
 }
