@@ -277,6 +277,23 @@ fn file_of_a_session_is_counted_with_its_subagents() {
     assert!(whole["total_tokens"].as_u64() > of(&format!("p/{RUN}/subagents"))["total_tokens"].as_u64());
 }
 
+/// A directory of the same name has subagents only if the file is a session of the same agent.
+#[test]
+fn directory_beside_another_file_is_not_counted() {
+    let steno = Steno::new();
+    session_with_subagent(&steno);
+    put(&steno, "p.jsonl", "{\"x\":1}\n");
+    let said = steno.run(&["usage", "p.jsonl", "--json"]);
+    assert!(said.code != 0 && said.out.is_empty(), "{said:?}");
+    // Beside a session, nothing but its subagents.
+    let other = text(&session()).replace(RUN, "660e8400-e29b-41d4-a716-446655440000").replace("m1", "m2");
+    put(&steno, "q/other.jsonl", other);
+    let alone = steno.run(&["usage", "q/other.jsonl", "--json"]);
+    put(&steno, &format!("q/other/{RUN}.jsonl"), text(&session()));
+    assert_eq!(steno.run(&["usage", "q/other.jsonl", "--json"]).out, alone.out);
+    assert!(alone.code == 0 && !alone.out.is_empty(), "{alone:?}");
+}
+
 #[test]
 fn missing_path_is_explained() {
     let said = Steno::new().run(&["usage", "550e"]);

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use steno_capture::discovery::may_have_records;
-use steno_model::RunId;
 use steno_views::{Lines, visible};
 
+use super::subagents::subagent_dirs;
 use super::unrecognized::check_transcript;
 use super::{AgentFile, FileError, FileReport};
 use crate::in_order::in_order;
@@ -307,22 +307,6 @@ impl Files {
         }
         Ok(())
     }
-}
-
-/// Returns the directories with the subagents of a session's file. Claude Code names them like the file, Gemini CLI by the
-/// whole id of the session, of which the file's name has the beginning.
-fn subagent_dirs(path: &Path) -> Vec<PathBuf> {
-    let mut dirs = vec![path.with_extension("")];
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let short = stem.strip_prefix("session-").and_then(|rest| rest.rsplit('-').next());
-    if let (Some(short), Some(chats)) = (short, path.parent().filter(|dir| dir.ends_with("chats"))) {
-        let is_its = |name: &str| name.starts_with(short) && RunId::parse(name).is_ok();
-        let entries = std::fs::read_dir(chats).into_iter().flatten().flatten();
-        let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_its));
-        dirs.extend(named.map(|entry| entry.path()));
-    }
-    dirs.retain(|dir| dir.is_dir());
-    dirs
 }
 
 fn warn_about_cut(path: &Path) {

@@ -5,6 +5,7 @@ mod error;
 mod events;
 mod find;
 mod group;
+mod subagents;
 mod unrecognized;
 
 use std::fs::File;
