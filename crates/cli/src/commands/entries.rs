@@ -97,7 +97,7 @@ impl EntryWriter {
         if paths.is_empty() {
             return Ok(Tally::default());
         }
-        let tally = Files::find(paths).each(|file| {
+        let tally = Files::find_with_subagents(paths).each(|file| {
             let read = self.during(|| self.file(file))?;
             if let Some(read) = &read {
                 warn_about_unread(read);

@@ -114,6 +114,23 @@ fn entries_of_an_archived_session_do_not_need_its_file() {
     assert!(said.code != 0 && said.out.is_empty(), "{said:?}");
 }
 
+/// Also if the session's file is compressed.
+#[test]
+fn file_of_a_session_has_the_entries_of_its_subagents() {
+    let steno = Steno::new();
+    write_session(&steno);
+    let project = steno.dir.path().join(".claude/projects/-srv-shop");
+    let of = |path: &Path| told(&records_of(&steno.run(&["entries", path.to_str().unwrap()])));
+    let whole = of(&project);
+    assert_eq!(whole.len(), 5);
+    let main = project.join(format!("{SESSION}.jsonl"));
+    assert_eq!(of(&main), whole);
+    let packed = project.join(format!("{SESSION}.jsonl.zst"));
+    fs::write(&packed, zstd::encode_all(&fs::read(&main).unwrap()[..], 1).unwrap()).unwrap();
+    fs::remove_file(&main).unwrap();
+    assert_eq!(of(&packed), whole);
+}
+
 #[test]
 fn invalid_json_is_an_error_entry_on_every_way_in() {
     for way in ["import", "up", "watch"] {
