@@ -3,6 +3,7 @@
 //! Nothing is changed and no prompt appears: no lock is taken, no hook, pager, credential helper or external diff is
 //! run, and nothing is fetched, because the settings of a repository can name a program for each of these.
 
+mod binary_patch;
 mod commit;
 mod new_file;
 mod snapshot;
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 use steno_model::without_credentials;
 
-use self::new_file::{NewFilePatch, new_file_patch};
+use self::binary_patch::ObjectFormat;
+use self::new_file::new_files_patch;
 
 pub use commit::{CommittedFile, CommittedKind, PatchDirection, apply, begin, committed};
 pub use snapshot::Snapshot;
@@ -28,6 +30,8 @@ const DIFF_BYTES_MAX: usize = 16 * 1024 * 1024;
 const AHEAD_MAX: usize = 10_000;
 /// How many untracked files are read.
 const UNTRACKED_MAX: usize = 1000;
+/// How many bytes untracked binary files may have together: to compress them takes time.
+const BINARY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Variables that would make git use another repository (`git rev-parse --local-env-vars`).
 const ELSEWHERE: [&str; 11] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -83,8 +87,7 @@ pub fn look(dir: &Path) -> Option<GitState> {
     Some(GitState { root, commit: status.commit, branch: status.branch, url, diff })
 }
 
-/// Reads how the working tree of a directory differs from a commit. Calls git three times, and once more for each
-/// untracked binary file.
+/// Reads how the working tree of a directory differs from a commit. Calls git three times.
 #[must_use]
 pub fn look_at_working_tree(dir: &Path) -> Option<GitDiff> {
     let (root, status) = status(dir)?;
@@ -176,20 +179,7 @@ fn patch(root: &Path, base: &str, untracked: &[Vec<u8>]) -> Option<Vec<u8>> {
     if untracked.len() > UNTRACKED_MAX {
         return None;
     }
-    for name in untracked {
-        match new_file_patch(root, name)? {
-            NewFilePatch::Text(new) => patch.extend(new),
-            NewFilePatch::Binary => {
-                let name = str::from_utf8(name).ok()?;
-                let new: Vec<&str> =
-                    AS_IS.into_iter().chain(["--no-index", "--", "/dev/null", name]).collect();
-                patch.extend(git(root, &new)?);
-            }
-        }
-        if patch.len() > DIFF_BYTES_MAX {
-            return None;
-        }
-    }
+    patch.extend(new_files_patch(root, untracked, ObjectFormat::of(base), BINARY_BYTES_MAX)?);
     (patch.len() <= DIFF_BYTES_MAX).then_some(patch)
 }
 
@@ -202,9 +192,7 @@ fn line(output: &[u8]) -> Option<String> {
 fn git(dir: &Path, args: &[&str]) -> Option<Vec<u8>> {
     let mut command = command(dir);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // With `--no-index`, 1 means that the files differ; otherwise it is a failure.
-    let is_fine = |code: Option<i32>| code == Some(0) || code == Some(1) && args.contains(&"--no-index");
-    run(&mut command).ok().filter(|(code, _)| is_fine(*code)).map(|(_, output)| output)
+    run(&mut command).ok().filter(|(code, _)| *code == Some(0)).map(|(_, output)| output)
 }
 
 /// Prepares a call of git.

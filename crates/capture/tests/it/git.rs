@@ -41,6 +41,8 @@ fn patch_against_the_remote_commit_gives_the_working_tree() {
     std::fs::create_dir(own.join("new dir")).unwrap();
     std::fs::write(own.join("new dir/é\".txt"), "new\n").unwrap();
     std::fs::write(own.join("new.bin"), [0, 159, 146, 150]).unwrap();
+    let noise = (0..100_000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0]);
+    std::fs::write(own.join("new dir/\u{e9}.bin"), noise.collect::<Vec<u8>>()).unwrap();
     std::fs::write(own.join("a b.txt"), "no end of line").unwrap();
     std::fs::write(own.join("tab\t\\.txt"), "1\r\n2\n\n").unwrap();
     std::fs::write(own.join("empty"), "").unwrap();
@@ -56,7 +58,8 @@ fn patch_against_the_remote_commit_gives_the_working_tree() {
     git(&others, &["apply", "../patch"]);
     assert_eq!(look_at_working_tree(&own), Some(diff));
     let new = ["a b.txt", "tab\t\\.txt", "empty", "program", "link"];
-    for name in ["kept.txt", "new dir/é\".txt", "new.bin"].into_iter().chain(new) {
+    let binary = ["new.bin", "new dir/é.bin"];
+    for name in ["kept.txt", "new dir/é\".txt"].into_iter().chain(binary).chain(new) {
         assert_eq!(
             std::fs::read(others.join(name)).unwrap(),
             std::fs::read(own.join(name)).unwrap(),
@@ -66,6 +69,29 @@ fn patch_against_the_remote_commit_gives_the_working_tree() {
     assert!(!others.join("gone.bin").exists());
     let mode = |name: &str| others.join(name).symlink_metadata().unwrap().permissions().mode() & 0o170_100;
     assert_eq!([mode("program"), mode("empty"), mode("link")], [0o100_100, 0o100_000, 0o120_100]);
+}
+
+/// What the settings of a repository name is not run for a new file, and its bytes are those of the disk.
+#[test]
+fn new_binary_file_is_recorded_as_it_is() {
+    needs!(tool("git"), "git is not installed");
+    for format in ["sha1", "sha256"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, copy, ran) = (dir.path().join("own"), dir.path().join("copy"), dir.path().join("ran"));
+        std::fs::create_dir(&own).unwrap();
+        git(&own, &["init", "--quiet", "--object-format", format]);
+        std::fs::write(own.join(".gitattributes"), "*.bin filter=shout\n").unwrap();
+        git(&own, &["add", "."]);
+        git(&own, &["commit", "--quiet", "-m", "first"]);
+        git(dir.path(), &["clone", "--quiet", "own", "copy"]);
+        git(&own, &["config", "filter.shout.clean", &format!("touch '{}'; tr a-z A-Z", ran.display())]);
+        std::fs::write(own.join("new.bin"), b"\0quiet").unwrap();
+        let diff = look_at_working_tree(&own).unwrap();
+        assert!(!ran.exists(), "{format}");
+        std::fs::write(dir.path().join("patch"), &diff.patch).unwrap();
+        git(&copy, &["apply", "../patch"]);
+        assert_eq!(std::fs::read(copy.join("new.bin")).unwrap(), b"\0quiet", "{format}");
+    }
 }
 
 /// After a merge of the remote branch, the merged commit is the base, and not the one that both began at.

@@ -318,9 +318,10 @@ fn repository_state_is_recorded_with_the_session() {
     git(&["commit", "--quiet", "-m", "first"]);
     fs::write(work.join("kept.txt"), "two\n").unwrap();
     // The number of git calls does not depend on the number of branches and new files.
-    for number in 0..30 {
+    for number in 0..30_u8 {
         git(&["update-ref", &format!("refs/remotes/origin/branch-{number}"), "HEAD"]);
         fs::write(work.join(format!("new {number}.txt")), "new\n").unwrap();
+        fs::write(work.join(format!("new {number}.bin")), [0, number]).unwrap();
     }
     let (bin, calls) = (steno.dir.path().join("bin"), steno.dir.path().join("calls"));
     fs::create_dir(&bin).unwrap();
@@ -350,6 +351,7 @@ fn repository_state_is_recorded_with_the_session() {
     let patch = fs::read_to_string(dir.join(diff["payload"]["artifact_path"].as_str().unwrap())).unwrap();
     assert!(patch.contains("-one\n+two\n"), "{patch}");
     assert_eq!(patch.matches("\n+new\n").count(), 30, "{patch}");
+    assert_eq!(patch.matches("\nGIT binary patch\nliteral 2\n").count(), 30, "{patch}");
     // Status, address, base and diff.
     assert_eq!(fs::read_to_string(&calls).unwrap().lines().count(), 4);
     let said = steno.run(&["spine", "validate", "th1"]);
