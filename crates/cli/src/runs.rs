@@ -12,6 +12,7 @@ use steno_library::{
 use steno_model::RunId;
 
 use crate::failure::{Exit, Failure, cannot};
+use crate::index_progress;
 use crate::settings::Settings;
 
 /// A resolved RUN argument.
@@ -49,14 +50,14 @@ pub fn make_store(settings: &Settings) -> Result<Store, Failure> {
     Store::create(Arc::new(disk)).map_err(|error| about_store(settings, error))
 }
 
-/// Opens the library of the store; it is empty if there is no store.
+/// Opens the library of the store; it is empty if there is no store. While it makes an index, progress is shown.
 pub fn open_library(settings: &Settings) -> Result<Library, Failure> {
-    Ok(Library::new(open_store(settings)?))
+    Ok(index_progress::shown(Library::new(open_store(settings)?)))
 }
 
-/// Opens the library of the store, or fails if there is no store.
+/// Opens the library of the store like [`open_library`], or fails if there is no store.
 pub fn need_library(settings: &Settings) -> Result<Library, Failure> {
-    Ok(Library::new(Some(need_store(settings)?)))
+    Ok(index_progress::shown(Library::new(Some(need_store(settings)?))))
 }
 
 fn no_store(settings: &Settings, why: &str) -> Failure {

@@ -27,7 +27,7 @@ struct Change<'a> {
 
 pub fn run(args: &ChangesArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let filter = read_filter(&args.filter, &[])?;
-    let library = crate::index_progress::shown(runs::need_library(settings)?);
+    let library = runs::need_library(settings)?;
     let now = now();
     let list = library.calls(&CallFilter::Changed(args.path.clone()), &filter, now.timestamp())?;
     let changes: Vec<Change<'_>> = list

@@ -23,7 +23,7 @@ const ERROR_WORDS: [&str; 9] =
 
 pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let filter = read_filter(&args.filter, &[])?;
-    let library = crate::index_progress::shown(runs::need_library(settings)?);
+    let library = runs::need_library(settings)?;
     let now = now();
     let list = library.calls(&CallFilter::Failed, &filter, now.timestamp())?;
     let lines =

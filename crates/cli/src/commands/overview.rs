@@ -61,7 +61,7 @@ pub fn run(settings: &Settings, output: &mut Output) -> Outcome {
 }
 
 fn pick(head: &[String], settings: &Settings) -> Result<(Choice, Library), Failure> {
-    let library = crate::index_progress::shown(runs::need_library(settings)?);
+    let library = runs::need_library(settings)?;
     Ok((picker::choose(&library, head, settings)?, library))
 }
 
@@ -161,7 +161,7 @@ fn next(is_empty: bool) -> [(&'static str, &'static str); 3] {
 
 /// Summarises the store; `None` if there is none. `steno doctor` reports what is wrong with an unreadable one.
 fn summary(settings: &Settings) -> Result<Option<StoreSummary>, Failure> {
-    let library = crate::index_progress::shown(runs::open_library(settings)?);
+    let library = runs::open_library(settings)?;
     if library.store().is_err() {
         return Ok(None);
     }

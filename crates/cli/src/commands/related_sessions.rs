@@ -21,6 +21,8 @@ pub struct RelatedSessions {
     pub ids: IdIndex<RunId>,
     /// Whether they are from agents' files. Then a run that is not among them was not read.
     pub is_of_agents: bool,
+    /// The library that they were read with.
+    pub library: Library,
     tally: Tally,
     /// The runs that a process is writing.
     recording: BTreeSet<RunId>,
@@ -28,8 +30,7 @@ pub struct RelatedSessions {
 
 impl RelatedSessions {
     /// Reads what an argument names.
-    pub fn read(text: &str, settings: &Settings) -> Result<Self, Failure> {
-        let library = runs::open_library(settings)?;
+    pub fn read(text: &str, library: Library, settings: &Settings) -> Result<Self, Failure> {
         let named = runs::resolve(text, TargetKind::Session, &library, settings)?;
         let families = library.open(&named, Content::Whole)?.until(Output::is_abandoned);
         let (is_of_agents, is_one) = (families.is_of_files(), families.len() == 1);
@@ -60,7 +61,7 @@ impl RelatedSessions {
         };
         let ids = ids(&sessions, &library, is_of_agents)?;
         let recording = if is_of_agents { BTreeSet::new() } else { recording(&sessions, &library) };
-        Ok(Self { joined, sessions, ids, is_of_agents, tally, recording })
+        Ok(Self { joined, sessions, ids, is_of_agents, library, tally, recording })
     }
 
     /// Tells whether a process is writing a run.

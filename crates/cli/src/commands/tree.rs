@@ -9,6 +9,7 @@ use crate::args::ViewArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::marked_name;
 use crate::output::Output;
+use crate::runs;
 use crate::settings::Settings;
 
 pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -16,7 +17,7 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
         let message = format!("`steno tree` does not take a single event: `{}`", args.run);
         return Err(Failure::usage(message).with_hint(format!("`steno show {name}:{seq}` shows its turn")));
     }
-    let related = RelatedSessions::read(&args.run, settings)?;
+    let related = RelatedSessions::read(&args.run, runs::open_library(settings)?, settings)?;
     if args.json {
         for tree in export_all(&related.joined) {
             let json = serde_json::to_string(&tree).map_err(|error| Failure::could_not(error.to_string()))?;

@@ -222,13 +222,11 @@ impl Library {
             return Ok(known);
         }
         let index = self.indexed()?;
-        match self.known.get() {
-            Some(known) => Ok(known),
-            None => {
-                let known = KnownFiles::read(index)?;
-                Ok(self.known.get_or_init(|| known))
-            }
+        if let Some(known) = self.known.get() {
+            return Ok(known);
         }
+        let known = KnownFiles::read(index)?;
+        Ok(self.known.get_or_init(|| known))
     }
 
     /// Returns what was read of the index, if there was nothing to do.

@@ -27,7 +27,6 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
         return runs::run(&library, args, settings, output);
     }
     let filter = read_filter(&args.filter, &args.words)?;
-    let library = crate::index_progress::shown(library);
     let sessions = library.list(&filter, now().timestamp())?;
     warn_about_damage(&sessions);
     let shown = &sessions[..shown_count(args, output.width(), sessions.len())];

@@ -22,7 +22,7 @@ const TOKEN_BYTES: usize = 4;
 pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let query = read_query(args)?;
     let filter = read_filter(&args.filter, &[])?;
-    let library = crate::index_progress::shown(runs::need_library(settings)?);
+    let library = runs::need_library(settings)?;
     // The index knows the runs, so this first.
     library.indexed()?;
     let filter = library.resolve_filter(&filter, now().timestamp())?;

@@ -27,13 +27,12 @@ struct BranchRow {
 }
 
 pub fn run(text: &str, is_json: bool, settings: &Settings, output: &mut Output) -> Outcome {
-    let related = RelatedSessions::read(text, settings)?;
-    let library = runs::open_library(settings)?;
+    let related = RelatedSessions::read(text, runs::open_library(settings)?, settings)?;
     let mut rows = Vec::new();
     for tree in related.joined.nested() {
         let Some(session) = related.sessions.get(&tree.run_id) else { continue };
         for branch in &session.branches {
-            rows.push(BranchRow::of(session, branch, &library)?);
+            rows.push(BranchRow::of(session, branch, &related.library)?);
         }
     }
     related.check()?;

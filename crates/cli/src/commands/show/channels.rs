@@ -8,6 +8,7 @@ use steno_views::{Lines, count, cut, visible};
 use crate::commands::related_sessions::RelatedSessions;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::Output;
+use crate::runs;
 use crate::settings::Settings;
 
 /// The maximum length of a name.
@@ -18,7 +19,7 @@ const FACT_CHARS: usize = "approval".len();
 const CHANNELS_CHARS: usize = "disk, app-server".len();
 
 pub fn run(text: &str, is_json: bool, settings: &Settings, output: &mut Output) -> Outcome {
-    let related = RelatedSessions::read(text, settings)?;
+    let related = RelatedSessions::read(text, runs::open_library(settings)?, settings)?;
     let mut is_first = true;
     for tree in related.joined.nested() {
         let Some(session) = related.sessions.get(&tree.run_id) else { continue };

@@ -6,7 +6,7 @@ mod preview;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steno_library::{Library, split_event};
+use steno_library::split_event;
 use steno_model::{RunId, Seq};
 use steno_session::{EventPosition, RunNumber, Session};
 use steno_views::conversation::{Conversation, count_of_branches};
@@ -70,7 +70,7 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
         Some(seq) => Some(EventRef { run: runs::find_run(name, settings)?, seq }),
         None => None,
     };
-    let related = RelatedSessions::read(name, settings)?;
+    let related = RelatedSessions::read(name, runs::open_library(settings)?, settings)?;
     let sessions = shown_sessions(&related, event)?;
     if args.view.json {
         for session in &sessions {
@@ -221,8 +221,8 @@ fn draw(
         };
         screen.header(&digest, conversation, &facts);
         screen.conversation(conversation);
-        let library = runs::open_library(settings).unwrap_or_else(|_| Library::new(None));
-        if let Some(resume) = resume_again(&digest, &library, settings).filter(|_| event.is_none()) {
+        let resume = resume_again(&digest, &related.library, settings);
+        if let Some(resume) = resume.filter(|_| event.is_none()) {
             screen.footer(&resume);
         }
         let is_closed = screen.is_closed();
