@@ -190,21 +190,6 @@ fn calls_of_a_save() -> u64 {
 }
 
 #[test]
-fn killed_save_leaves_nothing_of_a_forgotten_source() {
-    for call in 1..=calls_of_a_save() {
-        for death in [Death::Kill, Death::PowerCut] {
-            let (disk, vault) = filled();
-            let mut before = vault.outlines().unwrap();
-            vault.forget(&[id("first")], Reason::Session, NOW).unwrap();
-            disk.plan(Fault::DieAt { call });
-            vault.save_outlines(&mut before).ok();
-            let disk = disk.die(death);
-            assert!(!contains(&disk, "projects/p/first"), "{death:?} in call {call}");
-        }
-    }
-}
-
-#[test]
 fn source_forgotten_after_a_killed_save_is_in_no_file() {
     for call in 1..=calls_of_a_save() {
         for death in [Death::Kill, Death::PowerCut] {
@@ -212,6 +197,7 @@ fn source_forgotten_after_a_killed_save_is_in_no_file() {
             let mut outlines = vault.outlines().unwrap();
             disk.plan(Fault::DieAt { call });
             vault.save_outlines(&mut outlines).ok();
+            assert_eq!(disk.fired(), 1, "call {call}");
             let disk = disk.die(death);
             let vault = small_vault(&disk).unwrap();
             check(&vault, &format!("{death:?} in call {call}"));
