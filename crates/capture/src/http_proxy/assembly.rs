@@ -4,6 +4,7 @@ use data_encoding::BASE64;
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 
 use super::decode::Decoder;
+use super::failures::is_error_content;
 use super::secrets::Secrets;
 
 /// The most bytes of a body or an event that are recorded. A larger one is forwarded, and only counted.
@@ -66,6 +67,11 @@ impl BodyCollector {
     /// Drops the body.
     pub(super) fn omit(&mut self, omission: Omission) {
         (self.omission, self.bytes) = (Some(self.omission.unwrap_or(omission)), Vec::new());
+    }
+
+    /// Tells whether the body reports an error.
+    pub(super) fn is_error(&self) -> bool {
+        is_error_content(&self.bytes)
     }
 
     /// Writes the body, or why it is missing.

@@ -12,6 +12,7 @@ use steno_model::{Lane, Timestamp};
 
 use super::assembly::{BodyCollector, Omission, write_content};
 use super::decode::Decoder;
+use super::failures::{is_error_event, is_error_status};
 use super::secrets::Secrets;
 use super::sse::{SseEvent, SseSplitter};
 use super::tap::{BodyEnd, RequestHead, ResponseHead, Side, TapContent, TapEvent};
@@ -54,6 +55,7 @@ struct Exchange {
 
 /// An answer that has not ended.
 struct Response {
+    /// Whether its status says that it is an error. Content may say so too.
     is_error: bool,
     content: ResponseContent,
 }
@@ -239,7 +241,7 @@ impl Exchange {
                 omission: None,
             })),
         };
-        self.response = Some(Response { is_error: head.status >= 400, content });
+        self.response = Some(Response { is_error: is_error_status(head.status), content });
     }
 
     fn response_chunk(&mut self, bytes: &[u8], room: usize, out: &mut Out<'_>) {
@@ -271,6 +273,7 @@ impl Exchange {
         match content {
             ResponseContent::None => {}
             ResponseContent::Whole(body) => {
+                let is_error = is_error || body.is_error();
                 out.write("body", Lane::FromAgent, |object| body.write(&self.secrets, is_error, object));
             }
             ResponseContent::Events(reader) => {
@@ -305,6 +308,7 @@ impl Exchange {
 }
 
 fn write_event(event: SseEvent, is_cut: bool, secrets: &Secrets, is_error: bool, out: &mut Out<'_>) {
+    let is_error = is_error || is_error_event(event.event.as_deref(), &event.data);
     let data = secrets.remove(event.data, is_error);
     let name = event.event.map(|name| secrets.remove(name.into_bytes(), is_error));
     out.write("event", Lane::FromAgent, |object| {

@@ -8,6 +8,7 @@
 mod allowed;
 mod assembly;
 mod decode;
+mod failures;
 mod forward;
 mod messages;
 mod secrets;

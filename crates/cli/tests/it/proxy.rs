@@ -293,38 +293,59 @@ fn upstream_with_a_password_is_refused_without_repeating_it() {
     );
 }
 
-/// A text that must not be recorded.
+/// What every text that must not be recorded begins with.
 const CANARY: &str = "canary-51c07be9f2";
+
+/// A server that repeats what it got: in an error of the kind that the prompt names, else the key in an answer.
+fn repeating_model() -> String {
+    model(|head, body| {
+        let error =
+            json!({"type": "authentication_error", "message": format!("no: {}", head.replace("\r\n", " "))});
+        let body = body.to_string();
+        if body.contains("fail") {
+            (401, json!({"error": error}).to_string())
+        } else if body.contains("error event") {
+            (200, format!("event: error\ndata: {}\n\n", json!({"type": "error", "error": error})))
+        } else if body.contains("error body") {
+            (200, json!({"type": "error", "error": error}).to_string())
+        } else {
+            let text = format!("key {CANARY}-authorization");
+            (200, message("msg_1", &json!([{"type": "text", "text": text}]), "end_turn"))
+        }
+    })
+}
 
 #[test]
 fn no_credential_reaches_the_store_or_the_log() {
     let steno = Steno::new();
-    // It repeats everything: in an error, and in an answer.
-    let upstream = model(|head, body| {
-        if body.to_string().contains("fail") {
-            (
-                401,
-                json!({"error": {"type": "authentication_error", "message": format!("no: {head}")}})
-                    .to_string(),
-            )
-        } else {
-            (200, message("msg_1", &json!([{"type": "text", "text": format!("key {CANARY}")}]), "end_turn"))
-        }
-    });
-    let proxy = RunningProxy::start(&steno, &upstream, &["--verbose"]);
+    let proxy = RunningProxy::start(&steno, &repeating_model(), &["--verbose"]);
+    // Each place has a canary of its own: one that is removed must not hide another.
+    let canary = |place: &str| format!("{CANARY}-{place}");
     let headers = [
-        ("authorization", format!("Bearer {CANARY}")),
-        ("x-api-key", CANARY.to_owned()),
-        ("x-goog-api-key", CANARY.to_owned()),
-        ("cookie", format!("a={CANARY}; b=2")),
-        ("user-agent", CANARY.to_owned()),
-        ("x-custom", CANARY.to_owned()),
-        ("session-id", CANARY.to_owned()),
+        ("authorization", format!("Bearer {}", canary("authorization"))),
+        ("x-api-key", canary("x-api-key")),
+        ("x-goog-api-key", canary("goog")),
+        ("cookie", format!("a={}; b=2", canary("cookie"))),
+        ("user-agent", canary("agent")),
+        ("x-custom", canary("custom")),
+        ("referer", format!("https://example.com/{}", canary("referer"))),
+        ("session-id", canary("session")),
     ];
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    for path in ["/v1/messages", "/v1/messages?key=", "/v1/oauth/token?", "/v1/responses?x="] {
-        for prompt in ["Hello.", "fail"] {
-            let path = if path.contains('?') { format!("{path}{CANARY}") } else { path.to_owned() };
+    for path in [
+        "/v1/messages",
+        "/v1/messages?key=",
+        "/v1/messages?customer=",
+        "/v1/oauth/token?",
+        "/v1/responses?x=",
+    ] {
+        for prompt in ["Hello.", "fail", "error event", "error body"] {
+            let path = match path.rsplit_once('?') {
+                Some((_, name)) => {
+                    format!("{path}{}", canary(&format!("query-{}", name.trim_end_matches('='))))
+                }
+                None => path.to_owned(),
+            };
             let (_, body) = proxy.post(&path, &headers, &request(SESSION, prompt, false));
             assert!(body.contains(CANARY), "the client gets everything: {body}");
         }
