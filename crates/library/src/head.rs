@@ -125,6 +125,11 @@ impl RunHead {
         self.channel.as_deref() == Some("http")
     }
 
+    /// Tells whether it was made from a source that may have other sessions too.
+    pub(crate) fn is_on_connection(&self) -> bool {
+        matches!(self.channel.as_deref(), Some("app-server" | "acp" | "mcp" | "http"))
+    }
+
     /// Tells whether it may show a session without naming it.
     pub(crate) fn lacks_session(&self) -> bool {
         self.session.is_none() && self.is_http()

@@ -65,18 +65,21 @@ impl Library {
     fn sources_at(&self, text: &str) -> Result<SourceTarget, Error> {
         let manifests = self.manifests()?;
         let path = std::path::absolute(text).ok();
+        let connections = self.connections()?;
+        let key_of = |manifest: &Manifest| SessionKey::of_file(manifest, &connections);
         let is_at = |manifest: &&Manifest| {
-            Some(&manifest.info.path.0) == path.as_ref() || manifest.info.session.as_deref() == Some(text)
+            Some(&manifest.info.path.0) == path.as_ref()
+                || manifest.info.session.as_deref() == Some(text) && key_of(manifest).is_some()
         };
         let at: Vec<&Manifest> = manifests.iter().filter(is_at).collect();
         if at.is_empty() {
             return Err(Error::InvalidName { text: text.to_owned(), want: TargetKind::Session });
         }
-        let keys: BTreeSet<SessionKey> = at.iter().filter_map(|manifest| SessionKey::of(manifest)).collect();
+        let keys: BTreeSet<SessionKey> = at.iter().filter_map(|manifest| key_of(manifest)).collect();
         let ids: BTreeSet<SourceId> = at.iter().map(|manifest| manifest.id).collect();
         let belongs = |manifest: &&Manifest| {
             ids.contains(&manifest.id)
-                || SessionKey::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
+                || key_of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
         };
         Ok(SourceTarget::Files(manifests.iter().filter(belongs).cloned().collect()))
     }
@@ -90,16 +93,33 @@ impl Library {
             own.extend(self.with_children(*run)?.into_iter().map(|(run, _)| run));
         }
         let is_own = |run: &String| RunId::parse(run).is_ok_and(|run| own.contains(&run));
+        let connections = self.connections()?;
         for manifest in self.made_from(&shown.into_iter().collect())? {
             let mut runs = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
             // A connection may have other threads, and is found by its threads.
-            let is_whole = connection_of(manifest).is_none() && runs.all(is_own);
+            let is_whole = !connections.contains(&manifest.id) && runs.all(is_own);
             if is_whole && files.iter().all(|known| known.id != manifest.id) {
                 files.push(manifest.clone());
             }
         }
-        files.retain(|manifest| connection_of(manifest).is_none());
+        files.retain(|manifest| !connections.contains(&manifest.id));
         Ok(files)
+    }
+
+    /// Returns the files that may have sessions that do not belong together: connections that were recorded here, and
+    /// recordings of connections or of requests to models that the user named. What a command printed is not one.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn connections(&self) -> Result<BTreeSet<SourceId>, Error> {
+        let heads = self.heads()?.iter().filter(|head| head.is_on_connection());
+        let recorded: BTreeSet<SourceId> = heads.filter_map(|head| head.source).collect();
+        let is_printed =
+            |manifest: &Manifest| manifest.info.path.0.extension().is_some_and(|end| end == "wrap");
+        let is_one = |manifest: &&Manifest| {
+            connection_of(manifest).is_some() || recorded.contains(&manifest.id) && !is_printed(manifest)
+        };
+        Ok(self.manifests()?.iter().filter(is_one).map(|manifest| manifest.id).collect())
     }
 
     /// Returns the thread of a session, if it has a spine or a recorded connection.
@@ -123,11 +143,12 @@ impl Library {
         let manifests = self.manifests()?;
         let own: BTreeSet<SourceId> = made_from.iter().map(|manifest| manifest.id).collect();
         let is_own = |manifest: &&Manifest| own.contains(&manifest.id);
-        let keys: BTreeSet<SessionKey> = manifests.iter().filter(is_own).filter_map(SessionKey::of).collect();
+        let connections = self.connections()?;
+        let key_of = |manifest: &Manifest| SessionKey::of_file(manifest, &connections);
+        let keys: BTreeSet<SessionKey> = manifests.iter().filter(is_own).filter_map(key_of).collect();
         let first = runs.first().and_then(|(_, source)| *source);
         let belongs = |manifest: &&Manifest| {
-            is_own(manifest)
-                || SessionKey::of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
+            is_own(manifest) || key_of(manifest).is_some_and(|key| keys.iter().any(|own| own.has(&key)))
         };
         let mut sources: Vec<Manifest> = manifests.iter().filter(belongs).cloned().collect();
         sources.sort_by_key(|manifest| (Some(manifest.id) != first, manifest.info.path.0.clone()));
@@ -280,7 +301,11 @@ struct SessionKey {
 }
 
 impl SessionKey {
-    fn of(manifest: &Manifest) -> Option<Self> {
+    /// Returns the key of a file that belongs to one session. A connection names only its first one.
+    fn of_file(manifest: &Manifest, connections: &BTreeSet<SourceId>) -> Option<Self> {
+        if connections.contains(&manifest.id) {
+            return None;
+        }
         let info = &manifest.info;
         let home = info.home.as_ref().map(|home| home.0.clone());
         Some(Self { provider: info.provider.clone(), home, session: info.session.clone()? })

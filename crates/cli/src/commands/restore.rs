@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steno_library::{Library, SourceTarget, Target, TargetKind, connection_of};
+use steno_library::{Library, SourceTarget, Target, TargetKind};
 use steno_model::with_causes;
 use steno_session::Content;
 use steno_vault::{Manifest, RestoreError, RestoreTarget, Sighting, Vault};
@@ -83,10 +83,11 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
 /// Returns the connection files of a session that has no file of its agent.
 fn recorded_files(text: &str, library: &Library) -> Result<Vec<Manifest>, Failure> {
     let Target::Session(session) = library.resolve(text, TargetKind::Session)? else { return Ok(Vec::new()) };
+    let connections = library.connections()?;
     let mut files: Vec<Manifest> = Vec::new();
     for run in library.runs_of(session)? {
         let of_run = library.sources_of(run)?;
-        files.extend(of_run.into_iter().filter(|file| connection_of(file).is_some()));
+        files.extend(of_run.into_iter().filter(|file| connections.contains(&file.id)));
     }
     files.sort_by_key(|file| file.id);
     files.dedup_by_key(|file| file.id);

@@ -3,15 +3,19 @@
 //! A connection is deleted with a thread if it has no other threads, except the thread's subagents. Otherwise it stays,
 //! without the thread's messages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use steno_adapters::codex::session_run;
-use steno_journal::Store;
+use steno_adapters::{Surface, sniff};
+use steno_capture::packing::Unpacker;
+use steno_journal::{Error as JournalError, Reader, Store};
 use steno_library::{Library, RunHead};
-use steno_model::{RunId, ThreadId};
-use steno_vault::Manifest;
+use steno_model::{Evidence, Position, RunId, ThreadId};
+use steno_vault::{Manifest, SourceId, SourceInfo, Vault};
 
 use super::{ForgetError, connection_in, connection_of, sources_of};
+use crate::connection::{ConnectionRules, blank, blank_exchanges};
 
 /// The connections of some threads.
 #[derive(Clone, Debug, Default)]
@@ -31,26 +35,29 @@ pub struct SharedConnection {
     pub runs: Vec<RunId>,
     /// The names of these threads on it.
     pub threads: BTreeSet<String>,
+    /// The records that only these runs were made from.
+    pub records: ConnectionRecords,
 }
 
-/// Finds the connections of threads among files of the vault.
+/// Records of a connection: generation and offset of each, with its length.
+pub type ConnectionRecords = BTreeMap<(u32, u64), u64>;
+
+/// Finds the connections of threads among the files that may have several sessions.
 ///
 /// # Errors
 /// An I/O error.
 pub fn connections_of(
     library: &Library,
-    manifests: &[Manifest],
+    connections: &BTreeSet<SourceId>,
     threads: &BTreeSet<ThreadId>,
 ) -> Result<ConnectionSelection, ForgetError> {
     let sessions: BTreeSet<RunId> = threads.iter().map(|thread| session_run(thread.as_str())).collect();
     let mut selection = ConnectionSelection::default();
-    let may_have_several = |manifest: &&Manifest| connection_of(manifest).is_some() || has_requests(manifest);
-    let connections: Vec<&Manifest> = manifests.iter().filter(may_have_several).collect();
     if sessions.is_empty() || connections.is_empty() {
         return Ok(selection);
     }
     let (store, all) = (library.store()?, library.heads()?);
-    for manifest in connections {
+    for manifest in library.manifests()?.iter().filter(|manifest| connections.contains(&manifest.id)) {
         let heads: Vec<&RunHead> = all.iter().filter(|head| head.source == Some(manifest.id)).collect();
         let own = with_subagents(&heads, &sessions);
         if own.is_empty() {
@@ -67,16 +74,45 @@ pub fn connections_of(
         } else {
             let named = own.iter().map(|head| head.shows().unwrap_or(head.run).to_string());
             let threads = threads.iter().map(ToString::to_string).chain(named).collect();
-            let own = own.iter().map(|head| head.run).collect();
-            selection.shared.push(SharedConnection { manifest: manifest.clone(), runs: own, threads });
+            let own: Vec<RunId> = own.iter().map(|head| head.run).collect();
+            let others = heads.iter().map(|head| head.run).filter(|run| !own.contains(run));
+            let mut records = records_of(store, manifest.id, own.iter().copied())?;
+            for record in records_of(store, manifest.id, others)?.keys() {
+                records.remove(record);
+            }
+            selection.shared.push(SharedConnection {
+                manifest: manifest.clone(),
+                runs: own,
+                threads,
+                records,
+            });
         }
     }
     Ok(selection)
 }
 
-/// Tells whether a file has requests to models, which may be of several sessions.
-fn has_requests(manifest: &Manifest) -> bool {
-    manifest.adapted.as_ref().is_some_and(|adapted| adapted.adapter.starts_with("http/"))
+/// Finds the records of a source that runs were made from. A damaged transcript is read up to the damage.
+fn records_of(
+    store: &Store,
+    source: SourceId,
+    runs: impl Iterator<Item = RunId>,
+) -> Result<ConnectionRecords, ForgetError> {
+    let source = source.to_string();
+    let mut records = ConnectionRecords::new();
+    for run in runs {
+        let mut reader = match Reader::open(store, run) {
+            Err(JournalError::NoSuchRun { .. }) => continue,
+            opened => opened?.until_now()?,
+        };
+        while let Ok(Some(recorded)) = reader.read_next() {
+            let evidence = recorded.event.extra.get("evidence").and_then(Evidence::read);
+            if let Some(evidence) = evidence.filter(|evidence| evidence.source.to_text() == source.as_str()) {
+                let Position { generation, offset, .. } = evidence.position;
+                records.insert((generation, offset), evidence.length);
+            }
+        }
+    }
+    Ok(records)
 }
 
 /// Returns the runs of a connection that belong to the sessions, and their subagents.
@@ -110,4 +146,42 @@ fn has_other_spines(
         }
     }
     Ok(false)
+}
+
+/// Removes the messages of threads from connections that have other threads too.
+pub(super) fn blank_connections(
+    store: &Store,
+    vault: &Arc<Vault>,
+    connections: &[SharedConnection],
+    now: &str,
+) -> Result<(), ForgetError> {
+    for SharedConnection { manifest, threads, runs, records } in connections {
+        vault.sweep_later(now)?;
+        let info = SourceInfo { is_filtered: true, ..manifest.info.clone() };
+        let mut rules = ConnectionRules::of_threads(store, threads.iter().cloned().collect());
+        let source = manifest.id.to_string();
+        let mut blanked = |generation: u32, bytes: &[u8]| {
+            let in_it = records.range((generation, 0)..=(generation, u64::MAX));
+            let records = in_it.map(|((_, offset), length)| (*offset, *length)).collect();
+            match sniff(bytes).map(|sniffed| sniffed.surface) {
+                Some(Surface::Http) => blank_exchanges(bytes, &source, runs, &records),
+                Some(_) | None => blank(bytes, &mut rules, &records),
+            }
+        };
+        let rewritten =
+            |generation: u32, bytes: Vec<u8>| change_unpacked(&bytes, |bytes| blanked(generation, bytes));
+        vault.write(manifest.id, &info, now)?.rewrite(rewritten)?;
+    }
+    Ok(())
+}
+
+/// Changes the content of a file that may be compressed. Of compressed bytes that are damaged, what can be read stays.
+fn change_unpacked(bytes: &[u8], change: impl FnOnce(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let mut unpacker = Unpacker::default();
+    if unpacker.packing(bytes).is_none() {
+        return change(bytes);
+    }
+    let mut plain = Vec::new();
+    unpacker.unpack(bytes, &mut |piece| plain.extend_from_slice(piece)).ok();
+    zstd::encode_all(&*change(&plain), zstd::DEFAULT_COMPRESSION_LEVEL).expect("memory takes all bytes")
 }

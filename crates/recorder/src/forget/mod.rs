@@ -13,22 +13,22 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use steno_adapters::{Surface, sniff};
+use steno_adapters::codex::session_run;
 use steno_disk::{LockGuard, StorePath};
 use steno_journal::{Error as JournalError, Reader, RunFile, SpineLock, SpineReader, Store};
 use steno_library::{Error as LibraryError, connection_of as connection_id, is_thread_file};
 use steno_model::{Evidence, RunId, SpineSource, ThreadId};
 use steno_vault::{
-    Error as VaultError, ForgetReport, ForgetRequest, Manifest, NameHash, Reason, SourceId, SourceInfo,
-    SpineTombstone, Vault,
+    Error as VaultError, ForgetReport, ForgetRequest, Manifest, NameHash, Reason, SourceId, SpineTombstone,
+    Vault,
 };
 use uuid::Uuid;
 
-use crate::connection::{ConnectionRules, RecordedConnection, blank, blank_exchanges};
+use crate::connection::RecordedConnection;
 use crate::sources;
 use crate::spines::{self, SourceName};
 
-pub use connections::{ConnectionSelection, SharedConnection, connections_of};
+pub use connections::{ConnectionRecords, ConnectionSelection, SharedConnection, connections_of};
 pub use plan::{ForgetPlan, ForgetSelection};
 pub use session_files::{PieceFilter, SessionFiles, SharedFile, belongings, files_of_project, shared_files};
 
@@ -226,8 +226,13 @@ fn session_in(manifest: &Manifest) -> Option<&str> {
     if !is_thread_file(info) {
         return None;
     }
+    let runs = manifest.adapted.iter().flat_map(|adapted| &adapted.runs);
     match &info.session {
-        Some(session) => session.rsplit('/').next(),
+        // A connection outside of a home names its first thread, and has other runs.
+        Some(session) => session.rsplit('/').next().filter(|session| {
+            let run = session_run(session).to_string();
+            info.home.is_some() || runs.clone().any(|own| *own == run)
+        }),
         None => manifest.adapted.as_ref()?.runs.first().map(String::as_str),
     }
 }
@@ -287,7 +292,7 @@ pub fn forget(
     // Before sources have tombstones: if this is interrupted, the session is not forgotten, its lines are recorded
     // again, and a second attempt completes it.
     session_files::rewrite_shared(vault, &doomed.shared, &doomed.pieces, (why, &time))?;
-    blank_connections(store, vault, &doomed.shared_connections, &time)?;
+    connections::blank_connections(store, vault, &doomed.shared_connections, &time)?;
     let runs: Vec<NameHash> = doomed.runs.iter().map(|run| NameHash::of_session(&run.to_string())).collect();
     let what = ForgetRequest {
         sources: &doomed.sources,
@@ -314,28 +319,6 @@ pub fn forget(
         vault.runs_gone(&runs)?;
     }
     Ok(forgotten)
-}
-
-/// Removes the messages of threads from connections that have other threads too.
-fn blank_connections(
-    store: &Store,
-    vault: &Arc<Vault>,
-    connections: &[SharedConnection],
-    now: &str,
-) -> Result<(), ForgetError> {
-    for SharedConnection { manifest, threads, runs } in connections {
-        vault.sweep_later(now)?;
-        let info = SourceInfo { is_filtered: true, ..manifest.info.clone() };
-        let mut rules = ConnectionRules::of_threads(store, threads.iter().cloned().collect());
-        let source = manifest.id.to_string();
-        let blanked =
-            |bytes: &[u8], rules: &mut ConnectionRules| match sniff(bytes).map(|sniffed| sniffed.surface) {
-                Some(Surface::Http) => blank_exchanges(bytes, &source, runs),
-                Some(_) | None => blank(bytes, rules),
-            };
-        vault.write(manifest.id, &info, now)?.rewrite(|_, bytes| blanked(&bytes, &mut rules))?;
-    }
-    Ok(())
 }
 
 fn hold(store: &Store, thread: &ThreadId, now: jiff::Timestamp) -> Result<SpineLock, ForgetError> {

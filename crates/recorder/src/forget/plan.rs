@@ -103,14 +103,16 @@ impl ForgetPlan {
     pub fn make(library: &Library, wanted: ForgetSelection) -> Result<Self, ForgetError> {
         let (vault, all) = (library.vault()?, library.manifests()?);
         let ForgetSelection { seeds, run, threads: named_threads, why, mut pieces } = wanted;
-        let SessionFiles { mut manifests, mut names } = belongings(vault, all, &seeds)?;
+        let on_several = library.connections()?;
+        let SessionFiles { mut manifests, mut names } = belongings(vault, all, &seeds, &on_several)?;
         let mut spines = spines_going(&manifests, (run, &named_threads), library)?;
         let mut threads: BTreeSet<ThreadId> =
             spines.going.iter().cloned().chain(named_threads.clone()).collect();
         threads.extend(manifests.iter().filter_map(thread_of));
-        threads.extend(sessions_of(library, &manifests, run)?);
+        let of_one = manifests.iter().filter(|manifest| !on_several.contains(&manifest.id));
+        threads.extend(sessions_of(library, of_one, run)?);
         let ConnectionSelection { going: connections, shared: mut on_shared } =
-            connections_of(library, all, &threads)?;
+            connections_of(library, &on_several, &threads)?;
         let is_new = |manifest: &Manifest| manifests.iter().all(|known| known.id != manifest.id);
         let connections: Vec<Manifest> = connections.into_iter().filter(is_new).collect();
         if !connections.is_empty() {
@@ -160,14 +162,13 @@ impl ForgetPlan {
     }
 }
 
-/// Returns the sessions of files that are deleted, and of a run, by the names that they have on connections.
-fn sessions_of(
+/// Returns the sessions of files that are deleted, and of a run, by the names that they have on connections. A
+/// connection that is forgotten by itself is not among the files: it leaves what others recorded of its threads.
+fn sessions_of<'a>(
     library: &Library,
-    manifests: &[Manifest],
+    files: impl Iterator<Item = &'a Manifest>,
     run: Option<RunId>,
 ) -> Result<Vec<ThreadId>, ForgetError> {
-    // A connection that is forgotten by itself leaves what others recorded of its threads.
-    let files = manifests.iter().filter(|manifest| connection_of(manifest).is_none());
     let going: BTreeSet<SourceId> = files.map(|manifest| manifest.id).collect();
     let is_going = |source: Option<SourceId>| source.is_some_and(|source| going.contains(&source));
     let made = library.heads()?.iter().filter(|head| is_going(head.source));

@@ -26,14 +26,23 @@ pub struct SessionFiles {
     pub names: Vec<NameHash>,
 }
 
-/// Finds all files in the vault that belong to the same sessions as the given files.
+/// Finds all files in the vault that belong to the same sessions as the given files. Connections may have several
+/// sessions: of them only the given ones belong, and by themselves.
 ///
 /// # Errors
 /// An error of the vault.
-pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result<SessionFiles, ForgetError> {
+pub fn belongings(
+    vault: &Vault,
+    all: &[Manifest],
+    seeds: &[Manifest],
+    connections: &BTreeSet<SourceId>,
+) -> Result<SessionFiles, ForgetError> {
     let mut names = BTreeSet::new();
     let mut slugs = BTreeSet::new();
-    for seed in seeds.iter().filter(|seed| SharedFileFormat::of(&seed.info).is_none()) {
+    let is_of_one = |manifest: &&Manifest| {
+        SharedFileFormat::of(&manifest.info).is_none() && !connections.contains(&manifest.id)
+    };
+    for seed in seeds.iter().filter(is_of_one) {
         names.extend(session_hashes(&seed.info, &head_of_transcript(vault, seed)?));
         slugs.extend(slugs_in_vault(vault, seed)?);
     }
@@ -44,7 +53,8 @@ pub fn belongings(vault: &Vault, all: &[Manifest], seeds: &[Manifest]) -> Result
         let is_its = chosen.contains(&manifest.id)
             || plan_slug(&manifest.info).is_some_and(|slug| slugs.contains(&slug))
             || has_history && is_command_history(manifest)
-            || names_in_vault(vault, manifest)?.iter().any(|name| names.contains(name));
+            || is_of_one(&manifest)
+                && names_in_vault(vault, manifest)?.iter().any(|name| names.contains(name));
         if is_its {
             files.manifests.push(manifest.clone());
         }
@@ -78,11 +88,8 @@ fn is_command_history(manifest: &Manifest) -> bool {
         && names.into_iter().any(|name| name.starts_with("command-history-state"))
 }
 
-/// Returns the hashes of the sessions that a file belongs to. A shared file belongs to none.
+/// Returns the hashes of the sessions that a file of one session belongs to.
 fn names_in_vault(vault: &Vault, manifest: &Manifest) -> Result<Vec<NameHash>, ForgetError> {
-    if SharedFileFormat::of(&manifest.info).is_some() || connection_of(manifest).is_some() {
-        return Ok(Vec::new());
-    }
     Ok(all_session_hashes(&manifest.info, &head_of_transcript(vault, manifest)?))
 }
 

@@ -5,6 +5,7 @@ mod attacks;
 mod exclusion;
 mod forgetting;
 mod pausing;
+mod recordings;
 mod requests;
 pub mod scan;
 pub mod world;
