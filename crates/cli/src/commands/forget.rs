@@ -32,6 +32,18 @@ fn warn_of_kept_spines(plan: &ForgetPlan) {
     }
 }
 
+/// Warns of files of the user that stay in part: of these, nothing more is archived.
+fn warn_of_closed_recordings(plan: &ForgetPlan) {
+    let files = plan.connections.iter().map(|shared| &shared.manifest);
+    for file in files.filter(|file| connection_of(file).is_none()) {
+        let path = file.info.path.0.display().to_string();
+        let path = visible(&path, Lines::Escape);
+        warn(&format!(
+            "`{path}` also has other sessions, which stay; nothing that is added to it is archived"
+        ));
+    }
+}
+
 fn words(plan: &ForgetPlan) -> String {
     let files = count(plan.manifests.len() as u64, "file");
     let runs = count(plan.runs.len() as u64, "run");
@@ -152,6 +164,7 @@ fn show(
         output.line(&format!("{:>8}  total: {}", size(total), words(plan)));
     }
     warn_of_kept_spines(plan);
+    warn_of_closed_recordings(plan);
     Ok(())
 }
 
