@@ -21,7 +21,7 @@ pub(super) fn split_text(result: Option<RawJson>) -> (Option<JsonString>, Option
     let Some((name, words)) = text else { return (None, Some(result)) };
     let mut rest = Extra::default();
     for (key, value) in fields.others(&[name]) {
-        rest.push(&key.to_text(), value);
+        rest.push(JsonString::from(&*key.to_text()), value);
     }
     let mut out = String::new();
     ObjectWriter::begin(&mut out).finish(&rest);
