@@ -75,7 +75,8 @@ pub use resolve::{Candidate, Target, TargetKind, split_event};
 pub use rollouts::{BaseThread, Rollout, ThreadRollouts};
 pub use run_overview::{RunOverview, fitting_seals, warn_about_broken_seals};
 pub use search::{
-    PatternError, SearchHit, SearchLimits, SearchReport, SessionHits, Snippet, plural, shortest_id,
+    PatternError, PreparedSearch, SearchHit, SearchLimits, SearchReport, SessionHits, Snippet, plural,
+    shortest_id,
 };
 pub use session_overview::{RunsSize, SessionOverview};
 pub use sessions::{Relations, SessionRuns};

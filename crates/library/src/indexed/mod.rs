@@ -13,6 +13,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use steno_disk::{Identity, StorePath};
@@ -318,12 +319,17 @@ impl Files {
         Ok(Self { runs: store.run_files()?, manifests: vault.manifest_files()? })
     }
 
-    /// Looks at the files on another thread, while the database is read.
+    /// Looks at the files while the database is read, on two threads. The one that is ready first looks at the manifests.
     fn list_beside<T>(store: &Store, vault: &Vault, read: impl FnOnce() -> T) -> (Result<Self, Error>, T) {
+        let is_taken = AtomicBool::new(false);
+        let manifests = || (!is_taken.swap(true, Ordering::Relaxed)).then(|| vault.manifest_files());
         std::thread::scope(|scope| {
-            let files = scope.spawn(|| Self::list(store, vault));
-            let read = read();
-            (files.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), read)
+            let other = scope.spawn(|| (store.run_files(), manifests()));
+            let (read, own) = (read(), manifests());
+            let (runs, others) = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let manifests = own.or(others).unwrap_or_else(|| vault.manifest_files());
+            let files = || -> Result<Self, Error> { Ok(Self { runs: runs?, manifests: manifests? }) };
+            (files(), read)
         })
     }
 

@@ -107,25 +107,80 @@ impl Library {
         query: &Query,
         filter: &SessionFilter,
         limits: SearchLimits,
+        found: impl FnMut(SessionHits) -> bool,
+    ) -> Result<SearchReport, Error> {
+        self.prepare_search(query, filter)?.run(limits, found)
+    }
+
+    /// Finds out what a search has to read. [`Library::index`] has what it needs after this.
+    ///
+    /// # Errors
+    /// If a regular expression cannot be read, and what the index or the system says.
+    pub fn prepare_search<'a>(
+        &'a self,
+        query: &'a Query,
+        filter: &'a SessionFilter,
+    ) -> Result<PreparedSearch<'a>, Error> {
+        let matcher = TextMatcher::of(query)?;
+        let (index, (version, plan, ids)) = self.indexed_with(|index, known| {
+            let plan = Plan::of(index, query, filter)?;
+            Ok((index.data_version()?, plan, self.ids_of(known.relations())))
+        })?;
+        if let Ok(ids) = ids {
+            self.index.get_or_init(|| ids);
+        }
+        Ok(PreparedSearch { library: self, query, filter, matcher, index, plan, version })
+    }
+
+    /// Counts the damaged runs of the wanted top-level sessions.
+    fn damaged_runs(&self, is_wanted: impl Fn(RunId) -> bool) -> Result<u64, Error> {
+        let known = self.known_files()?;
+        let mut damaged = known.runs.iter().filter(|run| run.damage.is_some()).peekable();
+        if damaged.peek().is_none() {
+            return Ok(0);
+        }
+        let relations = self.relations()?;
+        Ok(damaged.filter(|run| is_wanted(relations.root(run.run))).count() as u64)
+    }
+}
+
+/// A search that knows what it has to read.
+pub struct PreparedSearch<'a> {
+    library: &'a Library,
+    query: &'a Query,
+    filter: &'a SessionFilter,
+    matcher: TextMatcher<'a>,
+    index: &'a Index,
+    plan: Plan,
+    /// The version of the index that the plan was made from.
+    version: i64,
+}
+
+impl PreparedSearch<'_> {
+    /// Searches as [`Library::search_each`] does.
+    ///
+    /// # Errors
+    /// What the index or the system says.
+    pub fn run(
+        self,
+        limits: SearchLimits,
         mut found: impl FnMut(SessionHits) -> bool,
     ) -> Result<SearchReport, Error> {
-        let matcher = TextMatcher::of(query)?;
-        let (index, (version, plan)) =
-            self.indexed_with(|index, _| Ok((index.data_version()?, Plan::of(index, query, filter)?)))?;
+        let Self { library, query, filter, matcher, index, plan, version } = self;
         let _snapshot = index.snapshot()?;
-        // What is read from here on must fit to the plan.
+        // What is read from here on must fit the plan.
         let is_as_planned = index.data_version()? == version;
         let plan = if is_as_planned { plan } else { Plan::of(index, query, filter)? };
         let Plan { mut rows, families, texts } = plan;
         let mut report = SearchReport {
             sessions_searched: rows.len() as u64,
             texts_searched: texts,
+            runs_damaged: library.damaged_runs(|root| filter.is_empty() || rows.contains_key(&root))?,
             ..SearchReport::default()
         };
-        report.runs_damaged = self.damaged_runs(|root| filter.is_empty() || rows.contains_key(&root))?;
         let is_outputs = !is_read_whole(query);
         let texts_of = |run: &RunToRead| index.texts_of_run(query, run, is_outputs).map_err(Stop::Error);
-        let scan = Scan::new(self.store()?, &matcher, limits);
+        let scan = Scan::new(library.store()?, &matcher, limits);
         let scanned = scan.run(families, texts_of, |root, FamilyHits { hits, more, unread }| {
             report.unread += unread;
             let count = hits.len() as u64 + more;
@@ -139,17 +194,6 @@ impl Library {
             Ok(()) | Err(Stop::Enough) => Ok(report),
             Err(Stop::Error(error)) => Err(error.into()),
         }
-    }
-
-    /// Counts the damaged runs of the wanted top-level sessions.
-    fn damaged_runs(&self, is_wanted: impl Fn(RunId) -> bool) -> Result<u64, Error> {
-        let known = self.known_files()?;
-        let mut damaged = known.runs.iter().filter(|run| run.damage.is_some()).peekable();
-        if damaged.peek().is_none() {
-            return Ok(0);
-        }
-        let relations = self.relations()?;
-        Ok(damaged.filter(|run| is_wanted(relations.root(run.run))).count() as u64)
     }
 }
 

@@ -23,15 +23,14 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     let query = read_query(args)?;
     let filter = read_filter(&args.filter, &[])?;
     let library = runs::need_library(settings)?;
-    // The index knows the runs, so this first.
-    library.indexed()?;
     let filter = library.resolve_filter(&filter, now().timestamp())?;
+    let search = library.prepare_search(&query, &filter)?;
     let ids = library.index()?;
     let lines = SearchText { ids, now: now(), width: output.width() };
     let mut printer = Printer::of(args, ids, &lines, output);
     let all_if_zero = |limit: usize| if limit == 0 { usize::MAX } else { limit };
     let limits = SearchLimits { sessions: all_if_zero(args.limit), hits: all_if_zero(args.hits) };
-    let report = library.search_each(&query, &filter, limits, |session| printer.session(&session))?;
+    let report = search.run(limits, |session| printer.session(&session))?;
     printer.finish(&report);
     if report.sessions_found == 0 {
         return Err(Failure::empty(format!("no text matches; searched {}", covered(&report)))
