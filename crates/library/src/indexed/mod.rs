@@ -71,7 +71,7 @@ impl Library {
     /// Returns the index, up to date, with what `read` returns for it.
     ///
     /// `read` is called while another thread looks at the files of the store, and once more if the index was not up to date.
-    pub(crate) fn indexed_with<T>(&self, read: impl Reading<T>) -> Result<(&Index, T), Error> {
+    pub(crate) fn indexed_with<T>(&self, read: impl IndexReader<T>) -> Result<(&Index, T), Error> {
         if let Some(index) = self.indexed.get() {
             return Ok((index, read(index, self.known_files()?)?));
         }
@@ -179,7 +179,7 @@ impl Library {
         }
     }
 
-    fn open_index<T>(&self, read: &impl Reading<T>) -> Result<(Index, Option<Glance<T>>), Error> {
+    fn open_index<T>(&self, read: &impl IndexReader<T>) -> Result<(Index, Option<Glance<T>>), Error> {
         if let Some(path) = self.needed_path()? {
             match self.open_up_to_date(&path, &|| false, read) {
                 Ok(opened) => return Ok(opened),
@@ -200,7 +200,7 @@ impl Library {
         &self,
         path: &Path,
         is_stopped: &(dyn Fn() -> bool + Sync),
-        read: &impl Reading<T>,
+        read: &impl IndexReader<T>,
     ) -> Result<(Index, Option<Glance<T>>), Error> {
         // A second time with a new database, if the first one turns out to be damaged.
         for is_last in [false, true] {
@@ -235,7 +235,7 @@ impl Library {
         &self,
         index: &Index,
         is_stopped: &(dyn Fn() -> bool + Sync),
-        read: &impl Reading<T>,
+        read: &impl IndexReader<T>,
     ) -> Result<Option<Glance<T>>, Error> {
         let (store, vault) = (self.store()?, self.vault()?);
         let (files, glance) = Files::list_beside(store, vault, || Glance::take(index, read));
@@ -271,9 +271,9 @@ impl Library {
 }
 
 /// Reads something of an index, given what it knows of the files.
-pub(crate) trait Reading<T>: Fn(&Index, &KnownFiles) -> Result<T, IndexError> {}
+pub(crate) trait IndexReader<T>: Fn(&Index, &KnownFiles) -> Result<T, IndexError> {}
 
-impl<T, F: Fn(&Index, &KnownFiles) -> Result<T, IndexError>> Reading<T> for F {}
+impl<T, F: Fn(&Index, &KnownFiles) -> Result<T, IndexError>> IndexReader<T> for F {}
 
 /// What was read of an index at one moment.
 struct Glance<T> {
@@ -282,7 +282,7 @@ struct Glance<T> {
 }
 
 impl<T> Glance<T> {
-    fn take(index: &Index, read: &impl Reading<T>) -> Result<Self, IndexError> {
+    fn take(index: &Index, read: &impl IndexReader<T>) -> Result<Self, IndexError> {
         let _snapshot = index.snapshot()?;
         let known = KnownFiles::read(index)?;
         let answer = read(index, &known)?;
