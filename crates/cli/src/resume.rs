@@ -6,13 +6,13 @@ use steno_views::digest::SessionDigest;
 use crate::settings::Settings;
 use crate::shell_words::quoted;
 
-/// Returns the command that resumes a session of the store: if the agent deleted its file, that comes back first.
+/// Returns the command that resumes a session of the store: if the agent deleted, shortened or rewrote its file, what is
+/// missing comes back first.
 pub fn resume_again(digest: &SessionDigest, library: &Library, settings: &Settings) -> Option<String> {
     let resume = resume_command(digest)?;
-    if !library.is_file_deleted(digest.id) {
-        return Some(resume);
-    }
-    Some(format!("steno restore {}{} && {resume}", digest.id, settings.store_flags()))
+    let Some(loss) = library.file_loss(digest.id) else { return Some(resume) };
+    let restore = loss.restore_command(&digest.id.to_string(), &settings.store_flags());
+    Some(format!("{restore} && {resume}"))
 }
 
 /// Returns the command that resumes a session in its agent; `None` for agents that cannot.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steno_library::{Library, SourceTarget, Target, TargetKind};
-use steno_model::with_causes;
+use steno_model::{RunId, with_causes};
 use steno_session::Content;
 use steno_vault::{Manifest, RestoreError, RestoreTarget, Sighting, Vault};
 use steno_views::digest::SessionDigest;
@@ -62,7 +62,8 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
     for file in plan.iter().filter(|file| file.standing != RestoreTarget::Same) {
         vault.read(&file.manifest, file.generation, 0, |_, _| true)?;
     }
-    let resume = if args.to.is_none() { resume_words(&args.run, &library) } else { None };
+    let is_in_place = args.to.is_none();
+    let resume = if is_in_place { resume_words(&args.run, &library) } else { None };
     for file in &plan {
         let aside = match file.standing {
             RestoreTarget::Different => Some(keep_aside(&file.path)?),
@@ -74,10 +75,21 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         print_outcome(file, aside.as_deref(), resume.as_deref(), args.json, output);
     }
     output.flush();
-    if let Some(resume) = resume.filter(|_| !args.json) {
+    let is_last = is_in_place && args.generation.is_none();
+    if let Some(earlier) = is_last.then(|| earlier_version(&args.run, &library, settings)).flatten() {
+        notice(&earlier);
+    } else if let Some(resume) = resume.filter(|_| !args.json) {
         notice(&format!("resume it with: {resume}"));
     }
     Ok(Exit::Done)
+}
+
+/// Returns what to say if the last version of a session's file lacks something that an earlier one has.
+fn earlier_version(text: &str, library: &Library, settings: &Settings) -> Option<String> {
+    let root = root_of(text, library)?;
+    let loss = library.file_loss(root).filter(|loss| loss.generation.is_some())?;
+    let command = loss.restore_command(&root.to_string(), &settings.store_flags());
+    Some(format!("the agent has {} this file; `{command}` brings the version before back", loss.kind.name()))
 }
 
 /// Returns the connection files of a session that has no file of its agent.
@@ -289,10 +301,14 @@ fn keep_aside(path: &Path) -> Result<PathBuf, Failure> {
 
 /// Returns the command that resumes a session in its agent, if it is known.
 fn resume_words(text: &str, library: &Library) -> Option<String> {
-    let Target::Session(session) = library.resolve(text, TargetKind::Session).ok()? else { return None };
-    let root = library.relations().ok()?.root(session);
-    let digest = SessionDigest::of(&library.session(root, Content::ForReceipts).ok()?);
+    let digest = SessionDigest::of(&library.session(root_of(text, library)?, Content::ForReceipts).ok()?);
     resume_command(&digest)
+}
+
+/// Returns the top-level session of what was named.
+fn root_of(text: &str, library: &Library) -> Option<RunId> {
+    let Target::Session(session) = library.resolve(text, TargetKind::Session).ok()? else { return None };
+    Some(library.relations().ok()?.root(session))
 }
 
 /// Returns a remark for a file that is stored without some lines.

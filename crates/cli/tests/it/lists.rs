@@ -324,6 +324,7 @@ fn lost_sessions_are_listed_and_brought_back() {
     let command = row["gone"]["restore"].as_str().unwrap().to_owned();
     let args: Vec<&str> = command.split(' ').skip(1).collect();
     assert!(args.contains(&"--replace"), "{command}");
+    check_not_resumed_as_it_is(&steno, &command);
     let without: Vec<&str> = args.iter().copied().filter(|arg| *arg != "--replace").collect();
     assert_eq!(steno.run(&without).code, 1, "nothing is replaced without the flag");
     let said = steno.run(&args);
@@ -339,6 +340,16 @@ fn lost_sessions_are_listed_and_brought_back() {
     fs::write(&file, &short).unwrap();
     assert_eq!(steno.run(&["import"]).code, 0);
     assert_eq!(steno.run(&["ls", "--gone", "--json"]).json().len(), 1, "it was shortened again");
+}
+
+/// Checks that nobody is told to resume a session from its short file.
+#[track_caller]
+fn check_not_resumed_as_it_is(steno: &Steno, restore: &str) {
+    let shown = steno.run(&["show", SESSION]).out;
+    assert!(shown.contains(&format!("resume: {restore} && ")), "{shown}");
+    let said = steno.run(&["restore", SESSION]);
+    assert!(said.err.contains("shortened") && said.err.contains(&format!("`{restore}`")), "{said:?}");
+    assert!(!said.err.contains("--resume"), "{said:?}");
 }
 
 /// A list without entries is no error, but scripts can tell it from one with entries.

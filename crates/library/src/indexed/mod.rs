@@ -26,6 +26,7 @@ use steno_views::{Lines, visible};
 use self::fold::FoldedSession;
 pub(crate) use self::project::Projects;
 use self::sources::StaleSources;
+pub(crate) use self::sources::source_row;
 use self::stale::Stale;
 pub(crate) use self::stale::head_of;
 pub use self::status::IndexStatus;

@@ -8,6 +8,7 @@ use steno_index::SourceRow;
 use steno_model::RunId;
 
 use crate::Library;
+use crate::indexed::source_row;
 
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +69,14 @@ impl Loss {
 }
 
 impl Library {
-    /// Tells whether the agent's file of a session was deleted. False if the store does not have the session.
+    /// Returns what the agent's disk lacks of the file of a session. `None` if the store does not have the session.
     #[must_use]
-    pub fn is_file_deleted(&self, session: RunId) -> bool {
-        let path = || {
-            let head = self.head(session).ok()??;
-            let source = head.source.filter(|_| head.channel.as_deref() == Some("disk"))?;
-            Some(self.vault().ok()?.manifest(source).ok()??.info.path.0)
-        };
-        path().is_some_and(|path| is_deleted(&path))
+    pub fn file_loss(&self, session: RunId) -> Option<Loss> {
+        let head = self.head(session).ok()??;
+        let source = head.source.filter(|_| head.channel.as_deref() == Some("disk"))?;
+        let vault = self.vault().ok()?;
+        let row = source_row(&vault.manifest(source).ok()??, vault);
+        Loss::of(&row, is_source_deleted(&row))
     }
 }
 
