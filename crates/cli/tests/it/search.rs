@@ -140,6 +140,8 @@ fn search_without_a_hit_says_what_to_try() {
     let steno = filled();
     for (query, hint) in [
         (&["zebra"][..], "`--exact` finds any text"),
+        (&["zebra OR giraffe"], "`-word` are searched as words"),
+        (&["zebra -giraffe"], "`-word` are searched as words"),
         (&["zebra project:shop"], "`project:` was searched as text; the filter is `--project`"),
         (&["zebra", "since:7d"], "the filter is `--since`"),
     ] {

@@ -59,7 +59,7 @@ impl Page {
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
         let mut lines = Vec::new();
         if self.head_rows(content.head.len()) > 0 {
-            lines.extend(content.head.iter().cloned());
+            lines.extend(content.head.iter().map(|line| fit(line, self.columns)));
             lines.push(String::new());
         }
         let sessions = count(content.total as u64, "session");
@@ -149,6 +149,14 @@ mod tests {
                 assert_eq!(lines.last().map(String::as_str), Some(HELP));
             }
         }
+    }
+
+    #[test]
+    fn long_lines_of_the_head_are_cut() {
+        let head = vec!["sessions   ".to_owned() + &"many ".repeat(30)];
+        let content = Content { head: &head, typed: "", total: 0, list: &[], chosen: 0, preview: None };
+        let lines = drawn(30, &content);
+        assert!(columns_of(&lines[0]) <= 80 && lines[0].ends_with('…'), "{lines:?}");
     }
 
     #[test]

@@ -45,9 +45,13 @@ fn no_hit_hint(args: &SearchArgs) -> String {
     if let Some(hint) = unknown_agent_hint(args.filter.agent.as_deref()) {
         return hint;
     }
+    let words = || args.query.iter().flat_map(|text| text.split_whitespace());
+    let is_operator = |word: &str| ["AND", "NOT", "OR"].contains(&word) || word.starts_with('-');
+    if !args.exact && words().any(is_operator) {
+        return "every word must be there: `OR`, `AND`, `NOT` and `-word` are searched as words".to_owned();
+    }
     // A query has a field of some other names, such as `tool:`.
-    let mut fields =
-        args.query.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.split_once(':'));
+    let mut fields = words().filter_map(|word| word.split_once(':'));
     match fields.find(|(name, _)| FILTERS.contains(name)) {
         Some((name, _)) => format!("`{name}:` was searched as text; the filter is `--{name}`"),
         None => "`word*` finds longer words too, `--exact` finds any text".to_owned(),
@@ -137,7 +141,7 @@ impl<'a> Printer<'a> {
             self.hits_shown += 1;
         }
         if session.more > 0 {
-            self.output.line(&format!("    {} more", count(session.more, "hit")));
+            self.output.line(&format!("    {}", count(session.more, "more hit")));
         }
     }
 
