@@ -134,8 +134,9 @@ impl<'a> Printer<'a> {
         if !self.line(&self.lines.session(session)) {
             return;
         }
-        for hit in &session.hits {
-            if !self.line(&self.lines.hit(hit)) {
+        let lines = self.lines;
+        for hit in lines.hits(&session.hits) {
+            if !self.line(&hit) {
                 return;
             }
             self.hits_shown += 1;
@@ -169,7 +170,9 @@ impl<'a> Printer<'a> {
         if self.args.json {
             self.output.json_line(report.to_json().as_str());
         } else if report.sessions_found > 0 {
-            self.output.line(&footer(report, self.hits_shown));
+            for line in self.lines.broken(&footer(report, self.hits_shown)) {
+                self.output.line(&line);
+            }
         }
         self.output.flush();
     }

@@ -42,13 +42,32 @@ impl SearchText<'_> {
         format!("{bold}{id}{bold:#}  {}  {dim}{about}{dim:#}", visible(&title, Lines::Escape))
     }
 
-    /// Returns the line of a match: the event that has it, and the text around it.
-    pub(super) fn hit(&self, hit: &SearchHit) -> String {
+    /// Returns the lines of the matches of a session: the event that has each, and the text around it.
+    pub(super) fn hits<'s>(&'s self, hits: &'s [SearchHit]) -> impl Iterator<Item = String> + 's {
         let dim = Style::new().dimmed();
-        let handle = hit.handle(self.ids);
-        let before = format!("    {handle}  {:<KIND_CHARS$}  ", hit.kind.name());
-        let room = self.width().saturating_sub(before.len()).max(SNIPPET_COLUMNS_MIN);
-        format!("    {handle}  {dim}{:<KIND_CHARS$}{dim:#}  {}", hit.kind.name(), centred(hit, room))
+        let handles: Vec<String> = hits.iter().map(|hit| hit.handle(self.ids)).collect();
+        let handle_chars = handles.iter().map(String::len).max().unwrap_or(0);
+        let room = self.width().saturating_sub(handle_chars + KIND_CHARS + 8).max(SNIPPET_COLUMNS_MIN);
+        hits.iter().zip(handles).map(move |(hit, handle)| {
+            let (kind, text) = (hit.kind.name(), centred(hit, room));
+            format!("    {handle:<handle_chars$}  {dim}{kind:<KIND_CHARS$}{dim:#}  {text}")
+        })
+    }
+
+    /// Breaks a long line after semicolons, so that a terminal does not break it inside of a word.
+    pub(super) fn broken(&self, line: &str) -> Vec<String> {
+        let mut lines = vec![String::new()];
+        for part in line.split_inclusive("; ") {
+            let last = lines.last_mut().expect("there is a line");
+            let is_too_long = self.width.is_some_and(|width| columns_of(last) + columns_of(part) > width);
+            if is_too_long && !last.is_empty() {
+                last.truncate(last.trim_end().len());
+                lines.push(part.to_owned());
+            } else {
+                last.push_str(part);
+            }
+        }
+        lines
     }
 
     fn width(&self) -> usize {
@@ -108,4 +127,19 @@ fn centred(hit: &SearchHit, columns: usize) -> String {
 
 fn width_of(letter: char) -> usize {
     columns_of(&visible(letter.encode_utf8(&mut [0; 4]), Lines::Escape))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_line_is_broken_after_semicolons() {
+        let ids = IdIndex::new(Vec::new());
+        let lines =
+            |width| SearchText { ids: &ids, now: Zoned::default(), width }.broken("9 hits; 24 texts; `-n 0`");
+        assert_eq!(lines(None), ["9 hits; 24 texts; `-n 0`"]);
+        assert_eq!(lines(Some(20)), ["9 hits; 24 texts;", "`-n 0`"]);
+        assert_eq!(lines(Some(4)), ["9 hits;", "24 texts;", "`-n 0`"]);
+    }
 }
