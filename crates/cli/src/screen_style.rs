@@ -1,15 +1,24 @@
 //! The colours and times of a drawn session.
 
+use std::fmt::Write as _;
+
 use anstyle::{Ansi256Color, AnsiColor, Color, RgbColor, Style};
 use jiff::tz::TimeZone;
 use steno_model::Timestamp;
 use steno_views::nodes::{AnsiColorName, AnsiStyle, InlineStyle};
 use steno_views::screen::ScreenTone;
 
-/// Colours a part of a line; `Output` removes colours where they are not wanted.
-pub fn paint(tone: ScreenTone, words: &str) -> String {
+use crate::output::colors_are_on;
+
+/// Returns the function that appends a part of a line, in its colour if colours are shown.
+pub fn painter() -> fn(ScreenTone, &str, &mut String) {
+    if colors_are_on() { paint } else { |_, words, line| line.push_str(words) }
+}
+
+fn paint(tone: ScreenTone, words: &str, line: &mut String) {
     let style = style_of(tone);
-    format!("{style}{words}{style:#}")
+    // Writing to a text does not fail.
+    write!(line, "{style}{words}{style:#}").ok();
 }
 
 /// Returns a time to the minute, in the time zone of this machine.

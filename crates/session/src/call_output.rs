@@ -81,19 +81,9 @@ fn copilot_output<'a>(text: &'a str, exit_code: &mut Option<i64>) -> &'a str {
 fn gemini_output(text: &str, exit_code: &mut Option<i64>) -> String {
     const NAMES: [&str; 5] =
         ["Exit Code: ", "Process Group PGID: ", "Signal: ", "Error: ", "Background PIDs: "];
-    let command = text.strip_prefix("Command: ").and_then(|text| {
-        text.split_once(
-            "
-Directory: ",
-        )
-    });
+    let command = text.strip_prefix("Command: ").and_then(|text| text.split_once("\nDirectory: "));
     let output = match command {
-        Some((_, rest)) => rest
-            .split_once(
-                "
-Output: ",
-            )
-            .map(|(_, output)| output),
+        Some((_, rest)) => rest.split_once("\nOutput: ").map(|(_, output)| output),
         None => text.strip_prefix("Output: "),
     };
     let Some(rest) = output else { return text.to_owned() };
@@ -108,14 +98,7 @@ Output: ",
         }
         lines.pop();
     }
-    if lines == ["(empty)"] {
-        String::new()
-    } else {
-        lines.join(
-            "
-",
-        )
-    }
+    if lines == ["(empty)"] { String::new() } else { lines.join("\n") }
 }
 
 /// Returns the exit code that an agent wrote around the output of a command, for agents that record no number.

@@ -27,7 +27,9 @@ pub enum Lines {
 /// ```
 #[must_use]
 pub fn visible(text: &str, lines: Lines) -> Cow<'_, str> {
-    let Some(first) = text.find(|c| is_steering(c, lines)) else { return Cow::Borrowed(text) };
+    let plain = plain_len(text.as_bytes());
+    let Some(first) = text[plain..].find(|c| is_steering(c, lines)) else { return Cow::Borrowed(text) };
+    let first = plain + first;
     let mut out = String::with_capacity(text.len() + 16);
     out.push_str(&text[..first]);
     for c in text[first..].chars() {
@@ -38,6 +40,15 @@ pub fn visible(text: &str, lines: Lines) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// Returns how many bytes at the beginning are surely letters of ASCII; whole blocks only, which are checked at once.
+fn plain_len(bytes: &[u8]) -> usize {
+    const BLOCK: usize = 16;
+    let is_plain =
+        |block: &[u8]| block.iter().fold(true, |is_plain, byte| is_plain & matches!(byte, b' '..=b'~'));
+    let blocks = bytes.chunks_exact(BLOCK).take_while(|block| is_plain(block)).count();
+    blocks * BLOCK
 }
 
 fn is_steering(c: char, lines: Lines) -> bool {

@@ -30,6 +30,33 @@ enum CallEnd {
     Unknown,
 }
 
+impl CallEnd {
+    fn of(call: &ToolUse, result: Option<&ToolResult>) -> Self {
+        let Some(result) = result else {
+            let is_denied = |decision: &steno_model::json::JsonString| decision.is("denied");
+            let is_denied = call.approvals.iter().any(|asked| asked.decision.as_ref().is_some_and(is_denied));
+            return if is_denied { Self::Denied } else { Self::Open };
+        };
+        let is = |word: &str| result.outcome.as_ref().is_some_and(|outcome| outcome.is(word));
+        match () {
+            () if is("denied") => Self::Denied,
+            () if is("interrupted") => Self::Interrupted,
+            () if is("failed") => Self::Failed,
+            () if is("ok") => Self::Ok,
+            () if result.outcome.is_none() && result.error.is_some() => Self::Failed,
+            () => Self::Unknown,
+        }
+    }
+}
+
+/// Tells whether a call only looks at something, without decoding what it gave.
+fn is_quiet(call: &ToolUse, result: Option<&ToolResult>) -> bool {
+    let is_other = call.class.as_ref().is_none_or(|class| class.is("other"));
+    let is_ok = matches!(CallEnd::of(call, result), CallEnd::Ok | CallEnd::Unknown);
+    let is_list = || call.tool_input.as_ref().is_some_and(|input| todos(input).is_some());
+    is_other && is_ok && call.approvals.is_empty() && call.child_runs.is_empty() && !is_list()
+}
+
 /// What is known of a call before it is drawn.
 pub(super) struct CallView<'a> {
     call: &'a ToolUse,
@@ -51,41 +78,17 @@ impl<'a> CallView<'a> {
         let exit_code = result.and_then(|result| result.exit_code.as_ref()?.read::<i64>().ok());
         let error =
             result.and_then(|result| result.error.as_ref()).map(|error| call_output(&error.to_text()).text);
-        let mut view = Self { call, result, diffs: Vec::new(), end: CallEnd::Ok, exit_code, output, error };
-        view.end = view.read_end();
         let patch = result.and_then(|result| result.patch.as_ref());
-        view.diffs = input.map(|input| call_diffs(input, patch)).unwrap_or_default();
-        view
+        let diffs = input.map(|input| call_diffs(input, patch)).unwrap_or_default();
+        Self { call, result, diffs, end: CallEnd::of(call, result), exit_code, output, error }
     }
 
-    fn read_end(&self) -> CallEnd {
-        let Some(result) = self.result else {
-            let is_denied = |decision: &steno_model::json::JsonString| decision.is("denied");
-            let is_denied =
-                self.call.approvals.iter().any(|asked| asked.decision.as_ref().is_some_and(is_denied));
-            return if is_denied { CallEnd::Denied } else { CallEnd::Open };
-        };
-        let is = |word: &str| result.outcome.as_ref().is_some_and(|outcome| outcome.is(word));
-        match () {
-            () if is("denied") => CallEnd::Denied,
-            () if is("interrupted") => CallEnd::Interrupted,
-            () if is("failed") => CallEnd::Failed,
-            () if is("ok") => CallEnd::Ok,
-            () if result.outcome.is_none() && result.error.is_some() => CallEnd::Failed,
-            () => CallEnd::Unknown,
-        }
+    /// Returns a call that only looks at something, and can share a line with others; `None` for any other.
+    pub(super) fn of_quiet(call: &'a ToolUse, result: Option<&'a ToolResult>) -> Option<Self> {
+        is_quiet(call, result).then(|| Self::of(call, result))
     }
-
     pub(super) fn is_failed(&self) -> bool {
         self.end == CallEnd::Failed
-    }
-
-    /// Tells whether the call only looks at something, and can share a line with others.
-    pub(super) fn is_quiet(&self) -> bool {
-        let is_other = self.call.class.as_ref().is_none_or(|class| class.is("other"));
-        let is_ok = matches!(self.end, CallEnd::Ok | CallEnd::Unknown);
-        let is_list = self.call.tool_input.as_ref().is_some_and(|input| todos(input).is_some());
-        is_other && is_ok && !is_list && self.call.approvals.is_empty() && self.call.child_runs.is_empty()
     }
 
     /// Returns the words of a quiet call: the tool, what it is called for, and how many lines a search found.
@@ -259,6 +262,13 @@ impl Screen<'_> {
         self.hanging_body(lines, limit, 0);
     }
 
+    /// Draws an output below a call, folded to a limit.
+    fn output(&mut self, text: &str, tone: ScreenTone, limit: Option<usize>) {
+        if limit != Some(0) {
+            self.body(output_lines(text, tone), limit);
+        }
+    }
+
     /// Draws lines below a call; the rest of a line that is wrapped is indented further.
     fn hanging_body(&mut self, lines: Vec<Line>, limit: Option<usize>, hang: usize) {
         if limit == Some(0) {
@@ -292,7 +302,7 @@ impl Screen<'_> {
         };
         let error = view.error.as_deref().filter(|_| is_bad).filter(says_more);
         if let Some(error) = error {
-            self.body(output_lines(error, ScreenTone::Failed), limits.failed);
+            self.output(error, ScreenTone::Failed, limits.failed);
         }
         // The diff says what a successful edit did, and the subagent what it answered.
         let is_list = view.call.tool_input.as_ref().is_some_and(|input| todos(input).is_some());
@@ -306,7 +316,7 @@ impl Screen<'_> {
             () if is_command => limits.command,
             () => limits.other,
         };
-        self.body(output_lines(&view.output, tone), limit);
+        self.output(&view.output, tone, limit);
     }
 
     /// Draws the list of tasks that a call writes.

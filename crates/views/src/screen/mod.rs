@@ -107,8 +107,8 @@ impl Detail {
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct ScreenStyle<'a> {
-    /// Gives a part of a line its colour.
-    pub paint: &'a dyn Fn(ScreenTone, &str) -> String,
+    /// Appends a part of a line in its colour to the line.
+    pub paint: &'a dyn Fn(ScreenTone, &str, &mut String),
     /// Returns a time for people.
     pub time: &'a dyn Fn(&Timestamp) -> String,
     /// The width of the terminal; `None` if lines are not wrapped.
@@ -167,6 +167,8 @@ pub struct Screen<'a> {
     is_closed: bool,
     /// The child runs that were drawn.
     drawn: BTreeSet<RunId>,
+    /// The last line, whose memory the next one uses.
+    line: String,
 }
 
 impl<'a> Screen<'a> {
@@ -180,6 +182,7 @@ impl<'a> Screen<'a> {
             state: ScreenState::default(),
             is_closed: false,
             drawn: BTreeSet::new(),
+            line: String::new(),
         }
     }
 
@@ -218,9 +221,9 @@ impl<'a> Screen<'a> {
 
     /// Writes a line after a prefix; the lines that it is wrapped to have another prefix.
     fn put(&mut self, prefixes: [&[Segment]; 2], line: &[Segment], mode: Wrap) {
-        let columns = self.style.width.map(|width| self.columns_after(width, prefixes, mode));
+        let Some(width) = self.style.width else { return self.put_line(prefixes[0], line) };
         let mut prefix = prefixes[0];
-        for part in wrap(line, columns, mode) {
+        for part in wrap(line, Some(self.columns_after(width, prefixes, mode)), mode) {
             self.put_line(prefix, &part);
             prefix = prefixes[1];
         }
@@ -241,28 +244,28 @@ impl<'a> Screen<'a> {
 
     fn put_line(&mut self, prefix: &[Segment], line: &[Segment]) {
         // Spaces at the end would be invisible, and some terminals wrap them.
-        let all: Vec<&Segment> = prefix.iter().chain(line).collect();
-        let last = all.iter().rposition(|segment| !segment.text.trim_end().is_empty());
-        let margin = if last.is_none() { self.margin.trim_end() } else { self.margin.as_str() };
-        let mut out =
-            if margin.is_empty() { String::new() } else { (self.style.paint)(ScreenTone::Frame, margin) };
-        for (number, segment) in all.into_iter().take(last.map_or(0, |last| last + 1)).enumerate() {
-            let text = if Some(number) == last { segment.text.trim_end() } else { segment.text.as_str() };
+        let has_text = |segment: &Segment| !segment.text.trim_end().is_empty();
+        let len = match line.iter().rposition(has_text) {
+            Some(last) => prefix.len() + last + 1,
+            None => prefix.iter().rposition(has_text).map_or(0, |last| last + 1),
+        };
+        let margin = if len == 0 { self.margin.trim_end() } else { self.margin.as_str() };
+        self.line.clear();
+        if !margin.is_empty() {
+            (self.style.paint)(ScreenTone::Frame, margin, &mut self.line);
+        }
+        for (number, segment) in prefix.iter().chain(line).take(len).enumerate() {
+            let text = if number + 1 == len { segment.text.trim_end() } else { segment.text.as_str() };
             if segment.tone == ScreenTone::Plain || text.is_empty() {
-                out.push_str(text);
+                self.line.push_str(text);
             } else {
-                out.push_str(&(self.style.paint)(segment.tone, text));
+                (self.style.paint)(segment.tone, text, &mut self.line);
             }
         }
-        self.write(&out);
-        self.state.is_blank = last.is_none();
-    }
-
-    fn write(&mut self, line: &str) {
         if !self.is_closed {
-            self.is_closed = !(self.sink)(line);
+            self.is_closed = !(self.sink)(&self.line);
         }
-        self.state.is_blank = false;
+        self.state.is_blank = len == 0;
     }
 }
 

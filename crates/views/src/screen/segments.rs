@@ -1,5 +1,7 @@
 //! Parts of a line, made harmless.
 
+use std::borrow::Cow;
+
 use crate::visible::{Lines, visible};
 
 use super::ScreenTone;
@@ -20,9 +22,16 @@ pub(super) type Line = Vec<Segment>;
 impl Segment {
     /// Takes any text; what would control a terminal is shown instead.
     pub(super) fn new(tone: ScreenTone, text: &str) -> Self {
-        let text =
-            if text.contains('\t') { text.replace('\t', TAB).into() } else { std::borrow::Cow::from(text) };
-        Self { text: visible(&text, Lines::Escape).into_owned(), tone }
+        // Most texts have no tab, and nothing to escape.
+        let shown = visible(text, Lines::Escape);
+        let text = match shown {
+            Cow::Borrowed(text) => text.to_owned(),
+            Cow::Owned(_) if text.contains('\t') => {
+                visible(&text.replace('\t', TAB), Lines::Escape).into_owned()
+            }
+            Cow::Owned(shown) => shown,
+        };
+        Self { text, tone }
     }
 }
 

@@ -77,10 +77,12 @@ impl Screen<'_> {
     }
 
     fn quiet_calls_at<'u>(&self, units: &[Unit<'u>]) -> Vec<CallView<'u>> {
+        if self.style.detail >= Detail::Outputs {
+            return Vec::new();
+        }
         let call = |unit: &Unit<'u>| {
             let UnitContent::Call { call, result } = unit.content else { return None };
-            let view = Some(CallView::of(call, result)).filter(|_| self.style.detail < Detail::Outputs);
-            view.filter(|view| view.is_quiet() && !self.is_focus(view))
+            CallView::of_quiet(call, result).filter(|view| !self.is_focus(view))
         };
         units.iter().map_while(call).collect()
     }

@@ -31,14 +31,14 @@ fn session(lines: &[Value]) -> Session {
 
 /// Draws a run; colours are not shown.
 fn drawn(lines: &[Value], width: Option<usize>, detail: Detail) -> Vec<String> {
-    drawn_as(lines, width, detail, &|_, words| words.to_owned())
+    drawn_as(lines, width, detail, &|_, words, line| line.push_str(words))
 }
 
 fn drawn_as(
     lines: &[Value],
     width: Option<usize>,
     detail: Detail,
-    paint: &dyn Fn(ScreenTone, &str) -> String,
+    paint: &dyn Fn(ScreenTone, &str, &mut String),
 ) -> Vec<String> {
     let session = session(lines);
     let (conversation, children) = (Conversation::of(&session), BTreeMap::new());

@@ -9,7 +9,7 @@ use steno_views::digest::SessionDigest;
 use steno_views::screen::{Detail, HeaderFacts, Screen, ScreenState, ScreenStyle, UnitKey};
 
 use crate::output::{Output, colors_are_on};
-use crate::screen_style::{local_minute, paint};
+use crate::screen_style::{local_minute, painter};
 
 /// The maximum depth at which subagents of subagents are read.
 const CHILD_DEPTH_MAX: usize = 3;
@@ -122,7 +122,7 @@ impl<'a> LiveView<'a> {
         }
         self.read_children(&conversation, CHILD_DEPTH_MAX);
         let style = ScreenStyle {
-            paint: &paint,
+            paint: &painter(),
             time: &local_minute,
             width,
             detail: self.detail,

@@ -21,7 +21,7 @@ use crate::id_lines::marked_name;
 use crate::output::{Output, colors_are_on};
 use crate::resume::resume_again;
 use crate::runs;
-use crate::screen_style::{local_minute, paint};
+use crate::screen_style::{local_minute, painter};
 use crate::settings::Settings;
 
 pub use preview::preview;
@@ -159,6 +159,23 @@ fn is_only_linked(digest: &SessionDigest, detail: u8, shown: &BTreeMap<RunId, Co
     detail < DETAIL_WITH_SUBAGENTS && digest.parent.is_some_and(|parent| shown.contains_key(&parent))
 }
 
+/// Returns the function that draws a part of a line. The names of runs have their shortest part marked.
+fn painter_of(related: &RelatedSessions) -> impl Fn(ScreenTone, &str, &mut String) {
+    let shown: BTreeSet<RunId> = related.sessions.keys().copied().collect();
+    let paint = painter();
+    move |tone, words, line| {
+        let marked = if tone == ScreenTone::Frame {
+            marked_name(words, &related.ids, |run| shown.contains(&run))
+        } else {
+            None
+        };
+        match marked {
+            Some(marked) => line.push_str(&marked),
+            None => paint(tone, words, line),
+        }
+    }
+}
+
 /// Draws sessions. Returns those with branches that are not shown, and how many.
 fn draw(
     sessions: Vec<ShownSession>,
@@ -168,15 +185,7 @@ fn draw(
     output: &mut Output,
 ) -> Vec<(RunId, u64)> {
     let mut with_branches = Vec::new();
-    let shown: BTreeSet<RunId> = related.sessions.keys().copied().collect();
-    let paint_ids = |tone, words: &str| {
-        let marked = if tone == ScreenTone::Frame {
-            marked_name(words, &related.ids, |run| shown.contains(&run))
-        } else {
-            None
-        };
-        marked.unwrap_or_else(|| paint(tone, words))
-    };
+    let paint = painter_of(related);
     let mut reported = related.joined.reported();
     // A whole session is read with its subagents at their places.
     let mut children = BTreeMap::new();
@@ -195,7 +204,7 @@ fn draw(
             continue;
         }
         let style = ScreenStyle {
-            paint: &paint_ids,
+            paint: &paint,
             time: &local_minute,
             width,
             detail: Detail::ALL[usize::from(args.detail).min(Detail::ALL.len() - 1)],
