@@ -1,4 +1,4 @@
-//! Base64, in which records have pictures.
+//! Base64, the encoding of pictures in records.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Blocks of messages and results of steps as parts of a message, and the media that prompts only mark.
+//! Converts blocks of messages and results of steps to parts of a message, and finds the media that prompts only mark.
 
 use steno_model::Evidence;
 use steno_model::json::{Extra, JsonString, ObjectWriter, RawJson};

@@ -37,7 +37,7 @@ pub(super) struct CallResult {
 /// An approval of a call.
 pub(super) struct Approval {
     request: Option<JsonString>,
-    /// The answer, as its event has it.
+    /// The answer, as recorded in its event.
     answer: Option<RawJson>,
     is_answered: bool,
 }

@@ -14,7 +14,7 @@ use steno_views::count;
 
 /// The directory of media files, beside the trajectory.
 pub const MEDIA_DIR: &str = "media";
-/// The maximum depth at which a record is searched for media.
+/// The maximum depth to which a record is searched for media.
 const DEPTH_MAX: usize = 16;
 
 /// A place for the bytes of media.

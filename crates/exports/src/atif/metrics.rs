@@ -38,8 +38,8 @@ impl Family {
         Some(TokenUsage { is_lower_bound: used.is_lower_bound || is_more, ..used })
     }
 
-    /// Adds up the usage of a run and all runs below it; `None` if it is not known completely, so that it is not
-    /// compared with a total.
+    /// Adds up the usage of a run and all runs below it; `None` if it is not completely known; then it is not compared
+    /// with a total.
     fn tokens_below(&self, run: &Run) -> Option<Tokens> {
         // The total of a fork includes that of the run that it was copied from.
         if run.steps.iter().any(|step| step.copied_from.is_some()) {

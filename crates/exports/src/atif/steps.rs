@@ -68,7 +68,7 @@ pub(super) struct Response {
     pub(super) calls: Vec<CallNumber>,
     pub(super) usage: Option<ResponseUsage>,
     pub(super) origin: Origin,
-    /// Whether it is the summary of a compaction.
+    /// True if it is the summary of a compaction.
     pub(super) is_compaction: bool,
 }
 

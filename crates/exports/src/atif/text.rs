@@ -1,4 +1,4 @@
-//! JSON text for a trajectory: tokens are joined without decoding, lone surrogates are replaced.
+//! JSON text for a trajectory: joins tokens without decoding them, and replaces lone surrogates.
 
 use std::borrow::Cow;
 
@@ -60,7 +60,7 @@ pub(super) fn lone_surrogate(json: &str) -> Option<usize> {
     (same < json.len()).then(|| same.saturating_sub("\\u".len()))
 }
 
-/// Appends strings as one, separated by `between`, which must be written as it is in a JSON string.
+/// Appends strings as one string, separated by `between`, which must be escaped as in a JSON string.
 pub(super) fn push_joined<'a>(out: &mut String, tokens: impl Iterator<Item = &'a JsonString>, between: &str) {
     out.push('"');
     for (place, token) in tokens.enumerate() {

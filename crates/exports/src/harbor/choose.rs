@@ -17,7 +17,7 @@ pub struct CheckCommand {
     pub dir: String,
     /// Its rank.
     pub rank: Rank,
-    /// Whether the same command failed before the last change, so that it is known to detect the change.
+    /// True if the same command failed before the last change; then it is known to detect the change.
     pub failed_before: bool,
 }
 
@@ -132,8 +132,8 @@ pub(super) fn changes_unrecorded(call: &Call) -> bool {
     call.command.as_ref().is_some_and(Command::changes_files)
 }
 
-/// Returns true if a call ran after another: it was made and ended after it. Calls that are made at the same time run
-/// one after the other if one of them changes files.
+/// Returns true if a call ran after another: it was made later and ended later. Calls that are made at the same time
+/// run one after the other if one of them changes files.
 fn is_behind(call: &Call, change: &Call) -> bool {
     let ended = |call: &Call| call.result.as_ref().map(|result| result.seq);
     call.id == change.id || change.seq < call.seq && ended(change) <= ended(call)

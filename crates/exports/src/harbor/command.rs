@@ -109,7 +109,7 @@ impl Command {
         split(&self.script).is_some_and(|simple| simple.iter().any(changes))
     }
 
-    /// Returns the shell for another run of its script, if it is a known one.
+    /// Returns the shell that can run its script again, if its shell is a known one.
     ///
     /// Simple commands mean the same in shells of one family, and an image has `sh` and `bash` rather than the others.
     pub(super) fn shell_again(&self) -> Result<&'static str, String> {

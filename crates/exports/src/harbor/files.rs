@@ -34,7 +34,7 @@ pub struct TaskFile {
     pub path: String,
     /// Its content.
     pub bytes: Vec<u8>,
-    /// Whether it is executable.
+    /// True if it is executable.
     pub is_executable: bool,
 }
 
@@ -217,7 +217,7 @@ fn numbered<'a>(kind: &str, patches: &'a [Rc<Patch>]) -> impl Iterator<Item = (S
     patches.iter().enumerate().map(move |(at, patch)| (format!("{kind}-{:06}.patch", at + 1), patch))
 }
 
-/// Returns a check that reverts the changes in a copy: they can be reverted only if they are there.
+/// Returns a check that reverts the changes in a copy of the files, which is possible only if they are there.
 fn undo_all(patches: &[Rc<Patch>]) -> String {
     let mut files: Vec<&String> = patches.iter().flat_map(|patch| &patch.files).collect();
     files.sort_unstable();

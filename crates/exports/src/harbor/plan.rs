@@ -14,14 +14,14 @@ use super::window::{self, Concern, Refusal, Span};
 use super::working_directory::WorkingDirectory;
 use steno_views::count;
 
-/// Wishes of the user besides the window.
+/// The options of the user, apart from the window.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
     /// Concerns that are allowed, and recorded as labels.
     pub allowed: BTreeSet<Concern>,
-    /// The top of the repository, if it differs from the record.
+    /// The root of the repository, if it differs from the recorded one.
     pub root: Option<String>,
-    /// Whether the repository is available, so that it need not be fetched.
+    /// True if the repository is available, so that it need not be fetched.
     pub has_repository: bool,
     /// The base image.
     pub image: Option<String>,
@@ -50,7 +50,7 @@ pub struct Plan<'a> {
     pub test_files: TestFiles,
     /// The solution, or the reason why there is none.
     pub solution: Result<Solution, String>,
-    /// The wish.
+    /// The options of the user.
     pub wish: Wish,
 }
 
@@ -65,7 +65,7 @@ pub struct Start {
     pub diff: Option<Diff>,
     /// Changes in turns before the window.
     pub patches: Vec<Rc<Patch>>,
-    /// Whether all changes before it are known.
+    /// True if all changes before the window are known.
     pub(super) is_known: bool,
     /// Descriptions of what is unknown.
     pub doubts: Vec<String>,
@@ -256,7 +256,7 @@ impl WindowChanges {
             }
         }
         if changed.trouble.is_some() {
-            // A part of the changes would be another change.
+            // Only a part of the changes would not be what the window did.
             changed.patches.clear();
         }
         changed

@@ -85,7 +85,7 @@ impl Run<'_> {
         self.has(&REWRITING) || short.any(|(name, flag)| name == self.program && self.has(&[flag]))
     }
 
-    /// Returns the effect of programs that depends on their options.
+    /// Returns the effect of programs whose effect depends on their options.
     fn by_options(&self) -> Option<Does> {
         if let Some(script) = self.inner_script() {
             return Some(does_script(script));
@@ -120,7 +120,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the effect of git commands that depends on their arguments.
+    /// Returns the effect of git commands whose effect depends on their arguments.
     fn git(&self) -> Option<Does> {
         let mut behind = self.rest.iter().skip_while(|word| *word != self.second).skip(1);
         let third = behind.find(|word| !word.starts_with('-')).map_or("", String::as_str);

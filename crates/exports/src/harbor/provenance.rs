@@ -99,7 +99,7 @@ struct Environment {
     repository_from: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot_sha256: Option<String>,
-    /// Whether all patches were applied in a trial.
+    /// True if all patches were applied in a trial.
     patches_tried: bool,
 }
 

@@ -51,7 +51,7 @@ pub struct Session {
 pub struct Repository {
     /// Its top directory.
     pub root: Option<String>,
-    /// Whether the root is only the session's directory.
+    /// True if the root is only the session's directory.
     pub root_is_cwd: bool,
     /// The commit at the beginning of the session.
     pub commit: Option<String>,
@@ -74,7 +74,7 @@ pub struct Diff {
     pub path: String,
     /// Its SHA-256.
     pub sha256: String,
-    /// The time of the snapshot in milliseconds since 1970, if recorded: the agent works meanwhile.
+    /// The time of the snapshot in milliseconds since 1970, if recorded: the agent does not wait for it.
     pub looked_at: Option<i64>,
 }
 

@@ -18,7 +18,7 @@ pub(super) enum Joint {
 pub(super) struct Simple {
     pub(super) joint: Joint,
     pub(super) words: Vec<String>,
-    /// Whether its output goes to a file.
+    /// True if its output goes to a file.
     pub(super) writes_file: bool,
 }
 
@@ -30,7 +30,7 @@ const KEYWORDS: [&str; 20] = [
 
 /// Splits a script into simple commands; `None` if it has anything else.
 pub(super) fn split(script: &str) -> Option<Vec<Simple>> {
-    // A shell cannot get such a script.
+    // No shell can be given such a script.
     if script.contains('\0') {
         return None;
     }

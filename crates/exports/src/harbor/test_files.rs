@@ -1,4 +1,4 @@
-//! Tests that a window wrote. Whoever solves the task does not know them, and may name things in another way.
+//! Tests that a window wrote. The agent that solves the task does not see them, and may choose other names.
 
 use std::rc::Rc;
 
@@ -14,8 +14,8 @@ pub struct TestFiles {
 }
 
 impl TestFiles {
-    /// Finds the test files, if tests check a window that has also changed other files. Otherwise the tests are the
-    /// work itself.
+    /// Finds the test files, if the check runs tests and the window also changed other files. Otherwise the tests are
+    /// the work itself.
     pub(super) fn of(check: &Check, patches: &[Rc<Patch>]) -> Self {
         let is_tested = matches!(check, Check::Command(chosen) if chosen.rank == Rank::TestRunner);
         let all = || patches.iter().flat_map(|patch| &patch.files);

@@ -19,9 +19,9 @@ pub enum PatchStep {
 pub struct TrialStep {
     /// Its path in the task.
     pub script: &'static str,
-    /// Whether it must succeed.
+    /// True if it must succeed.
     pub succeeds: bool,
-    /// The fault of the task if the result differs.
+    /// What is wrong with the task if the result differs.
     pub otherwise: &'static str,
 }
 

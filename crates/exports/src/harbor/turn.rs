@@ -18,7 +18,7 @@ pub struct Turn {
     pub number: u32,
     /// The agent's id.
     pub id: Option<String>,
-    /// Whether we counted it ourselves.
+    /// True if the source does not name the turn, and we counted it.
     pub is_inferred: bool,
     /// The numbers of its first and last record.
     pub seqs: (u64, u64),
@@ -32,9 +32,9 @@ pub struct Turn {
     pub questions: u64,
     /// The number of subagents.
     pub subagents: u64,
-    /// Whether the history was compacted in it.
+    /// True if the history was compacted in it.
     pub is_compacted: bool,
-    /// Whether the user took it back later.
+    /// True if the user took it back later.
     pub is_taken_back: bool,
     /// The calls, in order.
     pub calls: Vec<Call>,
@@ -70,16 +70,16 @@ pub struct Call {
     pub command: Option<Command>,
     /// The result.
     pub result: Option<CallResult>,
-    /// The answer to the question whether it may be made.
+    /// The answer to its request for approval.
     pub approval: Option<Approval>,
-    /// Facts that were computed, since many windows ask for the same calls.
+    /// Computed facts, kept because many windows need those of the same calls.
     pub(super) known: CallFacts,
 }
 
 /// Facts that were computed about a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallFacts {
-    /// Whether it may have changed files without a record of it.
+    /// True if it may have changed files without a record of it.
     pub(super) may_change: OnceCell<bool>,
     /// Its changes, with the root of their paths.
     pub(super) patch: OnceCell<(String, Result<Rc<Patch>, String>)>,
@@ -98,7 +98,7 @@ pub struct CallResult {
     pub changes: Option<RawJson>,
 }
 
-/// The answer to a question whether something may be done.
+/// The answer to a request for approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     /// There is no answer.
@@ -265,7 +265,7 @@ fn call_of(session: &Session, call: &SessionCall) -> Call {
             _ if approval.state == State::Open => Approval::Open,
             None => Approval::Open,
             Some(answer) if answer.is("denied") => Approval::Denied,
-            // An answer is known, and the result of the call shows which.
+            // There is an answer, and the result of the call shows which.
             Some(_) => Approval::Allowed,
         }
     });

@@ -91,7 +91,7 @@ impl WorkingDirectory {
         if ["$HOME", "${HOME}", "$OLDPWD"].iter().any(|home| script.contains(home)) {
             return true;
         }
-        // Also the sources of redirections, which are not words of a command.
+        // This also finds the files of redirections, which are not words of a command.
         let absolute = script.split(is_edge).filter(|piece| piece.starts_with('/'));
         if !absolute.into_iter().all(|piece| self.inside(&[], piece).is_some()) {
             return true;
@@ -122,7 +122,7 @@ impl WorkingDirectory {
         }
         let mut parts = at.to_vec();
         if word.starts_with("//") {
-            // The syntax of some build tools for targets.
+            // This is the syntax of some build tools for targets.
             return Some(parts);
         }
         let mut path = word;

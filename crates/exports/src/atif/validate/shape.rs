@@ -64,9 +64,9 @@ pub(super) const MINOR_MAX: u8 = 8;
 /// The minor version since which content may have parts, and parts may be audio.
 pub(super) const PARTS_SINCE: u8 = 6;
 pub(super) const AUDIO_SINCE: u8 = 8;
-/// The minor version since which a trajectory may lack a session.
+/// The minor version since which a trajectory need not name a session.
 pub(super) const SESSION_OPTIONAL_SINCE: u8 = 7;
-/// The minor version since which steps of others than the agent may have observations.
+/// The minor version since which steps of `user` and `system` may have observations.
 pub(super) const OBSERVED_SINCE: u8 = 2;
 /// The fields that only steps of the agent have.
 pub(super) const OF_AGENT: [&str; 5] =
