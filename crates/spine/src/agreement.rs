@@ -87,7 +87,7 @@ fn check_presence(layout: Layout, known: &ExpectedSpine, parts: &Parts, findings
     let mut next = 0_u32;
     let all: BTreeSet<u32> = parts.segments.keys().chain(parts.metas.keys()).copied().collect();
     for index in &all {
-        // A hostile name may be four thousand million ahead: missing segments are reported once.
+        // A hostile name may skip four thousand million segments, so missing segments are reported once.
         if *index > next {
             let words = match index - next {
                 1 => "it is missing, but later segments exist".to_owned(),

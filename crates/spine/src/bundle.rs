@@ -47,7 +47,7 @@ pub struct BundlePlan {
 pub struct BundleWish {
     /// The rollouts of the thread, and of threads that it continues.
     pub rollouts: Vec<RolloutFile>,
-    /// The path of the first rollout, also if it no longer exists.
+    /// The path of the first rollout, even if it no longer exists.
     pub rollout_path: Option<String>,
     /// What to do with shell snapshots.
     pub snapshots: Snapshots,
@@ -73,12 +73,12 @@ pub enum BundleContent {
     Bytes(Vec<u8>),
     /// A file of the store.
     Stored(StorePath),
-    /// The rollout with this index in the wish.
+    /// The requested rollout with this index.
     Rollout(usize),
 }
 
-/// Plans the bundle of a valid spine: its sealed segments, the artifacts that they name, and the wish. Returns `None`
-/// if no segment is sealed.
+/// Plans the bundle of a valid spine: its sealed segments, the artifacts that they name, and what else is requested.
+/// Returns `None` if no segment is sealed.
 ///
 /// # Panics
 ///

@@ -55,7 +55,7 @@ pub struct RolloutFile {
     pub sha256: String,
 }
 
-/// An artifact with other bytes than the record that names it says.
+/// An artifact whose bytes differ from those of the record that names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
     /// Its path in the bundle.

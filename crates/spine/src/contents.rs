@@ -1,7 +1,6 @@
 //! Reads the content of a spine in a store, in a directory, or in a tar file, which is never unpacked.
 //!
-//! The caller checks the spine first. Content that is damaged in spite of that, because it was changed since, is left
-//! out or an error.
+//! The caller checks the spine first. If content was damaged after the check, it is left out, or reading fails.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

@@ -12,7 +12,7 @@ const WORDS_CHARS_MAX: usize = 300;
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing, and not a fault.
+    /// Information that is not a fault.
     Info,
     /// Allowed, but possibly unwanted.
     Warning,
@@ -139,7 +139,7 @@ rules! {
     SegmentEmpty = "segment.empty", Error;
     /// The indexes of segments have no gap.
     SegmentMissing = "segment.missing", Error;
-    /// A name that begins like that of a segment is one.
+    /// A file name that begins like that of a segment is a valid one.
     SegmentName = "segment.name", Error;
     /// Every file is a regular file.
     FileKind = "file.kind", Error;
@@ -213,7 +213,7 @@ pub struct Finding {
     pub words: String,
 }
 
-/// The findings so far, of each rule the first hundred with their places.
+/// The findings so far. The first hundred of each rule have their places.
 #[derive(Default)]
 pub(super) struct Findings {
     kept: Vec<Finding>,

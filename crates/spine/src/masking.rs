@@ -152,7 +152,7 @@ struct Quotes {
     /// The number of open round brackets, which lists have.
     brackets: u32,
     is_escaped: bool,
-    /// Whether the last line ended with a backslash.
+    /// True if the last line ended with a backslash.
     is_continued: bool,
     before: u8,
 }

@@ -68,7 +68,7 @@ pub(super) struct SegmentCheck {
     found: Segment,
 }
 
-/// Bad lines with zeros. A crash left them; if valid lines follow, they are damage.
+/// Bad lines with zeros. A crash may have left them; if valid lines follow, they are damage.
 struct Hole {
     offset: u64,
     line: u64,
@@ -117,7 +117,7 @@ impl SegmentCheck {
         self.found.unread.trailing += 1;
         self.astray += 1;
         if hole {
-            // This may be the end that a crash left. The next lines decide it.
+            // This may be the end that a crash left. The next lines show whether it is.
             let line = self.lines;
             let hole = self.hole.get_or_insert_with(|| Hole {
                 offset,

@@ -8,7 +8,7 @@ pub(super) enum Line<'a> {
     Whole(&'a [u8]),
     /// A line that is longer than the limit.
     TooLong {
-        /// Whether it contains zeros.
+        /// True if it contains zeros.
         hole: bool,
     },
 }
@@ -17,7 +17,7 @@ pub(super) enum Line<'a> {
 pub(super) struct Remainder {
     pub(super) offset: u64,
     pub(super) len: u64,
-    /// Whether it is longer than the limit, not counting the zeros that a crash leaves.
+    /// True if it is longer than the limit, not counting the zeros that a crash leaves.
     pub(super) is_too_long: bool,
 }
 

@@ -60,7 +60,7 @@ impl<W: Write> TarWriter<W> {
         if size_bytes > FILE_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is too long for tar"));
         }
-        // POSIX has a header of its own for values that are too long. The next header has as much of them as fits.
+        // POSIX has a separate header for values that are too long. The next header has as much of a value as fits.
         let long = [("path", header.name), ("linkpath", header.link)].into_iter();
         let pax: String = long
             .filter(|(_, text)| text.len() > NAME_BYTES_MAX)

@@ -33,11 +33,11 @@ pub(super) enum Layout {
 pub(super) struct ExpectedSpine {
     /// The thread that it must have.
     pub(super) thread: Option<String>,
-    /// Whether our journal wrote it, so that its numbers have no gaps.
+    /// True if our journal wrote it, so that its numbers have no gaps.
     pub(super) is_ours: bool,
-    /// Whether a process is writing it, so that its end may be incomplete.
+    /// True if a process is writing it, so that its end may be incomplete.
     pub(super) is_held: bool,
-    /// Whether a part of it could not be read, so that a missing file is not a fault.
+    /// True if a part of it could not be read, so that a missing file is not a fault.
     pub(super) is_partial: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Report {
     pub records: u64,
     /// The length of all segments.
     pub bytes: u64,
-    /// The findings, of each rule the first hundred.
+    /// The findings, at most the first hundred of each rule.
     pub findings: Vec<Finding>,
     /// The number of errors.
     pub errors: u64,
@@ -62,7 +62,7 @@ pub struct Report {
     pub warnings: u64,
     /// The number of remarks.
     pub infos: u64,
-    /// Whether a process was writing it, according to its lock.
+    /// True if a process was writing it, according to its lock.
     pub is_held: bool,
     pub(super) parts: Parts,
 }
@@ -261,7 +261,7 @@ impl Validator {
         self.findings.add(rule, FindingLocation::file("the archive"), words);
     }
 
-    /// Reports that another kind of file is in place of a file or a directory.
+    /// Reports that something else is in place of a file or a directory.
     pub(super) fn is_no_file(&mut self, name: &str, found: &str) {
         self.findings.add(Rule::FileKind, FindingLocation::file(name), format!("it is {found}"));
     }

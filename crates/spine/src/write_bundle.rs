@@ -21,7 +21,7 @@ use crate::validator::Report;
 pub struct BundleRequest {
     /// The rollouts of the thread, and of threads that it continues.
     pub rollouts: Vec<RolloutFile>,
-    /// The path of the first rollout, also if it no longer exists.
+    /// The path of the first rollout, even if it no longer exists.
     pub rollout_path: Option<String>,
     /// How shell snapshots are written.
     pub snapshots: SnapshotForm,
