@@ -17,7 +17,7 @@ pub(crate) const PATH_MATCHES: &str = "(changes.path = ?1 \
      OR (substr(?1, 1, 1) = '/' AND substr(changes.path, 1, 1) <> '/' \
          AND instr(sessions.directory || '/' || changes.path || '/', ?1 || '/') = 1))";
 
-/// Which calls are wanted.
+/// Selects calls.
 #[derive(Clone, Debug)]
 pub enum CallFilter {
     /// Those that failed.
@@ -44,7 +44,7 @@ pub struct EventPlace {
 pub struct IndexedCall {
     /// Its top-level session.
     pub root: RunId,
-    /// The call. Of changed files, it has those that were asked for.
+    /// The call. It names only those of its changed files that were selected.
     pub call: CallRow,
     /// The event with its arguments, if it has some.
     pub arguments: Option<EventPlace>,
@@ -52,16 +52,17 @@ pub struct IndexedCall {
     pub output: Option<EventPlace>,
 }
 
-/// A path as it is compared: without `./` at the beginning and `/` at the end.
+/// Returns a path as it is compared: without `./` at the beginning and `/` at the end.
 pub(crate) fn plain_path(path: &str) -> &str {
     path.trim_start_matches("./").trim_end_matches('/')
 }
 
 impl Index {
-    /// Returns the calls that are wanted, the latest first. Calls that were copied from another session are found there.
+    /// Returns the selected calls, the latest first. A call that was copied is returned only for the session that it
+    /// was copied from.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn calls(&self, filter: &CallFilter) -> Result<Vec<IndexedCall>, Error> {
         let failed = self.failed("list calls");
         let columns = "sessions.id, sessions.root, calls.number, runs.run, calls.seq, calls.tool, calls.class, \

@@ -1,4 +1,4 @@
-//! What can go wrong with the index.
+//! Errors of the index.
 
 /// An error of the index. Its database is derived: deleting it loses nothing.
 #[derive(Debug, thiserror::Error)]
@@ -6,22 +6,22 @@ pub enum Error {
     /// SQLite reports an error.
     #[error("cannot {doing} in the index `{path}`")]
     Sqlite {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The database.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: rusqlite::Error,
     },
     /// The file system reports an error.
     #[error("cannot {doing} the index `{path}`")]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The database.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },

@@ -1,4 +1,4 @@
-//! Which sessions a list shows.
+//! Selects the sessions of a list.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ pub fn contains_part(text: &str, part: &str) -> bool {
     text.to_lowercase().contains(&part.to_lowercase())
 }
 
-/// Which sessions a list shows. An empty filter shows all.
+/// Selects the sessions that a list shows. An empty filter selects all.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
     /// Only sessions with an event at or after this time, in milliseconds since 1970.

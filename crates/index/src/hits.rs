@@ -1,4 +1,4 @@
-//! Finds texts: by their words in the index, or all that a query has to read.
+//! Finds texts: those with the words of a query, or all that a query has to read.
 
 use rusqlite::types::Value;
 use steno_model::{RunId, Seq};
@@ -29,7 +29,7 @@ pub struct TextPlace {
     pub length: u64,
     /// The checksum of its line.
     pub crc: u32,
-    /// How well it fits; smaller is better.
+    /// How well it matches; smaller is better.
     pub rank: f64,
 }
 
@@ -52,7 +52,7 @@ impl Index {
     /// Returns the texts with all words of a query, the best first. Outputs are not among them: they must be read.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn texts_with_words(&self, query: &Query) -> Result<Vec<TextPlace>, Error> {
         let Some(expression) = query.expression() else { return Ok(Vec::new()) };
         let (conditions, mut values) = conditions(query, false);
@@ -71,10 +71,10 @@ impl Index {
         rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
     }
 
-    /// Returns all runs with texts, in the order in which the index got to know them.
+    /// Returns all runs with texts, in the order in which they were added to the index.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn runs_to_read(&self) -> Result<Vec<RunToRead>, Error> {
         let failed = self.failed("list runs");
         let mut query = self
@@ -99,7 +99,7 @@ impl Index {
     /// Returns the texts of a run that a query has to read, in the order of their lines: outputs, or all.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn texts_of_run(
         &self,
         query: &Query,
@@ -127,7 +127,7 @@ impl Index {
     /// Returns how many texts of each kind each top-level session has, with the sessions below it.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn text_counts(&self) -> Result<Vec<(RunId, TextKind, u64)>, Error> {
         let failed = self.failed("count texts");
         let mut query = self
@@ -145,7 +145,7 @@ impl Index {
     /// Returns a number that changes when another connection has changed the database.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn data_version(&self) -> Result<i64, Error> {
         let failed = self.failed("read the version of the content");
         self.connection.pragma_query_value(None, "data_version", |row| row.get(0)).map_err(failed)
@@ -154,7 +154,7 @@ impl Index {
     /// Begins to read: until the returned guard is dropped, all answers are those of one moment.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn snapshot(&self) -> Result<impl Drop + use<'_>, Error> {
         self.connection.unchecked_transaction().map_err(self.failed("begin to read"))
     }

@@ -13,7 +13,7 @@ use crate::stamp::{self, StampFile};
 
 /// How long to wait for another process that is writing.
 const BUSY_WAIT: Duration = Duration::from_mins(1);
-/// The length of the write-ahead log from which it is moved into the database.
+/// The length that the write-ahead log must reach before it is moved into the database.
 const LOG_BYTES_MAX: u64 = 1024 * 1024;
 /// The length of a page of the database.
 const PAGE_BYTES: i64 = 16 * 1024;
@@ -32,7 +32,7 @@ impl Index {
     /// Opens the database. One that is missing, damaged, or of another version is made new, and is empty.
     ///
     /// # Errors
-    /// What SQLite or the system says.
+    /// An error of SQLite or the system.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let stamp = StampFile::lock(path).map_err(cannot("lock", path))?;
         match Self::open_known(path, &stamp) {
@@ -50,7 +50,7 @@ impl Index {
     /// Opens the database as it is; `None` if there is none that can be used. Nothing is made or replaced.
     ///
     /// # Errors
-    /// What SQLite or the system says.
+    /// An error of SQLite or the system.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, Error> {
         if !path.exists() || !stamp::path_of(path).exists() {
             return Ok(None);
@@ -65,7 +65,7 @@ impl Index {
     /// Makes an index that only this process has.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn in_memory() -> Result<Self, Error> {
         let path = PathBuf::from(":memory:");
         let failed = |source| Error::Sqlite { doing: "make", path: path.display().to_string(), source };
@@ -77,7 +77,7 @@ impl Index {
     /// Deletes the database and what SQLite keeps beside it.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn remove(path: &Path) -> Result<(), Error> {
         let sum = stamp::path_of(path);
         if !path.exists() && !sum.exists() {
@@ -119,14 +119,14 @@ impl Index {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
-        // A new database takes this; pages of four kibibytes would be four times the writes.
+        // Only a new database accepts this. Pages of four kibibytes would need four times as many writes.
         connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(failed)?;
         // A crash must not damage it; losing the last updates is harmless.
         let settings = [("journal_mode", "WAL"), ("synchronous", "NORMAL"), ("temp_store", "MEMORY")];
         for (name, value) in settings {
             connection.pragma_update(None, name, value).map_err(failed)?;
         }
-        // Only our own checkpoints may change the database: they note its checksum.
+        // Only our own checkpoints may change the database, because they record its checksum.
         connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(failed)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
         connection.pragma_update(None, "secure_delete", true).map_err(failed)?;
@@ -150,7 +150,8 @@ impl Index {
 
     /// Moves the log into the database and notes its checksum.
     ///
-    /// A kill in between leaves no checksum, and the next one that opens the database makes it again.
+    /// If the process is killed in between, there is no checksum, and the next process that opens the database makes it
+    /// again.
     fn checkpoint_locked(&self, stamp: &StampFile) -> Result<(), Error> {
         let failed = cannot("change", &self.path);
         let found = std::fs::metadata(&self.path).map(|found| found.ino()).ok();
@@ -172,7 +173,7 @@ impl Index {
     /// Removes every trace of deleted rows from the files of the database.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn purge(&self) -> Result<(), Error> {
         self.connection
             .execute_batch("INSERT INTO words (words) VALUES ('optimize'); VACUUM;")
@@ -183,7 +184,7 @@ impl Index {
     /// Returns how many sessions and texts there are.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn sizes(&self) -> Result<(u64, u64), Error> {
         let count = |statement: &str| {
             self.connection
@@ -195,14 +196,14 @@ impl Index {
         Ok((sessions, count("SELECT coalesce(sum(texts), 0) FROM text_counts")?))
     }
 
-    /// Makes an error of something that failed.
+    /// Returns the error for an operation of SQLite that failed.
     pub(crate) fn failed(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> Error + use<> {
         let path = self.path.display().to_string();
         move |source| Error::Sqlite { doing, path: path.clone(), source }
     }
 }
 
-/// Makes an error of something that the system refused.
+/// Returns the error for an operation of the system that failed.
 fn cannot(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error + use<> {
     let path = path.display().to_string();
     move |source| Error::Io { doing, path: path.clone(), source }

@@ -9,7 +9,8 @@ use steno_views::digest::{CallDigest, DigestState, SessionDigest, SumsBelow, Tex
 use crate::terms::Terms;
 use crate::used_by_model;
 
-/// How a file looked when it was read. Unchanged files have the same mark. That of a run is of its transcript and its seals.
+/// How a file looked when it was read: an unchanged file has the same mark. The mark of a run covers its transcript and
+/// its seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunMark {
     /// The inode; of a run, that of its transcript.
@@ -60,7 +61,7 @@ pub struct RunRow {
 /// A session as it is put into the index.
 #[derive(Clone, Debug)]
 pub struct IndexedSession {
-    /// What lists say of it.
+    /// What lists show of it.
     pub digest: SessionDigest,
     /// The root of the repository that the agent worked in, else its directory.
     pub project: Option<String>,
@@ -92,7 +93,7 @@ pub struct CallRow {
 /// A text of a session, by its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextRow {
-    /// The run and event that it stands in.
+    /// The run and event that contain it.
     pub at: (RunId, Seq),
     /// Which block of a message it is.
     pub block: u32,
@@ -113,7 +114,7 @@ pub struct TextRow {
 /// A session as the index lists it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRow {
-    /// What lists say of it. Calls, failures, denials and usage include the sessions below it.
+    /// What lists show of it. Calls, failures, denials and usage include the sessions below it.
     pub digest: SessionDigest,
     /// The root of the repository that the agent worked in, else its directory.
     pub project: Option<String>,
@@ -182,7 +183,7 @@ pub(crate) const BELOW_COLUMNS: &str = "root, last_at, last_ms, responses, calls
      output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, reasoning_tokens, exact, \
      used_by_model, runs, events, bytes";
 
-/// The columns of a row from left to right. To ask for each by its name takes most of the time of a list.
+/// The columns of a row from left to right. Looking up each column by its name would take most of the time of a list.
 struct Columns<'a> {
     row: &'a rusqlite::Row<'a>,
     next: usize,

@@ -14,7 +14,7 @@ impl Index {
     /// Returns the top-level sessions that pass a filter, the one with the latest event first.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, Error> {
         let touched = filter.touched.as_deref().map(|path| self.touched_by(path)).transpose()?;
         let mut rows = self.families()?;
@@ -29,7 +29,7 @@ impl Index {
     /// Returns the title of a session, which may be below another one.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn title(&self, session: RunId) -> Result<Option<String>, Error> {
         let failed = self.failed("find a session");
         let mut query = self
@@ -43,7 +43,7 @@ impl Index {
     /// Returns the ids of the top-level sessions in the order of [`Index::sessions`].
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn latest_sessions(&self) -> Result<Vec<RunId>, Error> {
         let failed = self.failed("list sessions");
         let statement = "SELECT root FROM sessions GROUP BY root HAVING max(session = root) \
@@ -57,7 +57,7 @@ impl Index {
     /// Returns the ids of all sessions, also of those below others.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn session_ids(&self) -> Result<HashSet<RunId>, Error> {
         let failed = self.failed("list sessions");
         let mut query = self.connection.prepare_cached("SELECT session FROM sessions").map_err(&failed)?;

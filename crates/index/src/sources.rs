@@ -48,7 +48,7 @@ impl Index {
     /// Returns all sources.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn known_sources(&self) -> Result<Vec<SourceRow>, Error> {
         let failed = self.failed("list sources");
         let statement = format!("SELECT {COLUMNS} FROM sources");
@@ -62,7 +62,7 @@ impl Update<'_> {
     /// Puts a source in, or replaces it.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn put_source(&self, source: &SourceRow) -> Result<(), Error> {
         let loss = source.loss.as_ref();
         self.run(
@@ -91,7 +91,7 @@ impl Update<'_> {
     /// Takes a source out.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn remove_source(&self, source: &str) -> Result<(), Error> {
         self.run("DELETE FROM sources WHERE source = ?1", [source])
     }

@@ -1,8 +1,9 @@
 //! The checksum of the database, in a file beside it.
 //!
-//! SQLite does not notice every changed byte, and a changed byte in a list of words would hide a hit. So the database is
-//! changed only by checkpoints that hold this file's lock, and each writes down the checksum. Whoever opens the database
-//! compares how its file looks, and reads it only if that differs. The write-ahead log has checksums of its own.
+//! SQLite does not notice every changed byte, and a changed byte in a list of words would hide a hit. So only
+//! checkpoints that hold this file's lock change the database, and each records the checksum. A process that opens the
+//! database compares inode, length and time of change, and computes the checksum only if these differ. The write-ahead
+//! log has checksums of its own.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -12,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The length of one read of the database.
 const READ_BYTES: usize = 256 * 1024;
-/// How exact the times of files are, at worst. A change so soon after another one may not be seen in them.
+/// The longest step of the clock for file times. A change within one step of another may leave the time as it is.
 const CLOCK_STEP: Duration = Duration::from_millis(50);
 
 /// The locked file of the checksum.
@@ -21,7 +22,7 @@ pub(crate) struct StampFile {
     database: PathBuf,
 }
 
-/// How a database looked when its checksum was taken.
+/// How a database looked when its checksum was computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -58,13 +59,13 @@ impl StampFile {
         Ok(true)
     }
 
-    /// Notes the database as it is now.
+    /// Records the checksum of the database as it is now.
     pub(crate) fn put(&self) -> io::Result<()> {
         let crc = checksum(&self.database)?;
         self.write(&Stamp::of(&std::fs::metadata(&self.database)?, crc))
     }
 
-    /// Notes that the database cannot be trusted, because it is being changed.
+    /// Records that the database cannot be trusted, because it is being changed.
     pub(crate) fn clear(&self) -> io::Result<()> {
         self.file.set_len(0)
     }

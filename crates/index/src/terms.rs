@@ -75,7 +75,7 @@ pub fn fold_case(text: &str) -> Cow<'_, str> {
     if is_folded { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
-/// Returns a text in NFC. Most texts are in it already, which is found out much faster than they are normalised.
+/// Returns a text in NFC. Most texts are in NFC already, and checking that is much faster than normalising.
 #[must_use]
 pub fn composed(text: &str) -> Cow<'_, str> {
     if is_composed(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
@@ -83,14 +83,15 @@ pub fn composed(text: &str) -> Cow<'_, str> {
 
 /// Tells whether a text is certainly in NFC.
 fn is_composed(text: &str) -> bool {
-    /// How many bytes are looked at together.
+    /// How many bytes are checked together.
     const STEP_BYTES: usize = 64;
     let mut rest = text;
     loop {
         let steps = rest.as_bytes().chunks(STEP_BYTES).take_while(|step| step.is_ascii());
         let ascii = steps.map(<[u8]>::len).sum::<usize>();
         let Some(start) = rest[ascii..].find(|character: char| !character.is_ascii()) else { return true };
-        // A character of ASCII never combines with the one before it, so what is between them is checked by itself.
+        // A character of ASCII never combines with the one before it, so the text between two of them is checked by
+        // itself.
         let others = &rest[ascii + start..];
         let (part, after) =
             others.split_at(others.find(|character: char| character.is_ascii()).unwrap_or(others.len()));
@@ -115,7 +116,7 @@ fn is_cjk(character: char) -> bool {
         | 0xf900..=0xfaff | 0xff66..=0xff9f | 0x2_0000..=0x2_fa1f)
 }
 
-/// What a character is for the division into words.
+/// The role of a character when a text is split into words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     Word,

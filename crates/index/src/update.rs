@@ -35,7 +35,7 @@ impl Index {
     /// Begins an update. Waits while another process updates.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn update(&self) -> Result<Update<'_>, Error> {
         let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
             .map_err(self.failed("begin an update"))?;
@@ -45,7 +45,7 @@ impl Index {
     /// Returns all runs, in the order of their ids.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn known_runs(&self) -> Result<Vec<RunRow>, Error> {
         let failed = self.failed("list runs");
         let statement = format!("SELECT {RUN_COLUMNS} FROM runs ORDER BY run");
@@ -59,7 +59,7 @@ impl Update<'_> {
     /// Puts a run in, or replaces it.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn put_run(&self, run: &RunRow) -> Result<(), Error> {
         let id = |id: Option<RunId>| id.map(|id| id.to_string());
         self.run(
@@ -95,7 +95,7 @@ impl Update<'_> {
     /// Takes a run out.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn remove_run(&self, run: RunId) -> Result<(), Error> {
         self.run("DELETE FROM runs WHERE run = ?1", params![run.to_string()])
     }
@@ -103,7 +103,7 @@ impl Update<'_> {
     /// Takes a session out, with its calls and texts.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn remove_session(&self, session: RunId) -> Result<(), Error> {
         let Some(number) = self.number_of(session)? else { return Ok(()) };
         self.run("DELETE FROM words WHERE rowid IN (SELECT id FROM texts WHERE session = ?1)", [number])?;
@@ -114,10 +114,10 @@ impl Update<'_> {
         self.run("DELETE FROM sessions WHERE id = ?1", [number])
     }
 
-    /// Puts a session in, or replaces it. Its runs must be there. Texts that are there already are kept.
+    /// Puts a session in, or replaces it. Its runs must be in the index. Texts that are in the index already are kept.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn put_session(&self, session: &IndexedSession, own_runs: &[RunRow]) -> Result<(), Error> {
         self.put_digest(session)?;
         let Some(number) = self.number_of(session.digest.id)? else { return Ok(()) };
@@ -311,7 +311,7 @@ impl Update<'_> {
     /// Sets the top-level session of every session.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn set_roots(&self, root_of: impl Fn(RunId) -> RunId) -> Result<(), Error> {
         let failed = self.index.failed("list sessions");
         let mut query =
@@ -350,10 +350,10 @@ impl Update<'_> {
         query.execute(values).map(|_| ()).map_err(failed)
     }
 
-    /// Makes the update visible to everybody.
+    /// Makes the update visible to all connections.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// An error of SQLite.
     pub fn commit(self) -> Result<(), Error> {
         let (index, failed) = (self.index, self.index.failed("commit"));
         self.transaction.commit().map_err(failed)?;

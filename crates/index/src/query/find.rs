@@ -1,7 +1,7 @@
 //! Finds the words of a query in a text.
 //!
-//! Splitting a whole text into words takes longer than reading it. So the caller passes the ranges that may have a
-//! term, and only the words in them are compared.
+//! Splitting a whole text into words takes longer than reading it. So the caller passes the places that may have a
+//! term, and only the words near them are compared.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::WordQuery;
 use crate::terms::{Class, TermKind, class, each_term};
 
 impl WordQuery {
-    /// Returns where a text in NFC has it: as words, or as a part of a word.
+    /// Returns the ranges of a text in NFC that match: words, or a part of a word.
     #[must_use]
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
@@ -24,8 +24,8 @@ impl WordQuery {
         terms.max_by_key(|(_, term)| term.len()).map(|(number, _)| number)
     }
 
-    /// Returns where a text in NFC has it, as [`WordQuery::find`] does, but at most `limit` or some more. `places` are all
-    /// places, in order, where the text has the term of [`WordQuery::clue`] in any case, even inside of words.
+    /// Does what [`WordQuery::find`] does, but stops soon after `limit` matches. `places` are all places, in order, at
+    /// which the text has the term of [`WordQuery::clue`] in any case, even inside of words.
     #[must_use]
     pub fn find_near(
         &self,
@@ -62,10 +62,10 @@ impl WordQuery {
         found
     }
 
-    /// Looks at the words in a range, which neither begins nor ends inside of a word.
+    /// Compares the words in a range, which neither begins nor ends inside of a word.
     fn find_in(&self, text: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
         let (first, offset) = (found.len(), range.start);
-        // The beginnings of the matches that are open: how many terms they have, and where the first one is.
+        // The matches that have begun: how many terms each has so far, and where its first term begins.
         let mut open: Vec<(usize, usize)> = Vec::new();
         each_term(&text[range], |kind, place, term| match kind {
             TermKind::Part => {
@@ -96,30 +96,30 @@ impl WordQuery {
     }
 }
 
-/// Returns where the word begins that has the character at a place.
+/// Returns the start of the word that contains the character at a place.
 fn word_start(text: &str, place: usize) -> usize {
     let before =
         text[..place].char_indices().rev().take_while(|(_, character)| class(*character) == Class::Word);
     before.last().map_or(place, |(start, _)| start)
 }
 
-/// Returns where the word begins that is so many terms before a place.
+/// Returns the start of the word that is `terms` terms before a place.
 fn back(text: &str, place: usize, terms: usize) -> usize {
     reach(text[..place].char_indices().rev(), place, terms)
 }
 
-/// Returns where the word ends that is so many terms after a place.
+/// Returns the end of the word that is `terms` terms after a place.
 fn forward(text: &str, place: usize, terms: usize) -> usize {
     let characters = text[place..].char_indices();
     reach(characters.map(|(at, character)| (place + at + character.len_utf8(), character)), place, terms)
 }
 
-/// Returns the place after so many terms. Each character comes with the place that lies beyond it.
+/// Returns the place after `terms` terms. Each character comes with the place beyond it.
 fn reach(characters: impl Iterator<Item = (usize, char)>, place: usize, terms: usize) -> usize {
     let (mut end, mut seen, mut word) = (place, 0, Class::Other);
     for (beyond, character) in characters {
         let next = class(character);
-        // A character of a CJK word is a term, but only the whole word is looked at.
+        // A character of a CJK word is a term, but a range ends only at the end of the whole word.
         if next != word {
             if seen >= terms {
                 break;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is found near the places of a term is what is found in the whole text.
+        /// A search near the places of a term finds what a search of the whole text finds.
         #[test]
         fn near_is_as_everywhere(
             text in "[aAbB_ İ言語.1]{0,24}",

@@ -11,7 +11,7 @@ use steno_views::digest::TextKind;
 
 pub use parse::QueryError;
 
-/// What a search looks for. All conditions must hold for the same text.
+/// The conditions of a search. All of them must hold for the same text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// The words and phrases.

@@ -106,7 +106,7 @@ fn next_part(text: &str) -> Result<(Part, &str), QueryError> {
     Ok((Part::Word(word.to_owned()), after))
 }
 
-/// Reads `/pattern/`, which ends at a slash before a space or the end. A path like `/etc/hosts` is no pattern.
+/// Reads `/pattern/`, which ends at a slash before a space or the end. A path like `/etc/hosts` is not a pattern.
 fn pattern(text: &str) -> Result<Option<(Part, &str)>, QueryError> {
     let Some(rest) = text.strip_prefix('/') else { return Ok(None) };
     let mut is_escaped = false;
