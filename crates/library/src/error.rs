@@ -61,7 +61,7 @@ pub enum Error {
         path: PathBuf,
         /// Its target, if it is a link.
         link: Option<PathBuf>,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A path that is neither a file nor a directory.
@@ -76,13 +76,13 @@ pub enum Error {
         /// The session, as its agent names it.
         session: String,
     },
-    /// What the journal says.
+    /// An error of the journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What is wrong with a file at a path.
+    /// An error of a file at a path.
     #[error(transparent)]
     File(#[from] FileError),
-    /// What the vault says.
+    /// An error of the vault.
     #[error(transparent)]
     Vault(#[from] VaultError),
 }

@@ -9,7 +9,7 @@ use steno_model::{ExchangeEvent, RunId};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Passes on the events of a run whose lines may have what is looked for. A run without a transcript has none.
+/// Passes on those events of a run whose lines may have what the caller needs. A run without a transcript has none.
 ///
 /// Damaged lines are skipped: a full read of the run reports them.
 pub(crate) fn scan_events(

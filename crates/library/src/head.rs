@@ -18,7 +18,7 @@ pub struct RunHead {
     pub parent: Option<RunId>,
     /// The session that it names, if that has another id.
     pub session: Option<RunId>,
-    /// The session that has its ids, if it names none. Only the heads of all runs together tell.
+    /// The session that has its ids, if it names none. It is known only after the heads of all runs were read.
     pub session_by_ids: Option<RunId>,
     /// The source in the vault that it was made from.
     pub source: Option<SourceId>,

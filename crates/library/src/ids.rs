@@ -8,7 +8,7 @@ pub const PART_LEN_MIN: usize = 4;
 /// Reads a whole UUID, with or without its hyphens.
 ///
 /// # Errors
-/// When it is anything else.
+/// If it is anything else.
 pub fn parse_id(text: &str) -> Result<RunId, steno_model::Error> {
     const DIGITS: usize = 32;
     if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -69,7 +69,7 @@ impl Library {
     /// Tells whether the store has a run.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn has(&self, run: RunId) -> Result<bool, Error> {
         Ok(self.store.as_ref().map_or(Ok(false), |store| store.has(run))?)
     }
@@ -77,7 +77,7 @@ impl Library {
     /// Returns the heads of all runs, in the order of their ids.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn heads(&self) -> Result<&[RunHead], Error> {
         if let Some(heads) = self.heads.get() {
             return Ok(heads);
@@ -95,7 +95,7 @@ impl Library {
     /// Returns the head of a run, without reading others. `None` if the store does not have it.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn head(&self, run: RunId) -> Result<Option<RunHead>, Error> {
         match (self.heads.get(), &self.store) {
             (Some(heads), _) => {
@@ -110,7 +110,7 @@ impl Library {
     /// Returns the ids of all runs, in order.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn runs(&self) -> Result<Vec<RunId>, Error> {
         let mut runs = self.store.as_ref().map_or(Ok(Vec::new()), Store::runs)?;
         runs.sort_unstable();
@@ -120,7 +120,7 @@ impl Library {
     /// Returns the overview of a run, without reading others. `None` if the store does not have it.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn overview(&self, run: RunId) -> Result<Option<RunOverview>, Error> {
         match (self.overviews.get(), &self.store) {
             (Some(overviews), _) => Ok(overviews.get(&run).cloned()),
@@ -132,7 +132,7 @@ impl Library {
     /// Returns the overviews of all runs.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn overviews(&self) -> Result<&BTreeMap<RunId, RunOverview>, Error> {
         if let Some(overviews) = self.overviews.get() {
             return Ok(overviews);
@@ -157,7 +157,7 @@ impl Library {
     /// Returns the relations of all runs.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn relations(&self) -> Result<&Relations, Error> {
         if let Some(relations) = self.relations.get() {
             return Ok(relations);
@@ -182,7 +182,7 @@ impl Library {
     /// Returns the top-level sessions, the one with the latest start first.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn sessions(&self) -> Result<Vec<SessionOverview>, Error> {
         let overviews = self.overviews()?;
         let sessions = self.relations()?.sessions().into_iter();
@@ -196,7 +196,7 @@ impl Library {
     /// Returns the ids of all runs, sessions and threads, with their sessions.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn index(&self) -> Result<&IdIndex<RunId>, Error> {
         if let Some(index) = self.index.get() {
             return Ok(index);
@@ -218,7 +218,7 @@ impl Library {
     /// Returns the threads that have a spine.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn spines(&self) -> Result<Vec<ThreadId>, Error> {
         Ok(self.store.as_ref().map_or(Ok(Vec::new()), Store::spines)?)
     }
@@ -226,7 +226,7 @@ impl Library {
     /// Returns the manifests of all sources. A damaged one is logged and skipped.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn manifests(&self) -> Result<&[Manifest], Error> {
         if let Some(manifests) = self.manifests.get() {
             return Ok(manifests);

@@ -47,7 +47,7 @@ impl Library {
     /// below a directory. A session's file includes its subagents, which are in a directory next to it.
     ///
     /// # Errors
-    /// When there is nothing at a path that can be read.
+    /// If there is nothing at a path that can be read.
     pub fn open(&self, named: &Target, content: Content) -> Result<Families<'_>, Error> {
         let (jobs, is_of_files) = match named {
             Target::Session(session) | Target::Run(session) => (vec![Job::Session(*session)], false),
@@ -62,7 +62,7 @@ impl Library {
     /// Opens every top-level session of the store. Each session is in one family.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn open_all(&self, content: Content) -> Result<Families<'_>, Error> {
         let links = self.family_links()?;
         let parents = parents_of(&links);
@@ -74,7 +74,7 @@ impl Library {
         Families { library: self, content, is_abandoned: || false, jobs, parents: None, is_of_files: false }
     }
 
-    /// Finds which sessions name each other as parent and child.
+    /// Finds the sessions that each session names as its parent and children.
     fn family_links(&self) -> Result<BTreeMap<RunId, FamilyLinks>, Error> {
         // Heads first: relations are then made from them.
         let (store, heads, relations) = (self.store()?, self.heads()?, self.relations()?);
@@ -190,7 +190,7 @@ fn read_transcript(path: &Path, content: Content) -> Result<Session, Error> {
     Ok(builder.ok_or_else(|| FileError::Empty { path: path.to_owned() })?.finish())
 }
 
-/// Counts what processes used with their subagents once; returns the top-level sessions.
+/// Counts sums of processes that include subagents only once; returns the top-level sessions.
 fn join(sessions: &mut BTreeMap<RunId, Session>) -> Vec<RunId> {
     let links = |session: &Session| FamilyLinks {
         parent: session.runs.first().and_then(|main| main.summary.parent_run_id),

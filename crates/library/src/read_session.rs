@@ -9,10 +9,10 @@ use steno_views::{Lines, visible};
 use crate::{Error, Library, Relations};
 
 impl Library {
-    /// Returns the runs of a session, that of its own file first. An unknown id is returned itself.
+    /// Returns the runs of a session, that of its own file first. For an unknown id, returns the id itself.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn runs_of(&self, session: RunId) -> Result<Vec<RunId>, Error> {
         let runs = self.relations()?.runs_of(session);
         Ok(if runs.is_empty() { vec![session] } else { runs })
@@ -21,7 +21,7 @@ impl Library {
     /// Tells whether the store has a run of a session.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn is_known(&self, session: RunId) -> Result<bool, Error> {
         Ok(!self.relations()?.runs_of(session).is_empty())
     }
@@ -29,7 +29,7 @@ impl Library {
     /// Reads a session, merged from its runs.
     ///
     /// # Errors
-    /// When there is no such session, or one of its runs cannot be read.
+    /// If there is no such session, or one of its runs cannot be read.
     pub fn session(&self, id: RunId, content: Content) -> Result<Session, Error> {
         let store = self.store()?;
         let (runs, relations) = (self.runs_of(id)?, self.relations()?);
@@ -57,7 +57,7 @@ impl Library {
     /// Returns the sessions that a session names as its children, and those that name one of its runs as their parent.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn children_of(&self, session: &Session) -> Result<Vec<RunId>, Error> {
         let relations = self.relations()?;
         let named = session.links.iter().map(|(run, _)| *run);

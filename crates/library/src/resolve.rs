@@ -16,7 +16,7 @@ use crate::indexed::Projects;
 use crate::sources::connection_of;
 use crate::{Error, IdIndex, Library, SessionOverview, ShortestPart};
 
-/// Of how many sessions the titles are read without the index.
+/// The maximum number of sessions whose titles are read without the index.
 const TITLES_READ_MAX: usize = 8;
 
 /// The kind of thing that a text has to name.
@@ -83,7 +83,7 @@ impl Library {
     /// Finds the session or the run that a text names, or the path.
     ///
     /// # Errors
-    /// When it names nothing, or several.
+    /// If it names nothing, or more than one thing.
     pub fn resolve(&self, text: &str, want: TargetKind) -> Result<Target, Error> {
         if let Ok(id) = parse_id(text) {
             return self.resolve_id(text, id, want);
@@ -103,7 +103,7 @@ impl Library {
     /// Finds a run of the store that a text names; paths are not accepted.
     ///
     /// # Errors
-    /// When it names nothing, or several.
+    /// If it names nothing, or more than one thing.
     pub fn resolve_stored(&self, text: &str, want: TargetKind) -> Result<RunId, Error> {
         match self.resolve(text, want) {
             Ok(Target::Run(id) | Target::Session(id)) => Ok(id),
@@ -117,7 +117,7 @@ impl Library {
     /// Finds the thread that a text names among the given ones.
     ///
     /// # Errors
-    /// When it names none of them, or several.
+    /// If it names none of them, or more than one.
     pub fn resolve_thread(&self, text: &str, among: &[ThreadId]) -> Result<ThreadId, Error> {
         let want = TargetKind::Thread;
         let index = IdIndex::new(among.iter().map(|thread| (thread.to_string(), thread.clone())));
@@ -242,7 +242,7 @@ impl Library {
         }
         if is_part {
             self.store()?;
-            // It knows the runs, so that their files need not be read.
+            // The index knows the runs, so that their files need not be read.
             self.ready_index()?;
         }
         let matches = self.index()?.parts(text);
@@ -325,7 +325,7 @@ impl Library {
         parts: Vec<ShortestPart>,
     ) -> Error {
         if ids.len() > TITLES_READ_MAX {
-            // To bring the index up to date is faster. If that fails, the sessions are read all the same.
+            // Bringing the index up to date is faster. If that fails, the sessions themselves are read.
             drop(self.indexed());
         }
         let heads = self.heads().unwrap_or_default();

@@ -128,7 +128,7 @@ fn flaw(run: RunId, seals: &[Seal], ends: &RunEnds) -> Option<String> {
 /// This finds a truncated transcript without reading it. `verify` finds changed bytes.
 ///
 /// # Errors
-/// [`JournalError::SealBroken`] when it is shorter, or what the system says.
+/// [`JournalError::SealBroken`] if it is shorter, or an error of the system.
 pub fn fitting_seals(store: &Store, run: RunId) -> Result<Vec<Seal>, JournalError> {
     // Seals first: a seal that is written meanwhile never covers more than the size read afterwards.
     let seals = read_seals(&**store.disk(), run)?;

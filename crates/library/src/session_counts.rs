@@ -1,4 +1,4 @@
-//! How many sessions a store has, saved for the next process that asks while nothing has changed.
+//! How many sessions a store has, saved for the next process, which uses it if nothing has changed.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl Library {
     /// unknown agents are `other`. Nothing is read if all files look as they did the last time.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn session_counts(&self, outlines: &Outlines) -> Result<BTreeMap<String, u64>, Error> {
         let disk = &**self.store()?.disk();
         let transcripts = disk.identities(&StorePath::transcripts(), &|_| true).map_err(|source| {

@@ -45,7 +45,7 @@ pub(crate) fn match_sessions(store: &Store, heads: &mut [RunHead]) -> Result<(),
     let mut scopes = HashMap::<RunId, Scope>::new();
     for head in heads.iter().filter(|head| head.lacks_session()) {
         let Some(provider) = head.provider.clone() else { continue };
-        // A parent that the store does not have tells nothing.
+        // A parent that the store does not have is of no use.
         let scope = (provider, Some(relations.root(head.run)).filter(|root| *root != head.run));
         if !known.contains(&scope) {
             continue;
@@ -77,7 +77,7 @@ pub(crate) fn match_sessions(store: &Store, heads: &mut [RunHead]) -> Result<(),
 }
 
 /// Returns the session that has the ids of a run: all of them up to the last one that it has, because its file may be
-/// behind. Of several, it is the one that has most; if two have the same ones, none is chosen.
+/// behind. Of several sessions, the one with most ids is chosen; if two have the same ids, none.
 fn session_with_most(sessions: &PlacesBySession) -> Option<RunId> {
     let whole =
         sessions.iter().filter(|(_, places)| places.last().is_some_and(|last| last + 1 == places.len()));

@@ -36,7 +36,7 @@ impl Library {
     /// [`Library::resolve`]; it may also name a session that is stored as files without events.
     ///
     /// # Errors
-    /// When it names nothing, or several.
+    /// If it names nothing, or more than one thing.
     pub fn resolve_sources(&self, text: &str) -> Result<SourceTarget, Error> {
         let session = match self.resolve(text, TargetKind::Session) {
             Ok(Target::Session(session) | Target::Run(session)) => session,
@@ -61,7 +61,7 @@ impl Library {
         thread.map(SourceTarget::Thread).ok_or(steno_journal::Error::NoSuchRun { run: session }.into())
     }
 
-    /// Returns the files of the session that has a file at a path, or that its agent names so.
+    /// Returns the files of the session that has a file at a path, or that has this text as its agent's name for it.
     fn sources_at(&self, text: &str) -> Result<SourceTarget, Error> {
         let manifests = self.manifests()?;
         let path = std::path::absolute(text).ok();
@@ -110,7 +110,7 @@ impl Library {
     /// recordings of connections or of requests to models that the user named. What a command printed is not one.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn connections(&self) -> Result<BTreeSet<SourceId>, Error> {
         let heads = self.heads()?.iter().filter(|head| head.is_on_connection());
         let recorded: BTreeSet<SourceId> = heads.filter_map(|head| head.source).collect();
@@ -136,7 +136,7 @@ impl Library {
     /// Returns the files that a run was made from, its own first.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn sources_of(&self, run: RunId) -> Result<Vec<Manifest>, Error> {
         let runs = self.with_children(run)?;
         let made_from = self.made_from(&runs.iter().map(|(run, _)| *run).collect())?;
@@ -159,7 +159,7 @@ impl Library {
     /// connections. Related files are not sources of records.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn session_sources(&self, run: RunId) -> Result<Vec<SessionSource>, Error> {
         let relations = self.relations()?;
         let root = relations.root(run);
@@ -208,7 +208,7 @@ impl Library {
     /// manifest yet, but has a run.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn sessions_without_events(&self) -> Result<BTreeMap<String, u64>, Error> {
         if self.indexed.get().is_some() {
             return self.indexed_sessions_without_events();
@@ -228,7 +228,7 @@ impl Library {
         let (mut with, mut all) = (BTreeSet::new(), BTreeSet::new());
         for (source, info, adapted) in sources {
             let (Some(provider), Role::Transcript) = (&info.provider, &info.role) else { continue };
-            // By its id alone, because a copy in another project has no events.
+            // Sessions are compared by id alone, because a copy in another project has no events.
             let id = session_id(info).map_or_else(|| source.to_string(), str::to_owned);
             let session = (provider.to_string(), id);
             if adapted.is_some_and(|adapted| !adapted.runs.is_empty()) || of_runs.contains(&source) {

@@ -10,7 +10,7 @@ use steno_vault::{Manifest, Vault};
 /// Why a generation could not be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerationError {
-    /// The vault does not have it whole.
+    /// The vault does not have all of it.
     #[error(transparent)]
     Vault(#[from] steno_vault::Error),
     /// The bytes cannot be unpacked.

@@ -31,7 +31,7 @@ impl PlainBytes {
         into.truncate(filled);
     }
 
-    /// Tells how the file is packed, as far as it was read.
+    /// Returns how the file is compressed, as far as it was read.
     pub fn packing(&self) -> Option<Packing> {
         self.bytes.packing()
     }

@@ -1,4 +1,4 @@
-//! Why an agent's file, or a transcript at a path, cannot be read.
+//! Errors of reading an agent's file, or a transcript at a path.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ pub enum FileError {
     /// The system refused.
     #[error("cannot {doing} `{}`: {source}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The path is not a regular file.

@@ -110,7 +110,7 @@ impl Tally {
 }
 
 impl Files {
-    /// Finds the files that paths name: themselves, or below a directory all that may be an agent's.
+    /// Finds the files that paths name: a file itself, or below a directory all files that may be an agent's.
     #[must_use]
     pub fn find(paths: &[PathBuf]) -> Self {
         let mut files = Self::default();
@@ -131,7 +131,7 @@ impl Files {
         files
     }
 
-    /// Finds the files that paths name like [`Files::find`], and with a session's file those of its subagents.
+    /// Finds files like [`Files::find`], and with a session's file also the files of its subagents.
     #[must_use]
     pub fn find_with_subagents(paths: &[PathBuf]) -> Self {
         let dirs = paths.iter().filter(|path| !path.is_dir()).flat_map(|path| subagent_dirs(path));
@@ -160,7 +160,7 @@ impl Files {
     /// Fails for a file that is neither a transcript nor supported by an adapter.
     ///
     /// # Errors
-    /// That, or what the system says.
+    /// That, or an error of the system.
     pub fn unless_transcript(path: &Path) -> Result<Option<Self>, FileError> {
         if path.is_dir() {
             return Ok(Some(Self::find(&[path.to_owned()])));

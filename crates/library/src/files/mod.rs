@@ -68,7 +68,7 @@ impl AgentFile {
     /// Opens a file and reads its beginning.
     ///
     /// # Errors
-    /// When it cannot be read, or is a tar archive.
+    /// If it cannot be read, or is a tar file.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         Self::open_as(path, None)
     }
@@ -76,7 +76,7 @@ impl AgentFile {
     /// Opens a file that may be a stored source; its runs have the same ids as in the store.
     ///
     /// # Errors
-    /// When it cannot be read, or is a tar archive.
+    /// If it cannot be read, or is a tar file.
     pub fn open_as(path: &Path, source: Option<&str>) -> Result<Self, FileError> {
         let failed = |error: io::Error| FileError::of("read", path, error);
         let file = open_file(path)?;
@@ -124,7 +124,7 @@ impl AgentFile {
     /// Events before a failure were passed on. Reading stops as soon as `is_enough` is true.
     ///
     /// # Errors
-    /// When it cannot be read to its end.
+    /// If it cannot be read to its end.
     pub fn read<S: Sink>(
         mut self,
         sink: &mut S,

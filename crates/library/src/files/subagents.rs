@@ -1,4 +1,4 @@
-//! Finds the directories that agents keep the files of a session's subagents in.
+//! Finds the directories in which agents keep the files of a session's subagents.
 
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,7 @@ pub fn is_transcript(head: &[u8]) -> bool {
 /// empty file is a transcript without events.
 ///
 /// # Errors
-/// What else it is, or what the system says.
+/// What the file is instead, or an error of the system.
 pub fn check_transcript(path: &Path) -> Result<(), FileError> {
     let failed = |error| FileError::of("read", path, error);
     let mut lines = BufReader::new(open_file(path)?.take(SEARCHED_BYTES_MAX));

@@ -104,7 +104,7 @@ fn read_run(
             }
         }
     }
-    // Its seals know more than a damaged line does.
+    // The seals say more about damage than a damaged line does.
     if let Some((state, why)) = damage_of_ends(store, row.run)? {
         state.clone_into(&mut row.state);
         row.damage = Some(why);

@@ -1,4 +1,4 @@
-//! The index of a store, brought up to date by whoever asks.
+//! The index of a store, brought up to date by the process that needs it.
 //!
 //! A transcript whose file looks as it did when it was read is not read again. When one changed, its session is folded again
 //! from all its runs, because another run may change any of its facts.
@@ -39,7 +39,7 @@ const THREADS_MAX: usize = 8;
 /// How many changed runs may have to be read before an answer that is possible without the index.
 const READY_RUNS_MAX: usize = 16;
 
-/// Who is told how far an update of the index is.
+/// Receives the progress of an update of the index.
 #[derive(Default)]
 pub(crate) struct IndexProgress(Option<Box<dyn Fn(usize, usize) + Send>>);
 
@@ -52,7 +52,8 @@ impl IndexProgress {
 }
 
 impl Library {
-    /// Calls `tell` with the number of sessions that were read, and of all to read, while the index is brought up to date.
+    /// Calls `tell` while the index is brought up to date: with the number of sessions that were read, and the number
+    /// of all that have to be read.
     #[must_use]
     pub fn with_index_progress(mut self, tell: impl Fn(usize, usize) + Send + 'static) -> Self {
         self.progress = IndexProgress(Some(Box::new(tell)));
@@ -64,7 +65,7 @@ impl Library {
     /// If the store cannot be written to, the index is made in memory.
     ///
     /// # Errors
-    /// [`Error::NoStore`] without a store, and what SQLite or the system says.
+    /// [`Error::NoStore`] without a store, or an error of SQLite or the system.
     pub fn indexed(&self) -> Result<&Index, Error> {
         Ok(self.indexed_with(|_, _| Ok(()))?.0)
     }
@@ -86,7 +87,8 @@ impl Library {
         Ok((index, answer.map_or_else(|| read(index, known), Ok)?))
     }
 
-    /// Returns the index if it is there, and up to date or nearly so. Nobody who asks for one session waits until all are read.
+    /// Returns the index if there is one that is up to date or nearly so. So a request for one session does not wait
+    /// until all are read.
     pub(crate) fn ready_index(&self) -> Result<Option<&Index>, Error> {
         if let Some(index) = self.indexed.get() {
             return Ok(Some(index));
@@ -110,7 +112,7 @@ impl Library {
         }
     }
 
-    /// Returns where the index is; `None` where the store is not on the host's file system.
+    /// Returns the path of the index; `None` if the store is not on the host's file system.
     fn index_path(&self) -> Result<Option<PathBuf>, Error> {
         let dir = self.store()?.disk().host_path(&StorePath::root());
         Ok(dir.map(|dir| dir.join("index.db")))
@@ -136,7 +138,7 @@ impl Library {
     /// Deletes the files of the index, if there are any. The next search makes it again.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn drop_index(&self) -> Result<(), Error> {
         if let Some(path) = self.index_path()? {
             Index::remove(&path)?;
@@ -144,10 +146,10 @@ impl Library {
         Ok(())
     }
 
-    /// Removes every trace of what the store does not have any more from the files of the index, if there are any.
+    /// Removes every trace of content that the store no longer has from the files of the index, if there are any.
     ///
     /// # Errors
-    /// What SQLite or the system says.
+    /// An error of SQLite or the system.
     pub fn purge_index(&self) -> Result<(), Error> {
         let Some(path) = self.index_path()?.filter(|path| path.exists()) else { return Ok(()) };
         let purge = || -> Result<(), Error> {
@@ -159,10 +161,10 @@ impl Library {
         purge().or_else(|_| Ok(Index::remove(&path)?))
     }
 
-    /// Brings the file of the index up to date, until `is_stopped`. What was not finished then is left out.
+    /// Brings the file of the index up to date, until `is_stopped`. What is unfinished by then is left out.
     ///
     /// # Errors
-    /// [`Error::NoStore`] without a store, and what SQLite or the system says.
+    /// [`Error::NoStore`] without a store, or an error of SQLite or the system.
     pub fn update_index(&self, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
         match self.needed_path()? {
             Some(path) => self.open_up_to_date(&path, is_stopped, &|_, _| Ok(())).map(|_| ()),
@@ -203,7 +205,7 @@ impl Library {
         is_stopped: &(dyn Fn() -> bool + Sync),
         read: &impl IndexReader<T>,
     ) -> Result<(Index, Option<Glance<T>>), Error> {
-        // A second time with a new database, if the first one turns out to be damaged.
+        // If the database turns out to be damaged, it is tried once more with a new one.
         for is_last in [false, true] {
             let updated = Index::open(path).map_err(Error::from).and_then(|index| {
                 let glance = self.bring_up_to_date(&index, is_stopped, read)?;
@@ -334,7 +336,7 @@ impl Files {
         })
     }
 
-    /// Returns what the index does not know as it is now.
+    /// Returns the runs and sources that are missing or out of date in the index.
     fn stale(&self, known: &KnownFiles) -> (Stale, StaleSources) {
         (Stale::find(&self.runs, &known.runs), StaleSources::find(&self.manifests, &known.sources))
     }
@@ -349,7 +351,7 @@ fn is_ours(path: &Path) -> bool {
 /// A session to fold, with its runs.
 type FoldJob = (RunId, Vec<RunRow>);
 
-/// Whom an update asks whether to go on, and tells how far it is.
+/// Decides whether an update continues, and receives its progress.
 struct Reporter<'a> {
     progress: &'a IndexProgress,
     is_stopped: &'a (dyn Fn() -> bool + Sync),
@@ -382,7 +384,7 @@ fn apply(
     let jobs: Vec<FoldJob> = sessions
         .into_iter()
         .map(|session| {
-            // A run that shows another session is not a session any more.
+            // A run that shows another session is no longer a session itself.
             let runs = if after.owner(session) == session { after.runs_of(session) } else { Vec::new() };
             (session, runs.into_iter().filter_map(|run| rows.get(&run).cloned()).collect())
         })
@@ -408,7 +410,7 @@ fn match_rows(store: &Store, rows: &mut BTreeMap<RunId, RunRow>) -> Result<(), E
     Ok(())
 }
 
-/// Puts a folded session into the index. One without runs is taken out.
+/// Puts a folded session into the index, or removes a session without runs.
 fn put(update: &Update<'_>, (id, folded): (RunId, Option<FoldedSession>)) -> Result<(), IndexError> {
     let Some(FoldedSession { runs, session }) = folded else { return update.remove_session(id) };
     for run in &runs {

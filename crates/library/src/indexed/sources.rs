@@ -1,4 +1,4 @@
-//! Finds the archived files that the index does not know as they are now, and what each has lost.
+//! Finds the archived files that are missing or out of date in the index, and what each has lost.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,10 +18,10 @@ const LOSSES: [&str; 3] = ["shortened", "rewritten", "replaced"];
 /// How much of two generations is compared at a time.
 const COMPARE_BYTES: usize = 64 * 1024;
 
-/// The sources that the index does not know as they are now.
+/// The sources that are missing or out of date in the index.
 pub(super) struct StaleSources {
     changed: Vec<(SourceId, RunMark)>,
-    /// The sources that the store does not have any more.
+    /// The sources that the store no longer has.
     pub(super) gone: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl StaleSources {
     }
 }
 
-/// Returns what the index would know of a source; nobody asks how its file looks.
+/// Returns the row that the index would have for a source, without the state of its file.
 pub(crate) fn source_row(manifest: &Manifest, vault: &Vault) -> SourceRow {
     row_of(manifest, RunMark { inode: 0, size: 0, changed: 0 }, vault)
 }
@@ -92,7 +92,8 @@ fn loss_of(manifest: &Manifest, vault: &Vault) -> Option<ContentLoss> {
     last_loss(manifest, len, |earlier| is_back(manifest, earlier, vault))
 }
 
-/// Finds the last change after which content was missing, unless what a generation had before `is_back`.
+/// Finds the last change after which content was missing. A change does not count if `is_back` says that the file again
+/// has the content of the generation before it.
 fn last_loss(
     manifest: &Manifest,
     len: impl Fn(u32) -> u64,
@@ -101,7 +102,7 @@ fn last_loss(
     // A file that is one JSON document is rewritten whenever it grows.
     let is_document = manifest.info.path.0.extension().is_some_and(|ending| ending == "json");
     let count = u32::try_from(manifest.generations.len()).unwrap_or(u32::MAX);
-    // From the last one, because to compare a generation both have to be read.
+    // Begins with the last one, because comparing two generations means reading both.
     let mut numbered = (0..count).zip(&manifest.generations).skip(1).rev();
     let (number, generation) = numbered.find(|(number, generation)| {
         LOSSES.contains(&generation.why.as_str())
@@ -116,7 +117,7 @@ fn last_loss(
     })
 }
 
-/// Tells whether the file now begins with what it had in an earlier generation, as after `steno restore`.
+/// Tells whether the file now begins with the content of an earlier generation, as after `steno restore`.
 fn is_back(manifest: &Manifest, earlier: u32, vault: &Vault) -> bool {
     let last = u32::try_from(manifest.generations.len()).unwrap_or(u32::MAX).saturating_sub(1);
     let len = |generation: u32| vault.len(manifest, generation).unwrap_or(0);

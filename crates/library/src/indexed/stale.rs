@@ -1,4 +1,4 @@
-//! Finds the runs that the index does not know as they are now.
+//! Finds the runs that are missing or out of date in the index.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,11 +10,11 @@ use steno_vault::SourceId;
 
 use crate::{Error, RunHead};
 
-/// The runs that the index does not know as they are now.
+/// The runs that are missing or out of date in the index.
 pub(super) struct Stale {
     /// The runs that are new or have changed, with how their files look.
     pub(super) changed: BTreeMap<RunId, RunMark>,
-    /// The runs that the store does not have any more.
+    /// The runs that the store no longer has.
     pub(super) gone: Vec<RunId>,
 }
 
@@ -36,7 +36,7 @@ impl Stale {
         self.len() == 0
     }
 
-    /// Returns how many runs they are.
+    /// Returns the number of runs.
     pub(super) fn len(&self) -> usize {
         self.changed.len() + self.gone.len()
     }

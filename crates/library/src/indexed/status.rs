@@ -1,4 +1,4 @@
-//! How the index is, and a new one on request.
+//! The state of the index, and rebuilding it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use steno_index::Index;
 use super::stale::Stale;
 use crate::{Error, Library};
 
-/// How the index of a store is.
+/// The state of the index of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexStatus {
-    /// Its file; `None` where it is in memory only.
+    /// Its file; `None` if it is only in memory.
     pub path: Option<PathBuf>,
     /// How long its files are.
     pub bytes: u64,
@@ -25,10 +25,10 @@ pub struct IndexStatus {
 }
 
 impl Library {
-    /// Returns how the index is, without changing it.
+    /// Returns the state of the index, without changing it.
     ///
     /// # Errors
-    /// [`Error::NoStore`] without a store, and what SQLite or the system says.
+    /// [`Error::NoStore`] without a store, or an error of SQLite or the system.
     pub fn index_status(&self) -> Result<IndexStatus, Error> {
         let path = self.index_path()?;
         let index = path.as_deref().map(Index::open_existing).transpose()?.flatten();
@@ -48,7 +48,7 @@ impl Library {
     /// Deletes the index and makes it again from the transcripts.
     ///
     /// # Errors
-    /// [`Error::NoStore`] without a store, and what SQLite or the system says.
+    /// [`Error::NoStore`] without a store, or an error of SQLite or the system.
     pub fn rebuild_index(&self) -> Result<(), Error> {
         self.drop_index()?;
         self.update_index(&|| false)

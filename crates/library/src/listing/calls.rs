@@ -27,14 +27,14 @@ impl Library {
     /// Returns the wanted calls of the sessions that pass a filter, and of its time.
     ///
     /// # Errors
-    /// What the index or the system says.
+    /// An error of the index or the system.
     pub fn calls(&self, wanted: &CallFilter, filter: &ListFilter, now: Timestamp) -> Result<CallList, Error> {
         let filter = self.resolve_filter(filter, now)?;
         let index = self.indexed()?;
         let sessions: HashMap<RunId, SessionRow> =
             index.sessions(&filter)?.into_iter().map(|row| (row.digest.id, row)).collect();
         let mut calls = index.calls(wanted)?;
-        // A long session may have begun before the time that is asked for, and gone on after it.
+        // A long session may have begun before the requested time, and continued after it.
         let is_in_time = |at_ms: i64| {
             filter.since_ms.is_none_or(|since| at_ms >= since)
                 && filter.until_ms.is_none_or(|until| at_ms < until)
@@ -43,7 +43,7 @@ impl Library {
         Ok(CallList { calls, sessions })
     }
 
-    /// Reads the arguments of a call; `None` if its line is not what the index knows.
+    /// Reads the arguments of a call; `None` if its line differs from the one that was indexed.
     #[must_use]
     pub fn call_arguments(&self, call: &IndexedCall) -> Option<RawJson> {
         let event = read_event(self.store.as_ref()?, call.arguments.as_ref()?)?;

@@ -13,7 +13,7 @@ use crate::indexed::source_row;
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
-    /// It is not there any more.
+    /// It no longer exists.
     Deleted,
     /// It became shorter.
     Shortened,
@@ -91,7 +91,7 @@ pub(super) fn is_source_deleted(source: &SourceRow) -> bool {
     path_of(source).is_some_and(is_deleted)
 }
 
-/// Tells whether a file is gone. An agent may have packed it.
+/// Tells whether a file is gone. An agent may have compressed it.
 fn is_deleted(path: &Path) -> bool {
     let is_absent = |path: &Path| {
         path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)

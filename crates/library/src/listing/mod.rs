@@ -59,7 +59,7 @@ impl Library {
     /// Lists the top-level sessions that pass a filter, the one with the latest event first.
     ///
     /// # Errors
-    /// What the index or the system says.
+    /// An error of the index or the system.
     pub fn list(&self, filter: &ListFilter, now: Timestamp) -> Result<Vec<ListedSession>, Error> {
         let store = self.store()?;
         // The locks are looked at while the database is read.
@@ -108,7 +108,7 @@ impl Library {
     /// Returns a filter that the index can apply: live and lost sessions are looked up.
     ///
     /// # Errors
-    /// What the index or the system says.
+    /// An error of the index or the system.
     pub fn resolve_filter(&self, filter: &ListFilter, now: Timestamp) -> Result<SessionFilter, Error> {
         if !filter.is_live && !filter.is_gone {
             return Ok(filter.sessions.clone());
@@ -118,7 +118,7 @@ impl Library {
     }
 }
 
-/// Adds what is true now; `None` if the session does not pass the filter.
+/// Adds what has to be looked up now; `None` if the session does not pass the filter.
 fn listed_session(
     session: &SessionRuns,
     row: Option<SessionRow>,
@@ -141,7 +141,7 @@ fn listed_session(
     Some(ListedSession { row, id: session.id, state, is_live, loss, damage })
 }
 
-/// What all sessions of a list are compared with.
+/// Facts that are looked up once for all sessions of a list.
 struct Facts<'a> {
     runs: HashMap<RunId, &'a RunRow>,
     sources: HashMap<&'a str, &'a SourceRow>,

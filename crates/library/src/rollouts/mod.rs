@@ -55,11 +55,11 @@ impl ThreadRollouts {
 }
 
 impl Library {
-    /// Finds the rollouts of a thread that has a spine: in the store, or else at the path that the spine names; and those of
-    /// the threads that it continues.
+    /// Finds the rollouts of a thread that has a spine, in the store or else at the path that the spine names, and
+    /// those of the threads that it continues.
     ///
     /// # Errors
-    /// What the vault says.
+    /// An error of the vault.
     pub fn thread_rollouts(&self, thread: &ThreadId) -> Result<ThreadRollouts, Error> {
         let store = self.store()?;
         let mut own = self.rollouts(thread)?;
@@ -80,7 +80,7 @@ impl Library {
     /// Finds the rollouts of a thread in the store, in the order of their names.
     ///
     /// # Errors
-    /// What the vault says.
+    /// An error of the vault.
     pub fn rollouts(&self, thread: &ThreadId) -> Result<Vec<Rollout>, Error> {
         find_all(self, |manifest| is_rollout_of(self, manifest, thread))
     }
@@ -88,9 +88,9 @@ impl Library {
     /// Returns every thread that the store has a rollout of.
     ///
     /// # Errors
-    /// What the vault says.
+    /// An error of the vault.
     pub fn rollout_threads(&self) -> Result<BTreeSet<ThreadId>, Error> {
-        // All of them at once, as nearly all are asked for.
+        // Reads all of them at once, since nearly all are needed.
         self.heads()?;
         let threads = self.manifests()?.iter().map(|manifest| rollout_thread(self, manifest));
         threads.filter_map(Result::transpose).collect()
@@ -99,7 +99,7 @@ impl Library {
     /// Returns the directory that a thread was started in, if the store has it.
     ///
     /// # Errors
-    /// What the vault says.
+    /// An error of the vault.
     pub fn rollout_dir(&self, thread: &ThreadId) -> Result<Option<String>, Error> {
         for manifest in self.manifests()? {
             if is_rollout_of(self, manifest, thread)? {
@@ -114,7 +114,7 @@ impl Library {
     /// Finds a rollout in which a thread continues, by the second id in the name of the file.
     ///
     /// # Errors
-    /// What the vault says.
+    /// An error of the vault.
     pub fn further_rollout(&self, id: &ThreadId) -> Result<Option<Rollout>, Error> {
         let end = format!("_{id}.jsonl");
         let mut rollouts = find_all(self, |manifest| {
@@ -148,22 +148,22 @@ impl Library {
     }
 }
 
-/// Tells whether a file of the archive is a rollout of a thread.
+/// Tells whether an archived file is a rollout of a thread.
 fn is_rollout_of(library: &Library, manifest: &Manifest, thread: &ThreadId) -> Result<bool, Error> {
     // Most are not, and their names say so.
     let is_other = name_in_home(manifest).is_some_and(|name| name != thread.as_str());
     Ok(!is_other && rollout_thread(library, manifest)?.as_ref() == Some(thread))
 }
 
-/// Returns the thread that a file of the archive is a rollout of: the one that its name in a home says, else the one that
-/// its events say. A stream of a thread is no rollout of it.
+/// Returns the thread of which an archived file is a rollout: the one in its name if it is in a home, else the one in
+/// its events. A stream of a thread is not a rollout.
 fn rollout_thread(library: &Library, manifest: &Manifest) -> Result<Option<ThreadId>, Error> {
     if !is_thread_file(&manifest.info) {
         return Ok(None);
     }
     let run = first_run(manifest);
     let head = run.map(|run| library.head(run)).transpose()?.flatten();
-    // Of what is damaged or has no events yet, nothing is known but its name.
+    // Of a file that is damaged or has no events yet, only the name is known.
     if head.as_ref().and_then(|head| head.channel.as_deref()).is_some_and(|channel| channel != "disk") {
         return Ok(None);
     }
@@ -172,7 +172,7 @@ fn rollout_thread(library: &Library, manifest: &Manifest) -> Result<Option<Threa
     Ok(session.and_then(|session| ThreadId::parse(&session).ok()))
 }
 
-/// Returns the thread that the name of a file in an agent's home says.
+/// Returns the thread in the name of a file in an agent's home.
 fn name_in_home(manifest: &Manifest) -> Option<&str> {
     manifest.info.session.as_deref()?.rsplit('/').next()
 }
@@ -210,11 +210,11 @@ fn find_all(
     Ok(rollouts)
 }
 
-/// Returns the thread that the files of a thread go on from, if that is another.
+/// Returns the thread that the files of a thread continue, if it is another one.
 fn base_of(rollouts: &[Rollout], thread: &str) -> Result<Option<String>, Error> {
     for rollout in rollouts {
         let fold = rollout.beginning()?;
-        // A thread that went back to an earlier state goes on from itself.
+        // A thread that returned to an earlier state continues itself.
         if let Some(base) = fold.base().filter(|base| base.thread != thread) {
             return Ok(Some(base.thread.clone()));
         }

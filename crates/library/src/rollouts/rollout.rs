@@ -40,7 +40,7 @@ enum RolloutPlace {
     Outside,
 }
 
-/// The bytes of a rollout, when they were read first.
+/// The bytes of a rollout when they were first read.
 struct RolloutContent {
     bytes: u64,
     sha256: String,
@@ -58,7 +58,7 @@ impl Rollout {
     /// Takes the file at a path if it is a rollout of the thread.
     pub(super) fn at_path(path: &str, thread: &ThreadId) -> Result<Option<Self>, Error> {
         let path = PathBuf::from(path);
-        // A spine may come from anybody, and name any file.
+        // A spine may come from anyone, and name any file.
         let Ok(opened) = AgentFile::open(&path) else { return Ok(None) };
         if opened.surface() != Some(Surface::CodexRollout) {
             return Ok(None);
@@ -74,7 +74,7 @@ impl Rollout {
         Self { path, name, thread: None, place, content: OnceCell::new() }
     }
 
-    /// Says that it is a rollout of another thread than the one that it was found for.
+    /// Marks it as a rollout of another thread than the one for which it was found.
     pub(super) fn set_thread(&mut self, thread: &str) {
         self.thread = Some(thread.to_owned());
     }
@@ -98,7 +98,7 @@ impl Rollout {
     /// Describes it for a bundle. The first call reads all of it, for its length and hash.
     ///
     /// # Errors
-    /// What the vault or the file says.
+    /// An error of the vault or the file.
     pub fn about(&self) -> Result<RolloutFile, Error> {
         let content = if let Some(content) = self.content.get() {
             content
@@ -145,11 +145,11 @@ impl Rollout {
         Ok(line)
     }
 
-    /// Writes its bytes, up to the length that it was described with: a session may continue meanwhile. Returns how it is
-    /// packed.
+    /// Writes its bytes, up to the length in its description: a session may continue meanwhile. Returns how it is
+    /// compressed.
     ///
     /// # Errors
-    /// What the vault, the file or `into` says.
+    /// An error of the vault, the file or `into`.
     pub fn write_to(&self, into: &mut dyn Write) -> Result<Option<Packing>, Error> {
         let mut left = self.content.get().map_or(u64::MAX, |content| content.bytes);
         self.read(|piece| {
@@ -165,7 +165,7 @@ impl Rollout {
         self.read(|piece| Ok(each(piece))).map(|_| ())
     }
 
-    /// Hands over its bytes as the agent wrote them; returns how they are packed.
+    /// Hands over its bytes as the agent wrote them; returns how they are compressed.
     fn read(
         &self,
         mut each: impl FnMut(&[u8]) -> io::Result<ControlFlow<()>>,
@@ -191,7 +191,7 @@ impl Rollout {
     }
 }
 
-/// Hands over the bytes of a file as its agent wrote them; returns how they are packed.
+/// Hands over the bytes of a file as its agent wrote them; returns how they are compressed.
 fn read_file(
     path: &Path,
     mut each: impl FnMut(&[u8]) -> io::Result<ControlFlow<()>>,
@@ -208,7 +208,7 @@ fn read_file(
     }
 }
 
-/// Returns the name in a bundle of a rollout with a name.
+/// Returns the name that a rollout with this name has in a bundle.
 pub(crate) fn bundle_name(name: &str) -> String {
     let plain =
         |letter: char| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' };

@@ -1,6 +1,7 @@
 //! Letters that the line of a matching text must contain, so that most lines need not be decoded.
 //!
-//! A line is JSON. Letters and digits of a text stand in it as they are, apart from the exceptions that [`hidden`] names.
+//! A line is JSON. It contains the letters and digits of a text unchanged, apart from the exceptions that [`hidden`]
+//! names.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
@@ -12,10 +13,10 @@ const SIZE_WORD: &str = "bytes";
 
 /// How many clues a line is compared with.
 const CLUES_MAX: usize = 3;
-/// What is put into a text where a block has none, as in `[image, 148 bytes]`.
+/// The characters of the text that stands for a block without text, as in `[image, 148 bytes]`.
 const PLACEHOLDER_SIGNS: [char; 4] = ['[', ']', ',', ' '];
 
-/// Texts of which the line of a match has at least one.
+/// Texts; the line of a match has at least one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clue {
     texts: Vec<String>,
@@ -29,7 +30,7 @@ impl Clue {
         Self { texts: vec![word.to_owned()], is_any_case: true }
     }
 
-    /// Returns how much it tells.
+    /// Returns how selective it is: the length of its shortest text.
     pub(super) fn len(&self) -> usize {
         self.texts.iter().map(String::len).min().unwrap_or(0)
     }
@@ -42,7 +43,7 @@ impl Clue {
     }
 }
 
-/// Returns an expression for a text as it stands in a line: as a string of JSON, or as JSON that is itself the text.
+/// Returns an expression for a text as a line has it: as a string of JSON, or as JSON that is itself the text.
 fn in_line(text: &str) -> String {
     let mut expression = String::new();
     for letter in text.chars() {
@@ -56,23 +57,24 @@ fn in_line(text: &str) -> String {
     expression
 }
 
-/// Returns the parts of a text that stand in the line of a match: other characters may have several forms, or be put in.
+/// Returns the parts of a text that the line of a match has unchanged. Other characters may have several forms, or be
+/// added when a text is shown.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let is_uncertain = |letter: char| !letter.is_ascii() || letter.is_ascii_control();
     text.split(move |letter| is_uncertain(letter) || PLACEHOLDER_SIGNS.contains(&letter))
         .filter(|part| !part.is_empty())
 }
 
-/// Returns the clues that tell most.
+/// Returns the most selective clues.
 fn best(mut clues: Vec<Clue>) -> Vec<Clue> {
     clues.sort_by_key(|clue| std::cmp::Reverse(clue.len()));
     clues.truncate(CLUES_MAX);
     clues
 }
 
-/// Returns an expression for everything that can stand in a line instead of a clue: escapes of characters, sequences of
-/// terminals, which are not part of a text, the sign for kelvin, whose normal form is a letter, and `İ`, whose lower case begins
-/// with one.
+/// Returns an expression for everything that a line can have in place of a clue: escapes of characters, sequences of
+/// terminals, which are not part of a text, the sign for kelvin, whose normal form is a letter, and `İ`, whose lower
+/// case begins with one.
 pub(super) fn hidden(clues: &[Clue]) -> Regex {
     let is_size = |text: &String| {
         SIZE_WORD.contains(&text.to_ascii_lowercase()) || text.bytes().all(|byte| byte.is_ascii_digit())

@@ -29,7 +29,7 @@ pub(super) struct TextMatcher<'a> {
     words: Vec<WordMatcher<'a>>,
     patterns: Vec<Regex>,
     clues: Vec<BytesRegex>,
-    /// What may stand in a line instead of a clue.
+    /// What a line may have in place of a clue.
     hidden: BytesRegex,
 }
 
@@ -40,7 +40,7 @@ struct WordMatcher<'a> {
 }
 
 impl WordMatcher<'_> {
-    /// Returns where a text in NFC has it: all places, or some if there are more than `limit`.
+    /// Returns its matches in a text in NFC: all, or some if there are more than `limit`.
     fn find(&self, text: &str, limit: usize) -> Vec<Range<usize>> {
         match &self.term {
             Some(term) => {

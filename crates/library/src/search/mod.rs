@@ -42,13 +42,13 @@ pub struct SearchHit {
 pub struct SessionHits {
     /// The session.
     pub row: SessionRow,
-    /// The matches: those of the conversation first, the best before others; then outputs in their order.
+    /// The matches: those of the conversation first, the best before others; then outputs in the order of their runs.
     pub hits: Vec<SearchHit>,
     /// How many other texts match.
     pub more: u64,
 }
 
-/// How much of what a search finds is wanted with its text. The rest is counted.
+/// How many sessions and hits a search returns with their texts. The others are only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchLimits {
     /// How many sessions.
@@ -58,7 +58,7 @@ pub struct SearchLimits {
 }
 
 impl SearchLimits {
-    /// Everything is wanted.
+    /// There is no limit.
     pub const NONE: Self = Self { sessions: usize::MAX, hits: usize::MAX };
 }
 
@@ -85,7 +85,7 @@ impl Library {
     /// Searches all sessions that pass a filter.
     ///
     /// # Errors
-    /// If a regular expression cannot be read, and what the index or the system says.
+    /// A regular expression that cannot be read, or an error of the index or the system.
     pub fn search(&self, query: &Query, filter: &SessionFilter) -> Result<SearchReport, Error> {
         let mut sessions = Vec::new();
         let mut report = self.search_each(query, filter, SearchLimits::NONE, |session| {
@@ -101,7 +101,7 @@ impl Library {
     /// hits.
     ///
     /// # Errors
-    /// If a regular expression cannot be read, and what the index or the system says.
+    /// A regular expression that cannot be read, or an error of the index or the system.
     pub fn search_each(
         &self,
         query: &Query,
@@ -112,10 +112,10 @@ impl Library {
         self.prepare_search(query, filter)?.run(limits, found)
     }
 
-    /// Finds out what a search has to read. [`Library::index`] has what it needs after this.
+    /// Plans what a search has to read, and sets the ids that [`Library::index`] returns.
     ///
     /// # Errors
-    /// If a regular expression cannot be read, and what the index or the system says.
+    /// A regular expression that cannot be read, or an error of the index or the system.
     pub fn prepare_search<'a>(
         &'a self,
         query: &'a Query,
@@ -160,7 +160,7 @@ impl PreparedSearch<'_> {
     /// Searches as [`Library::search_each`] does.
     ///
     /// # Errors
-    /// What the index or the system says.
+    /// An error of the index or the system.
     pub fn run(
         self,
         limits: SearchLimits,
@@ -168,7 +168,7 @@ impl PreparedSearch<'_> {
     ) -> Result<SearchReport, Error> {
         let Self { library, query, filter, matcher, index, plan, version } = self;
         let _snapshot = index.snapshot()?;
-        // What is read from here on must fit the plan.
+        // What is read from here on must match the plan.
         let is_as_planned = index.data_version()? == version;
         let plan = if is_as_planned { plan } else { Plan::of(index, query, filter)? };
         let Plan { mut rows, families, texts } = plan;
@@ -197,7 +197,7 @@ impl PreparedSearch<'_> {
     }
 }
 
-/// What a search has to do, as the index says.
+/// What a search has to do, according to the index.
 struct Plan {
     /// The sessions to search, by id.
     rows: HashMap<RunId, SessionRow>,
@@ -221,12 +221,12 @@ impl Plan {
     }
 }
 
-/// Tells whether the index cannot say where the words of a query are, so that all texts are read.
+/// Tells whether all texts have to be read, because the index does not have what the query asks for.
 fn is_read_whole(query: &Query) -> bool {
     query.needs_text() || query.words.is_empty()
 }
 
-/// Why a search ends before its end.
+/// Why a search ends early.
 enum Stop {
     /// The caller has enough.
     Enough,

@@ -1,7 +1,8 @@
 //! Compares the texts of sessions with a query, on several threads.
 //!
-//! Words of the conversation come from the index, and their lines are read. For everything else whole transcripts are read,
-//! and only lines with a clue are decoded. The index itself stays on the thread of the caller, which answers the others.
+//! Words of the conversation come from the index, and their lines are read. For everything else whole transcripts are
+//! read, and only lines with a clue are decoded. Only the thread of the caller uses the index; it answers the other
+//! threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +41,7 @@ pub(super) struct FamilyHits {
     pub(super) unread: u64,
 }
 
-/// What a thread tells the one with the index.
+/// A message from a thread to the one that uses the index.
 enum Message {
     /// It needs the texts of a run.
     Ask(RunToRead, SyncSender<Vec<TextPlace>>),
@@ -61,13 +62,13 @@ impl<'a> Scan<'a> {
         Self { store, matcher, limits, sessions: AtomicUsize::new(0) }
     }
 
-    /// Notes that a session has a match. Families are passed on in order, so once there are enough, all that are still read
-    /// come after them.
+    /// Counts a session with a match. Families are passed on in order: once there are enough, all that are still being
+    /// read come after them.
     pub(super) fn count_session(&self) {
         self.sessions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many hits of a family are wanted that is read now.
+    /// Returns how many hits of the family that is being read are wanted.
     fn hits_wanted(&self) -> usize {
         let is_enough = self.sessions.load(Ordering::Relaxed) >= self.limits.sessions;
         if is_enough { 0 } else { self.limits.hits }
@@ -161,7 +162,7 @@ impl Worker<'_> {
         let mut files = BTreeMap::new();
         for (number, place) in places.iter().enumerate() {
             if found.is_enough() {
-                // The index and the matcher agree, so what is not shown need not be read.
+                // The index and the matcher agree, so texts that are not shown need not be read.
                 found.hits.more += (places.len() - number) as u64;
                 return;
             }
@@ -243,7 +244,7 @@ fn texts_at(places: &[TextPlace], offset: u64) -> &[TextPlace] {
 
 /// Reads a file up to an end in blocks of whole lines, and passes each with its offset. Returns how far it could be read.
 fn each_block(file: &dyn DiskFile, end: u64, buffer: &mut Vec<u8>, mut found: impl FnMut(u64, &[u8])) -> u64 {
-    // Where the buffer begins in the file, and how much of it is the beginning of a line that was read before.
+    // Where the buffer begins in the file, and how many of its bytes begin a line that was not complete before.
     let (mut offset, mut kept) = (0_u64, 0_usize);
     loop {
         let left = usize::try_from(end - offset - kept as u64).unwrap_or(usize::MAX);
@@ -265,7 +266,7 @@ fn each_block(file: &dyn DiskFile, end: u64, buffer: &mut Vec<u8>, mut found: im
     }
 }
 
-/// Reads one event; `None` if its line is not what the index knows.
+/// Reads one event; `None` if its line differs from the one that was indexed.
 pub(crate) fn read_event(store: &Store, place: &EventPlace) -> Option<ExchangeEvent> {
     let length = usize::try_from(place.length).ok()?;
     let mut line = vec![0; length];

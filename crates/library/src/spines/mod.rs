@@ -40,7 +40,7 @@ pub enum SpineItem {
 }
 
 impl SpineTarget {
-    /// Returns what a user calls it.
+    /// Returns its name, as users write it.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -52,7 +52,7 @@ impl SpineTarget {
     /// Checks it by every rule.
     ///
     /// # Errors
-    /// What the system says; findings are in the report.
+    /// An error of the system; findings are in the report.
     pub fn validate(&self) -> Result<Report, Error> {
         match self {
             Self::Thread(library, thread) => Ok(validate_spine(library.store()?, thread)?),
@@ -68,7 +68,7 @@ impl SpineTarget {
     /// it reads the records, converted back into lines.
     ///
     /// # Errors
-    /// What the journal or the system says.
+    /// An error of the journal or the system.
     pub fn read(&self, report: &Report, each: &mut dyn FnMut(SpineItem)) -> Result<Artifacts, Error> {
         let mut events = self.rollout_events(report)?;
         let mut unfolding = events.is_none().then(SpineUnfolder::new);
@@ -86,7 +86,7 @@ impl SpineTarget {
         Ok(artifacts)
     }
 
-    /// Reads the rollouts that the records were made from; `None` if they are not at hand.
+    /// Reads the rollouts that the records were made from; `None` if they are not available.
     fn rollout_events(&self, report: &Report) -> Result<Option<SpineEvents>, Error> {
         let mut index = RolloutIndex::default();
         self.records(&mut |record| index.record(&record))?;
@@ -113,7 +113,7 @@ impl SpineTarget {
 /// Opens a directory outside the store.
 ///
 /// # Errors
-/// What the system says.
+/// An error of the system.
 pub fn open_directory(path: &Path) -> Result<RealDisk, FileError> {
     let opened = RealDisk::open(path).and_then(|disk| disk.ok_or_else(|| io::ErrorKind::NotFound.into()));
     opened.map_err(|error| FileError::of("open", path, error))

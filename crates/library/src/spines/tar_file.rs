@@ -19,7 +19,7 @@ pub(super) struct TarFile {
     given: u64,
 }
 
-/// How much anything may unpack to, and how many times as much as there is of it beyond that.
+/// What a tar file may unpack to: this many bytes, and in addition this many times its size.
 const UNPACKED_BYTES_FREE: u64 = 64 * 1024 * 1024;
 const UNPACKED_TIMES_MAX: u64 = 2_000;
 

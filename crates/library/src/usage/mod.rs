@@ -42,7 +42,7 @@ impl Library {
     /// record are marked too.
     ///
     /// # Errors
-    /// When the store cannot list its runs.
+    /// If the store cannot list its runs.
     pub fn usage(
         &self,
         builder: &mut UsageBuilder,
@@ -109,7 +109,7 @@ impl Library {
     /// Sets the titles of rows that are grouped by session, from the index.
     ///
     /// # Errors
-    /// What the index or the system says.
+    /// An error of the index or the system.
     pub fn set_titles(&self, table: &mut UsageTable) -> Result<(), Error> {
         let id_of = |row: &UsageRow| {
             let (_, id) = row.group.iter().find(|(column, _)| *column == UsageColumn::Session)?;
@@ -148,7 +148,7 @@ fn is_torn(vault: &Vault, manifest: &Manifest) -> Result<bool, VaultError> {
     }
     let end = end_of(vault, manifest, last, len.saturating_sub(LAST_LINE_BYTES_MAX))?;
     let line = end.rsplit(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
-    // The end of a document that takes many lines, or of one that is too long to be read here.
+    // The end of a document of many lines, or of one that is too long to be read here.
     let is_document_end = line == b"}" || (ends_in("json") && line.ends_with(b"}"));
     Ok(!line.is_empty() && !is_document_end && serde_json::from_slice::<IgnoredAny>(line).is_err())
 }

@@ -12,7 +12,7 @@ use steno_views::cost::{Cost, Prices};
 
 use super::columns::{ColumnValues, UsageColumn};
 
-/// Which usage is asked for, and in which rows.
+/// Selects usage, and groups it in rows.
 #[derive(Clone, Debug)]
 pub struct UsageQuery {
     /// The columns to group by.
@@ -21,13 +21,13 @@ pub struct UsageQuery {
     pub only: UsageFilter,
     /// The first millisecond since 1970.
     pub since_ms: Option<i64>,
-    /// The first millisecond that is too late.
+    /// The first millisecond after the end.
     pub until_ms: Option<i64>,
     /// The time zone of days, weeks, months and windows.
     pub zone: TimeZone,
 }
 
-/// Only usage of some sessions and models. An empty filter asks for all.
+/// Selects usage of some sessions and models. An empty filter selects all.
 #[derive(Clone, Debug, Default)]
 pub struct UsageFilter {
     /// Only sessions of a project whose path contains this.
@@ -62,7 +62,7 @@ pub struct UsageRow {
 pub struct AgentCost {
     /// The sum of their figures.
     pub dollars: Dollars,
-    /// Whether a part of the row has no figure, or one that is also of other rows.
+    /// Whether a part of the row has no figure, or one that also belongs to other rows.
     pub is_partial: bool,
 }
 
@@ -76,8 +76,8 @@ pub struct UsageTable {
 }
 
 impl UsageTable {
-    /// Groups usage. A column that is named twice counts once. By windows, only Claude's usage counts. Times are in their order;
-    /// of everything else, what costs most is first.
+    /// Groups usage. A column that is named twice counts once. By windows, only Claude's usage counts. Times are in
+    /// order; everything else is ordered by cost, the highest first.
     #[must_use]
     pub fn of(counted: &CountedUsage, query: &UsageQuery, prices: &Prices) -> Self {
         let mut by = Vec::new();
@@ -200,7 +200,7 @@ fn name_json(name: &str) -> RawJson {
     if name.is_empty() { RawJson::null() } else { RawJson::string(name) }
 }
 
-/// Orders rows by their columns, from the first to the last. What has no price is compared by its tokens.
+/// Orders rows by their columns, from the first to the last. Rows without a price are compared by tokens.
 fn order(rows: &mut [UsageRow]) {
     let mut sums = BTreeMap::<Vec<(UsageColumn, String)>, (u128, u64)>::new();
     for row in rows.iter() {
@@ -224,7 +224,7 @@ fn decimal(dollars: Dollars) -> RawJson {
     RawJson::parse(&dollars.decimal()).unwrap_or_else(|_| RawJson::null())
 }
 
-/// How many records each session has, and each of its models, in a row or in all usage.
+/// How many records each session, and each of its models, has in a row or in all usage.
 struct Units<'a> {
     counted: &'a CountedUsage,
     sessions: HashMap<RunId, usize>,
@@ -251,8 +251,8 @@ impl<'a> Units<'a> {
         units
     }
 
-    /// Returns the figures of agents for a row. A session's total counts if the row has all of the session, or else that of a
-    /// model if the row has all that the session used of it.
+    /// Returns the figures of agents for a row. A session's total counts if the row has all of the session. Otherwise
+    /// the total of a model counts, if the row has all that the session used of the model.
     fn agent_cost(&self, all: &Units<'_>) -> Option<AgentCost> {
         let mut cost = AgentCost::default();
         let mut is_any = false;
