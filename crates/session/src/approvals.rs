@@ -98,7 +98,7 @@ impl SessionBuilder {
         self.children_by_run.insert(run_id, id);
     }
 
-    /// Finds the child of the same call that another run reports under another id.
+    /// Finds the child that another run reports for the same call under another id.
     fn child_of_call(&self, call: Option<CallNumber>, incoming: &IncomingEvent<'_>) -> Option<&ChildId> {
         let children = &self.calls.all[call?.0].children;
         children.iter().find(|child| self.children[child.0].at.run != incoming.at.run)

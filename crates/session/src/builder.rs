@@ -69,7 +69,7 @@ pub(crate) struct IncomingEvent<'a> {
     pub(crate) at: EventPosition,
     pub(crate) step: Option<StepId>,
     pub(crate) turn: Option<TurnId>,
-    /// Whether another run has the same fact: the event may make it more exact, and adds no new one.
+    /// Whether another run has the same fact: then the event may make the fact more exact, and adds no new one.
     pub(crate) is_repeat: bool,
 }
 
@@ -299,7 +299,7 @@ impl SessionBuilder {
             self.add(incoming.turn, ItemKind::Call(reported.number));
         }
         if self.calls.all[reported.number.0].response.is_none() {
-            // No record says which response made the call: the next words are a new response.
+            // No record says which response made the call, so the next words begin a new response.
             self.grouping.answered();
         }
         self.note_report(reported.number, incoming);

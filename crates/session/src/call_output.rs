@@ -2,7 +2,7 @@
 
 use steno_model::json::RawJson;
 
-/// What a call gave.
+/// The output of a call, and its exit code.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallOutput {
     /// The output.
@@ -11,7 +11,7 @@ pub struct CallOutput {
     pub exit_code: Option<i64>,
 }
 
-/// Removes the frame of an agent from an output: it is for the model. Exit codes are read from it.
+/// Removes the frame that an agent put around an output for the model, and reads the exit code from it.
 #[must_use]
 pub fn call_output(text: &str) -> CallOutput {
     let text = text.trim_start_matches('\n').trim_end();
@@ -92,7 +92,7 @@ fn gemini_output(text: &str, exit_code: &mut Option<i64>) -> String {
         if let Some(code) = last.strip_prefix(NAMES[0]) {
             *exit_code = code.trim().parse().ok();
         }
-        // Its reason is not a part of the frame.
+        // The reason in this line is not a part of the frame.
         if last.starts_with(NAMES[3]) && !last.ends_with("(none)") {
             break;
         }

@@ -53,7 +53,8 @@ impl Calls {
         let at = new.at;
         let reported = self.reported(fields.string("call_id"), ReportKind::Call, fidelity.as_ref(), new);
         let call = &mut self.all[reported.number.0];
-        // An adapter marks a call that it added for a result without one. A result that names its tool shows the call.
+        // An adapter marks a call that it added for a result without a call. If the result names its tool, the call is
+        // known from it.
         let has_name = fields.text("name").is_some_and(|name| !name.is_empty());
         call.is_recorded |= has_name || fields.json_text("input_available") != Some("false");
         let input = || if content == Content::Whole { fields.json("input") } else { None };
@@ -216,14 +217,14 @@ impl Call {
         self.amendments = amended;
     }
 
-    /// Returns the exit code: as a number if the provider gives one, else as it is written around the output.
+    /// Returns the exit code: the provider's number if there is one, else the one in the frame around the output.
     #[must_use]
     pub fn exit_code(&self) -> Option<i64> {
         let result = self.result.as_ref()?;
         result.exit_code.as_ref().and_then(|code| code.read().ok()).or(result.printed_code)
     }
 
-    /// Tells how the call ended. A command with another exit code than 0 failed, whatever the agent calls it.
+    /// Returns how the call ended. A command with an exit code other than 0 failed, whatever its agent says.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         let Some(result) = self.result.as_ref().filter(|_| self.is_answered || !self.amendments.is_empty())
@@ -311,9 +312,9 @@ pub enum Effect {
 
 /// The rank of an outcome; the largest wins in any order.
 ///
-/// The router's `ok` is highest, because the call has run. Then comes `denied`; `unknown` is below every other word. In
-/// between, the router's word wins over another's, then `interrupted` over `failed` over `ok`: a reporter of a failure knows
-/// more.
+/// The router's `ok` is highest, because the call has run. Then comes `denied`; `unknown` is below every other outcome.
+/// In between, the router's outcome wins over that of others; then `interrupted` wins over `failed`, and `failed` over
+/// `ok`: a reporter of a failure knows more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OutcomeRank {
     None,
@@ -331,7 +332,7 @@ enum OutcomeRank {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OutcomeWord {
     Ok,
-    /// An error, and no word for it.
+    /// An error without an outcome.
     Error,
     Failed,
     Interrupted,

@@ -15,8 +15,8 @@ pub struct FamilyLinks {
 
 /// Returns the parent of each run whose parent is among these runs.
 ///
-/// A run that names another as its child is its parent; otherwise the run that the child names. If several runs name the
-/// same child, one of them is chosen. No run is its own ancestor.
+/// The parent of a run is the run that names it as its child, otherwise the run that it names as its parent. If several
+/// runs name the same child, one of them is chosen. No run is its own ancestor.
 #[must_use]
 pub fn parents_of(runs: &BTreeMap<RunId, FamilyLinks>) -> BTreeMap<RunId, RunId> {
     let mut linked = BTreeMap::<RunId, Vec<RunId>>::new();

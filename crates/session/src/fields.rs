@@ -1,6 +1,6 @@
 //! Single fields of an event, read by name and not by shape.
 //!
-//! The event's type says which fields to expect. Reading by name also works for payloads whose shape 002 does not define.
+//! The event's type says which fields to expect. Reading by name also works for payloads of an undefined shape.
 
 use std::borrow::Cow;
 

@@ -11,12 +11,12 @@ use crate::session::ResponseId;
 /// The progress of the current response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ResponseStage {
-    /// More may come.
+    /// More records may follow.
     #[default]
     Speaking,
     /// Its calls have results; the next record begins a new response, unless usage shows otherwise.
     Answered,
-    /// It is over.
+    /// It has ended.
     Over,
 }
 
@@ -128,7 +128,7 @@ impl Grouping {
         self.split.clear();
     }
 
-    /// Returns the current response, if it is not over.
+    /// Returns the current response, if it has not ended.
     pub(crate) fn now(&self) -> Option<ResponseId> {
         self.now.filter(|_| self.stage != ResponseStage::Over)
     }

@@ -147,7 +147,8 @@ impl SessionBuilder {
         true
     }
 
-    /// Finds the response of a record, by its key if it has one, or begins one. A record without an addition is usage.
+    /// Finds the response of a record, by its key if it has one, or begins a response. A record that adds nothing else
+    /// is usage.
     fn response_for(
         &mut self,
         incoming: &IncomingEvent<'_>,

@@ -109,7 +109,7 @@ mod tests {
         tree.insert(&deep, ());
         assert_eq!(tree.nodes.len(), StepPath::NAMES_MAX + 1);
         assert_eq!(tree.around(&deep), Some((&(), deep.len())));
-        // The walk ends where the tree does.
+        // The walk ends where the tree ends.
         let mut flat = PathTree::default();
         flat.insert("a", ());
         assert_eq!((flat.around(&deep), flat.nodes.len()), (Some((&(), 1)), 2));

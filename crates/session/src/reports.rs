@@ -35,7 +35,7 @@ impl Reports {
         }
         for call in calls {
             let mut decisions = call.approvals.iter().map(|approval| approvals[approval.0].is_allowed());
-            // After one that was allowed, the call may have run.
+            // If a request was allowed, the call may have run.
             call.is_declined = decisions.clone().any(|allowed| allowed == Some(false))
                 && decisions.all(|allowed| allowed != Some(true));
         }

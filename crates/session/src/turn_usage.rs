@@ -114,8 +114,8 @@ fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
     total.or_else(|| response.map(|number| (NameKind::Number, number)))
 }
 
-/// Returns the usage of a turn from the one run that has it most exactly, if any. Receipts use this simple rule, so that
-/// others can check them.
+/// Returns the usage of a turn from the one run that has it most exactly, if any. Receipts use this simple rule, so
+/// that other programs can check them.
 pub(crate) fn cost_in_one_run(runs: Vec<(RunNumber, TurnUsage)>, heads: &[SessionRun]) -> Option<TurnCost> {
     let ranked = runs.into_iter().filter_map(|(run, usage)| Some((usage.rank()?, run, usage)));
     let (_, run, usage) = ranked.min_by_key(|(rank, run, _)| (*rank, *run))?;

@@ -29,7 +29,7 @@ fn answer(call: &str, agents: Option<&str>) -> Value {
         "fidelity": "agent_emitted", "outcome": "ok", "agent_call_id": agents}])
 }
 
-/// The agent's own file, with three equal calls and one that its client never told the model the result of.
+/// The agent's own file, with three equal calls and one whose result the client never sent to the model.
 fn file() -> RunEvents {
     let calls = ["sh__a", "sh__b", "x#0-0", "x#0-1"].into_iter().enumerate();
     let events = calls.flat_map(|(place, call)| {
@@ -63,7 +63,7 @@ fn calls_of_requests_are_those_of_the_agents_file() {
         assert_eq!(session.turns.len(), 1);
         let used = session.own_usage().unwrap();
         assert_eq!((used.responses, used.tokens.input, used.is_lower_bound), (4, 40, false));
-        // No message of the requests is another one.
+        // The requests add no message.
         assert_eq!(session.messages.iter().filter(|message| !message.blocks.is_empty()).count(), 4);
     }
 }
@@ -87,7 +87,7 @@ fn call_that_the_agents_file_lacks_is_another_call() {
     let session = merge(run_id(1), vec![file(), other], Content::Whole);
     let ids: Vec<String> =
         session.calls.iter().map(|call| call.id.as_ref().unwrap().to_text().into_owned()).collect();
-    // The file may be behind: a call with an id waits for it, and is not taken for an equal one.
+    // The file may be behind: a call with an id waits for its record, and is not matched with an equal call.
     assert_eq!(ids.len(), 6, "{ids:?}");
     assert!(ids.contains(&"call-1".to_owned()) && ids.contains(&"call-2".to_owned()), "{ids:?}");
 }

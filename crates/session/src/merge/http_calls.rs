@@ -1,6 +1,7 @@
-//! Calls in requests to a model. An answer may have no ids for its calls, and the client sends its own with the results.
-//! Its records have them too, with the tool's name in front if the client is Gemini CLI. Here such a call gets the id of
-//! the agent's own record: the one that its result names, otherwise that of the same tool and input, in order.
+//! Calls in requests to a model. An answer may have no ids for its calls, and the client sends its own with the
+//! results. The client's own records have the same ids, with the tool's name in front if the client is Gemini CLI. Here
+//! such a call gets the id of the agent's own record: the one that its result names, otherwise that of the same tool
+//! and input, in order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +34,7 @@ struct KnownCall {
 
 /// Returns what the agent's own records may call a call that a client names in a request.
 ///
-/// Gemini CLI puts the name of the tool before the id, and takes it away in requests.
+/// Gemini CLI puts the name of the tool before the id, and removes it in requests.
 #[must_use]
 pub fn forms_of_call_id(tool: &str, id: &str) -> [String; 2] {
     [id.to_owned(), format!("{tool}__{id}")]
@@ -55,7 +56,7 @@ pub(super) fn set_ids(runs: &mut [RunEvents]) {
     }
     let known = known_calls(others.iter().map(|place| &runs[*place]));
     let mut taken = HashSet::new();
-    // Proofs come first, for all runs: what is left is matched by its look.
+    // Calls with proof come first, for all runs. The others are matched by tool and input.
     let mut renamed: Vec<NewIds> =
         http.iter().map(|place| by_ids(&runs[*place], &known, &mut taken)).collect();
     for (place, ids) in http.iter().zip(&mut renamed) {
@@ -120,7 +121,7 @@ fn by_look(run: &RunEvents, known: &[KnownCall], taken: &mut HashSet<String>, fo
     for event in of_type(run, EventType::ToolCall).filter(|event| is_anonymous(event)) {
         let fields = PayloadFields::of(event);
         let (Some(own), Some(name)) = (fields.text("call_id"), fields.text("name")) else { continue };
-        // An answered call has an id that another record will have.
+        // An answered call has an id, which another record will have too.
         if answered.contains(&*own) {
             continue;
         }

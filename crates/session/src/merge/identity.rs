@@ -43,7 +43,7 @@ pub(super) enum FactMatch {
     SameFact(usize),
     /// The session has one with the same content.
     Alike(usize),
-    /// It is usage without words, of a turn whose usage is in this fact.
+    /// It is only usage, and this fact has the usage of its turn.
     UsageElsewhere(usize),
     /// No id links it to the session, and it has usage.
     Usage,
@@ -68,7 +68,7 @@ pub(super) struct FactKeys {
     has_id: bool,
     /// Whether it has usage.
     has_usage: bool,
-    /// Whether it has nothing else.
+    /// Whether it has nothing but usage.
     is_usage: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Comparison {
     taken: HashSet<usize>,
     /// How many similar facts were skipped, by key and whether the run's fact has an id.
     passed: HashMap<(String, bool), usize>,
-    /// How many messages that contain a text the run has parts of, by the key of the text.
+    /// Of how many messages that contain a text the run has parts, by the key of the text.
     parts: HashMap<String, usize>,
 }
 

@@ -247,7 +247,7 @@ impl Timeline {
         for new in matches {
             let before = places.before(&new, &self.identities);
             if paths.is_alike(new.event) {
-                // As with a run without ids: its facts are compared, and none is added.
+                // As for a run without ids, the fact is compared and not added.
                 head.compare(self.identities.looks_like(new.event));
                 self.nodes[before].again.push(new.again(run, true));
                 continue;

@@ -1,5 +1,5 @@
-//! Calls that a router saw without the agent's id, as clients of MCP servers may send them. Such a call is matched with a
-//! call of the agent by name, input and order, and then has its id. That is a match, not a proof.
+//! Calls that a router saw without the agent's id, as clients of MCP servers may send them. Such a call is matched with
+//! a call of the agent by name, input and order, and gets its id. That is a match, not a proof.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -63,7 +63,7 @@ fn agents_calls(runs: &[RunEvents]) -> HashMap<CallLook, VecDeque<String>> {
     known
 }
 
-/// Returns what an agent may call a tool of a server.
+/// Returns the names that an agent may have for a tool of a server.
 fn looks_of_router(fields: &PayloadFields<'_>) -> Vec<CallLook> {
     let tool = fields.text("tool").unwrap_or_default();
     let input = input_of(fields);
@@ -80,7 +80,7 @@ fn looks_of_router(fields: &PayloadFields<'_>) -> Vec<CallLook> {
     names.into_iter().map(|name| (name, input.clone())).collect()
 }
 
-/// Returns the input with its keys in order; no input is an empty one.
+/// Returns the input with its keys in order; a missing input counts as an empty one.
 pub(super) fn input_of(fields: &PayloadFields<'_>) -> String {
     let input = fields.json_text("input").unwrap_or("null");
     let value = serde_json::from_str::<Value>(input).unwrap_or_default();

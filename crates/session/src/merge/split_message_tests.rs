@@ -1,4 +1,4 @@
-//! Messages that one channel has whole and another in several records.
+//! Messages that one channel has as a whole and another one in several records.
 
 use serde_json::{Value, json};
 

@@ -667,7 +667,7 @@ fn stream_without_ids_repeats_nothing_that_the_file_has() {
         call("turn-0001", "c1", "other"),
         message("turn-0001", None, json!([used("c2")])),
         call("turn-0001", "c2", "other"),
-        // No id ties this turn: it is compared, and adds nothing.
+        // No id matches this turn: it is compared, and adds nothing.
         begun("turn-0002"),
         prompt("turn-0002", None, "More."),
         message("turn-0002", None, json!([{"type": "text", "text": "No."}])),

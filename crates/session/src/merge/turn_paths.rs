@@ -160,7 +160,7 @@ impl TurnPaths {
     }
 }
 
-/// Matches turns without any id by what was said in them: with a turn that has all of it, and of several with the last.
+/// Matches turns without any id by their texts: with the last turn that has all of them.
 fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &Identities) {
     let mut taken: HashSet<String> = turns.iter().filter_map(|turn| turn.known.clone()).collect();
     let mut places = PathTree::default();
@@ -169,7 +169,7 @@ fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &I
             places.insert(&turn.path, number);
         }
     }
-    // Of each turn, the turns of the session that have all of its texts so far.
+    // For each turn, the turns of the session that have all of its texts so far.
     let mut candidates: HashMap<usize, Vec<&str>> = HashMap::new();
     for event in events {
         let Some((number, _)) = places.around(&event.path.to_text()) else { continue };

@@ -29,7 +29,7 @@ pub struct Call {
     pub name: Option<JsonString>,
     /// Its arguments, as they came.
     pub input: Option<RawJson>,
-    /// Who saw it.
+    /// Who reports it: the router or the agent.
     pub fidelity: Option<JsonString>,
     /// The class of the tool: `command`, `file_change`, `mcp`, `agent`, `other`.
     pub class: Option<JsonString>,
@@ -64,11 +64,11 @@ pub struct CallResult {
     pub step: Option<StepId>,
     /// The output, as it came.
     pub output: Option<RawJson>,
-    /// The output that the model was given, if an amendment changed it.
+    /// The output that the model got, if an amendment changed it.
     pub given: Option<RawJson>,
     /// How the call ended: `ok`, `failed`, `denied`, `interrupted`, `unknown`.
     pub outcome: Option<JsonString>,
-    /// Who reported the outcome, if that is not who reported the rest.
+    /// Who reported the outcome, if another one reported the rest.
     pub(crate) outcome_fidelity: Option<JsonString>,
     /// Why it failed.
     pub error: Option<JsonString>,
@@ -76,7 +76,7 @@ pub struct CallResult {
     pub exit_code: Option<RawJson>,
     /// The exit code that the agent wrote around the output of a command.
     pub(crate) printed_code: Option<i64>,
-    /// Who saw it.
+    /// Who reports it: the router or the agent.
     pub fidelity: Option<JsonString>,
     /// Other fields of its record.
     pub extra: Vec<(JsonString, RawJson)>,

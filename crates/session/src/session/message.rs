@@ -78,7 +78,7 @@ pub struct Response {
     pub step: Option<StepId>,
     /// Its path.
     pub path: JsonString,
-    /// Whose record it is copied from.
+    /// The run or session that it is copied from.
     pub copied_from: Option<JsonString>,
     /// Its records, in order; none if only its usage is recorded.
     pub messages: Vec<MessageId>,

@@ -91,7 +91,7 @@ pub struct Session {
     pub approvals: Vec<Approval>,
     /// The child runs.
     pub children: Vec<ChildLink>,
-    /// The runs that events name as children, with the step that does, in order.
+    /// The runs that events name as children, each with the step that names it, in order.
     pub links: Vec<(RunId, Option<StepId>)>,
     /// Other steps: compactions, errors, retries, system events.
     pub facts: Vec<Fact>,

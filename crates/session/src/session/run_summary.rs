@@ -1,4 +1,4 @@
-//! The summary of a run: who it is, when it began, and how it ended.
+//! The summary of a run: its names, its start and its end.
 
 use serde::Serialize;
 use steno_model::json::JsonString;

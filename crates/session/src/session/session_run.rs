@@ -9,7 +9,7 @@ use crate::fields::{PayloadFields, forked_from};
 /// What is known of one of a session's runs.
 #[derive(Clone, Debug)]
 pub struct SessionRun {
-    /// Who it is, when it began, and how it ended.
+    /// Its names, its start and its end.
     pub summary: RunSummary,
     /// The run that it is a fork of.
     pub forked_from: Option<RunId>,
@@ -19,7 +19,7 @@ pub struct SessionRun {
     pub adapter: Option<String>,
     /// How many events were folded.
     pub events: u64,
-    /// The starts of the run, which may be several, and what its source carries from then on; `None` if it does not say.
+    /// The starts of the run, and what its source carries from each of them on; `None` if the start does not say it.
     pub beginnings: Vec<(Seq, Option<Vec<String>>)>,
     /// The payload of its first `run.started`.
     pub head: Option<RawJson>,
@@ -32,7 +32,7 @@ pub struct SessionRun {
 }
 
 impl SessionRun {
-    /// Counts a fact that is compared with the session by content, if it was.
+    /// Counts a fact that was compared with the session by content, if it was.
     pub(crate) fn compare(&mut self, is_there: Option<bool>) {
         match is_there {
             Some(true) => self.alike += 1,

@@ -112,7 +112,7 @@ impl StepFold {
     }
 }
 
-/// What a step event's payload says.
+/// The fields of a step event's payload.
 struct StepFacts {
     name: Option<JsonString>,
     kind: Option<JsonString>,

@@ -66,8 +66,8 @@ impl OpenSteps {
     fn find(&self, identity: &StepKey, child: Option<RunId>) -> Option<StepId> {
         let opened = |step: &&StepId| self.opened.get(step);
         if let Some(callers) = child.and_then(|child| self.by_child.get(&child)) {
-            // The child run identifies its caller, even at another path: an agent may report the end a turn later. There
-            // is a choice only if a child was called twice.
+            // The child run identifies its caller, even at another path: an agent may report the end a turn later.
+            // Several steps match only if a child was called twice.
             let same = |step: &&StepId| opened(step).is_some_and(|(known, _)| known == identity);
             return callers.iter().rfind(same).or(callers.last()).copied();
         }

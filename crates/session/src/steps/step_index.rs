@@ -1,7 +1,7 @@
 //! Finds the step around an event, by its path, loop indices, iteration and attempt.
 //!
-//! A step whose name is the last name of its path owns the path. Any other step there is a guest: an approval, a retry, an
-//! unknown record. Guests are below the owner. A guest stands for the path only if there is no owner.
+//! A step whose name is the last name of its path owns the path. Any other step there is a guest: an approval, a retry,
+//! an unknown record. Guests are below the owner. A guest represents the path only if there is no owner.
 
 use std::collections::HashMap;
 

@@ -15,35 +15,35 @@ pub struct ModelUsage {
     pub is_lower_bound: bool,
 }
 
-/// How much input a request has. Only the steps at which prices change are told apart.
+/// How much input a request has. Only the thresholds at which prices change are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestLength {
-    /// The input is more than this many tokens, cached ones included, and at most the next step.
+    /// The input is more than this many tokens, cached ones included, and at most the next threshold.
     pub above: u64,
-    /// Whether the tokens are of several requests, each of which may be shorter.
+    /// Whether the tokens belong to several requests, each of which may be shorter.
     pub is_sum: bool,
 }
 
 impl RequestLength {
-    /// The steps.
+    /// The thresholds.
     pub const STEPS: [u64; 4] = [100_000, 128_000, 200_000, 272_000];
 
     /// Returns the length of a request.
     pub(super) fn of(tokens: Tokens, count: RequestCount) -> Self {
         let input = Tokens { output: 0, ..tokens }.total();
         let above = Self::STEPS.into_iter().rev().find(|step| input > *step).unwrap_or(0);
-        // Requests that are short together are short.
+        // If the sum of several requests is short, each of them is short.
         Self { above, is_sum: above > 0 && count == RequestCount::Several }
     }
 
-    /// Tells whether the input is more than a step.
+    /// Tells whether the input exceeds a threshold.
     #[must_use]
     pub fn is_above(self, step: u64) -> bool {
         self.above >= step
     }
 }
 
-/// How many requests an amount of tokens is of.
+/// How many requests an amount of tokens belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestCount {
     One,

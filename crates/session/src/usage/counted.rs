@@ -20,7 +20,7 @@ pub struct RowKey {
     pub session: RunId,
 }
 
-/// Usage that counts: that of a response, or of several where the records do not tell them apart.
+/// Usage that counts: that of a response, or of several that the records do not separate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRecord {
     /// When, in milliseconds since 1970; `None` if no record says it.

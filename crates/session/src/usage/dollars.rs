@@ -31,7 +31,7 @@ impl Dollars {
             return None;
         }
         let digits = format!("{whole}{decimals}");
-        // The decimal point, counted from the left, moved to where units are whole.
+        // The position of the decimal point from the left, in units.
         let point = i32::try_from(whole.len() + DECIMALS).ok()?.checked_add(exponent)?;
         let Ok(point) = usize::try_from(point) else { return Some(Self(0)) };
         let zeros = point.saturating_sub(digits.len());
@@ -44,19 +44,20 @@ impl Dollars {
         Some(Self(units + u128::from(is_up)))
     }
 
-    /// Reads what an agent's total says that the session costs: the sum over its models. `None` if it does not say.
+    /// Reads the cost of the session from an agent's total, as the sum over its models. `None` if the total has no
+    /// cost.
     pub(super) fn of_total(report: &str) -> Option<Self> {
         Self::by_model(report).into_iter().map(|(_, cost)| cost).reduce(Self::plus)
     }
 
-    /// Reads what an agent's total says that the session costs, by model.
+    /// Reads the cost of the session from an agent's total, by model.
     pub(super) fn by_model(report: &str) -> Vec<(String, Self)> {
         let Ok(fields) = Fields::parse(report) else { return Vec::new() };
         let cost = |value: &RawValue| Self::parse(Fields::parse(value.get()).ok()?.last("costUSD")?.get());
         fields.iter().filter_map(|(name, value)| Some((name.text().into_owned(), cost(value)?))).collect()
     }
 
-    /// Returns the price of some tokens at so many dollars per million.
+    /// Returns the price of some tokens at a price in dollars per million.
     #[must_use]
     pub fn of_tokens(self, tokens: u64) -> Self {
         Self((self.0 / 1_000_000).saturating_mul(u128::from(tokens)))
@@ -79,7 +80,7 @@ impl Dollars {
         self.0.saturating_add(CENT / 2) / CENT
     }
 
-    /// Returns its whole cents, which a lower bound is written with: less than a cent is nothing.
+    /// Returns its whole cents, rounded down, for a lower bound.
     #[must_use]
     pub fn rounded_down(self) -> Self {
         Self(self.0 - self.0 % CENT)

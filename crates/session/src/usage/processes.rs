@@ -1,6 +1,6 @@
-//! Sums of processes. A process is an agent with its subagents, and with requests that it shows nobody, so its sum is more
-//! than the responses of the session. What the responses of the session and of the sessions below it do not explain is
-//! added to the session.
+//! Sums of processes. A process is an agent with its subagents and with requests that no record shows, so its sum is
+//! more than the responses of the session. What the responses of the session and of the sessions below it do not
+//! explain is added to the session.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,11 +10,11 @@ use super::by_model::RequestCount;
 use super::{Amount, ModelUsage, RequestLength, TokenUsage, Tokens, add_by_model};
 use crate::session::Session;
 
-/// What a process says that it used.
+/// The usage that a process reports.
 #[derive(Clone)]
 pub(super) struct ProcessSum {
     pub(super) run: RunId,
-    /// When it said so, if recorded: two processes of a session may use the same.
+    /// The time of the report, if recorded: two processes of a session may report the same counts.
     time: Option<String>,
     pub(super) amount: Amount,
 }
@@ -93,7 +93,7 @@ impl UsageParts {
     }
 }
 
-/// Sets the usage of sessions of a family whose processes gave sums: what the sessions below them used counts there.
+/// Sets the usage of sessions whose processes reported sums: what the sessions below them used counts only for these.
 pub fn count_processes_once(sessions: &mut BTreeMap<RunId, Session>, parents: &BTreeMap<RunId, RunId>) {
     let mut below = BTreeMap::<RunId, Tokens>::new();
     for (id, session) in &*sessions {

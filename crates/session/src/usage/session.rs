@@ -10,9 +10,9 @@ use crate::fields::PayloadFields;
 use crate::session::Session;
 
 impl Session {
-    /// Returns the usage of its responses. It is a lower bound also if the agent's own total is larger: agents make hidden
-    /// requests, like the summary of a compaction. The total is ignored if it may include subagents, or continues that of
-    /// another session in a fork.
+    /// Returns the usage of its responses. It is also a lower bound if the agent's own total is larger: agents make
+    /// hidden requests, like the summary of a compaction. The total is ignored if it may include subagents, or
+    /// continues that of another session in a fork.
     #[must_use]
     pub fn own_usage(&self) -> Option<TokenUsage> {
         let used = self.used?;
@@ -31,11 +31,11 @@ impl Session {
     }
 }
 
-/// Adds up what a session used. What was copied was used elsewhere, and the agent's own total counts only where there is
-/// nothing else: it may include what subagents used.
+/// Adds up what a session used. What was copied counts elsewhere. The agent's own total counts only if there is nothing
+/// else, because it may include what subagents used.
 pub(crate) struct SessionUsage {
     usage: UsageBuilder,
-    /// The last event that tells what the agent has added up for the session.
+    /// The last event with the agent's total of the session.
     total: Option<ExchangeEvent>,
     head: Option<ExchangeEvent>,
 }

@@ -25,7 +25,7 @@ pub(super) struct Tally<'a> {
     agents_with_ids: HashSet<RunId>,
     /// The agents that have responses with final counts.
     with_finals: HashSet<RunId>,
-    /// The responses that were counted, or repeat counted ones.
+    /// The responses that were counted, or that repeat counted ones.
     responses: HashSet<usize>,
     /// The agents with counted usage, and how much.
     counted: HashMap<RunId, Tokens>,
@@ -284,7 +284,7 @@ impl<'a> Tally<'a> {
             for amount in self.usage.runs.get(&run).into_iter().flat_map(|run| &run.total) {
                 if amount.tokens != Tokens::default() {
                     let used = TokenUsage { responses: 1, tokens: amount.tokens, is_lower_bound: true };
-                    // What it costs is said of the session.
+                    // The cost is reported for the session.
                     self.add(run, &Amount { cost: None, ..amount.clone() }, used);
                 }
             }
@@ -308,7 +308,7 @@ impl<'a> Tally<'a> {
         let is_incomplete = |id: RunId| {
             let session = self.session_of(id);
             let tokens = counted.get(&session).copied().unwrap_or_default();
-            // Not every total divides what was written to caches.
+            // Not every total lists cache writes of an hour separately.
             let total = Tokens { cache_write_1h: tokens.cache_write_1h, ..self.reported_sum(id) };
             !forks.contains(&session) && tokens.max(total) != tokens
         };

@@ -24,7 +24,7 @@ pub struct Tokens {
 /// What a report counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The tokens; what the report does not name is zero.
+    /// The tokens; a count that the report does not name is zero.
     pub tokens: Tokens,
     /// Whether every count that it names is a whole number.
     pub is_whole: bool,
@@ -58,7 +58,7 @@ impl Counts {
             cache_write_1h: find(["cacheCreationEphemeral1hInputTokens"; 2]).unwrap_or(0),
             reasoning: find(["reasoning_output_tokens", "reasoningOutputTokens"]).unwrap_or(0),
         };
-        // Claude's report divides what was written to caches.
+        // Claude's report divides cache writes by their lifetime.
         if let Some(written) = fields.last("cache_creation").and_then(|value| Fields::parse(value.get()).ok())
         {
             let for_an_hour = written.last("ephemeral_1h_input_tokens");
@@ -85,7 +85,7 @@ impl Counts {
             };
             let [input, output] = names.map(|name| find([name; 2]).unwrap_or(0));
             let cached = find(["cached"; 2]).unwrap_or(0);
-            // A stream tells reasoning only in its total.
+            // A stream has reasoning only in its total.
             let others =
                 find(["total_tokens"; 2]).map(|total| total.saturating_sub(input).saturating_sub(output));
             let reasoning = find(["thoughts"; 2]).or(others).unwrap_or(0);
@@ -205,13 +205,13 @@ impl Tokens {
         self.zip(other, u64::saturating_add)
     }
 
-    /// Returns what is left of each kind without the other counts.
+    /// Returns the difference of each kind, at least zero.
     pub(super) fn minus(self, other: Self) -> Self {
         self.zip(other, u64::saturating_sub)
     }
 
-    /// Returns what these counts have beyond known ones, at most as many tokens as they are more. Reports divide input and
-    /// cached tokens differently.
+    /// Returns what these counts have beyond known ones, in all at most the difference of both totals: reports divide
+    /// input and cached tokens differently.
     pub(super) fn beyond(self, known: Self) -> Self {
         let mut left = self.total().saturating_sub(known.total());
         let more = self.minus(known);
@@ -237,7 +237,7 @@ impl Tokens {
         }
     }
 
-    /// Returns all tokens together.
+    /// Returns the sum of all tokens.
     #[must_use]
     pub fn total(self) -> u64 {
         [self.input, self.output, self.cache_read, self.cache_write].into_iter().fold(0, u64::saturating_add)
