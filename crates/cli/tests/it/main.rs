@@ -38,6 +38,7 @@ mod privacy;
 mod proxy;
 mod proxy_model;
 mod queries;
+mod questions;
 mod receipt;
 mod record;
 mod rederive;
