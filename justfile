@@ -41,13 +41,13 @@ archive-faults *args:
 api *args:
     scripts/api.sh {{args}}
 
-# Compares all views over every file by itself and a very long session, stops a recorder for 30 s, tries all known mistakes, fuzzes for 17 minutes, then mutants of a few files; cuts the power often (needs root)
-nightly:
+# Compares all views over every file by itself and a very long session, stops a recorder for 30 s, tries all known mistakes, fuzzes for 17 minutes, then for an hour mutants of a few files; cuts the power often (needs root)
+nightly mutant_seconds="3600":
     STENO_TEST_LONG=1 cargo test -p steno --test it consistency
     STENO_TEST_LONG=1 cargo test -p steno --test it run_faults
     scripts/mutants.sh
     scripts/fuzz.sh
-    scripts/nightly_mutants.sh
+    scripts/nightly_mutants.sh 3 {{mutant_seconds}}
     if [ "$(id -u)" -eq 0 ]; then scripts/faults.sh; else echo "faults: SKIPPED, they need root" >&2; fi
 
 # Harbor's own code over what `steno export atif` and `steno spine distill` write; fetches harbor
