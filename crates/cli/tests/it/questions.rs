@@ -53,7 +53,7 @@ fn every_question_has_its_answer() {
         let answer = run(steno.shell(&at_now, args), b"");
         assert_eq!(answer.code, 0, "{question}\n{answer:?}");
         let text =
-            format!("# {question}\n$ steno {}\n{}", args.join(" "), answer.out.replace(&dir, "/home/dev"));
+            format!("# {question}\n$ steno {}\n{}", args.join(" "), answer.out.replace(&dir, "/srv/dev"));
         golden::check(
             places::workspace_root().join(format!("crates/cli/tests/golden/questions/{name}.txt")),
             &text,
