@@ -134,12 +134,6 @@ impl RunHead {
     pub(crate) fn lacks_session(&self) -> bool {
         self.session.is_none() && self.is_http()
     }
-
-    /// Tells whether it is an agent's own session file, and not another channel.
-    #[must_use]
-    pub fn is_own_file(&self) -> bool {
-        self.session.is_none() && self.channel.as_deref() == Some("disk")
-    }
 }
 
 /// Returns the source that an event was made from, if any.

@@ -174,21 +174,6 @@ impl SourceWriter {
         self.attempt(|writer| writer.commit_all(keep))
     }
 
-    /// Makes the bytes safe that fill whole chunks, and leaves the others for the next commit. Returns how many bytes
-    /// of the generation are safe. Cheaper than [`SourceWriter::commit`] while many more bytes are to come.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn commit_whole_chunks(&mut self) -> Result<u64, Error> {
-        self.attempt(|writer| {
-            writer.cut(InputEnd::Open)?;
-            let more = writer.sync_chunks()?;
-            more.map_or(Ok(()), |more| writer.name_chunks(ManifestLine::Chunks(more)))
-        })?;
-        self.safe = self.safe.max(self.stored_len());
-        Ok(self.safe)
-    }
-
     /// Appends bytes to an earlier generation, because they were found after the next one had begun, and makes them
     /// safe.
     ///

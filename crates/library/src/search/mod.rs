@@ -65,8 +65,6 @@ impl SearchLimits {
 /// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct SearchReport {
-    /// The sessions with a match, the best first.
-    pub sessions: Vec<SessionHits>,
     /// How many sessions were searched.
     pub sessions_searched: u64,
     /// How many texts were searched, by kind.
@@ -82,22 +80,8 @@ pub struct SearchReport {
 }
 
 impl Library {
-    /// Searches all sessions that pass a filter.
-    ///
-    /// # Errors
-    /// A regular expression that cannot be read, or an error of the index or the system.
-    pub fn search(&self, query: &Query, filter: &SessionFilter) -> Result<SearchReport, Error> {
-        let mut sessions = Vec::new();
-        let mut report = self.search_each(query, filter, SearchLimits::NONE, |session| {
-            sessions.push(session);
-            true
-        })?;
-        report.sessions = sessions;
-        Ok(report)
-    }
-
     /// Searches all sessions that pass a filter, and passes each session with a match to `found` as soon as it is known. The
-    /// search ends early when that returns false. The report has no sessions. Sessions beyond the limits are passed without
+    /// search ends early when that returns false. Sessions beyond the limits are passed without
     /// hits.
     ///
     /// # Errors

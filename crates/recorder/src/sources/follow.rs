@@ -21,7 +21,7 @@ use super::health::{FileOutcome, FileTally};
 use super::import::count;
 use super::locations::{SourceListing, SourceLocations};
 use super::retries::{HELD_WAIT, Retries};
-use super::source::{OPEN_FILES_MAX, OpenSource, Pace, ReadOutcome};
+use super::source::{OPEN_FILES_MAX, OpenSource, ReadOutcome};
 use super::{RecordingCounts, SourceError, SourceFile, SourceRecorder, is_unchanged};
 
 /// A source without new bytes is closed after this time.
@@ -153,12 +153,6 @@ impl<'a> SourceFollower<'a> {
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.watch.waker()
-    }
-
-    /// Returns how files are watched.
-    #[must_use]
-    pub fn watching(&self) -> steno_capture::tail::Health {
-        self.watch.health()
     }
 
     /// Follows until the observer says stop; then records what is there, closes everything, and returns the counts.
@@ -355,7 +349,7 @@ impl<'a> SourceFollower<'a> {
             return Ok(());
         }
         self.make_room(watcher);
-        let source = self.recorder.take_up(file, Pace::Live)?;
+        let source = self.recorder.take_up(file)?;
         drop(recording);
         self.read_on(FollowedSource { source, news: Instant::now(), events: 0 }, watcher)
     }

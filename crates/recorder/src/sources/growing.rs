@@ -1,6 +1,6 @@
 //! Records one file while another process writes it, until that process says that it is complete.
 
-use super::source::{Pace, ReadOutcome};
+use super::source::ReadOutcome;
 use super::{SourceError, SourceFile, SourceRecorder};
 
 /// What to do when everything that a file has so far is recorded.
@@ -32,7 +32,7 @@ impl SourceRecorder {
         growth: &mut dyn FileGrowth,
     ) -> Result<bool, SourceError> {
         let Some(recording) = self.enter(file.path())? else { return Ok(false) };
-        let mut source = self.take_up(file, Pace::Live)?;
+        let mut source = self.take_up(file)?;
         drop(recording);
         let mut is_complete = false;
         let is_recorded = loop {

@@ -1,7 +1,9 @@
 //! Records agents' files, once or as they grow: the bytes go into the vault, and the events of their records into the
 //! journal.
 //!
-//! Importing and following use the same stages. They differ only in how often a file is read.
+//! Importing and following use the same stages. `import.rs` gives files to several lanes (`lane.rs`), each of which
+//! records a round of files with shared syncs (`source/batch.rs`). `follow.rs` reads one file at a time, with a sync of
+//! its own (`source.rs`).
 
 mod adapter_source;
 mod catalog;
@@ -191,13 +193,13 @@ impl SourceRecorder {
         }
     }
 
-    /// Opens a file's source where it was left.
-    fn take_up(&mut self, file: &SourceFile, pace: Pace) -> Result<OpenSource, SourceError> {
-        let (parts, former) = self.source_parts(file, pace, OlderRuns::Report)?;
+    /// Opens the source of a file that is followed, where it was left.
+    fn take_up(&mut self, file: &SourceFile) -> Result<OpenSource, SourceError> {
+        let (parts, former) = self.source_parts(file, Pace::Live, OlderRuns::Report)?;
         let source = match OpenSource::open(parts) {
             // A killed process left runs that no manifest names, or a transcript is missing.
             Err(SourceError::OlderAdapter { .. }) => {
-                OpenSource::open(self.source_parts(file, pace, OlderRuns::Refuse)?.0)?
+                OpenSource::open(self.source_parts(file, Pace::Live, OlderRuns::Refuse)?.0)?
             }
             opened => opened?,
         };

@@ -273,7 +273,7 @@ impl OpenSource {
         KnownSource::of(self.writer.manifest())
     }
 
-    /// Reads once and records what is new.
+    /// Reads once and records what is new, with a sync of its own.
     pub(crate) fn turn(&mut self, now: &str) -> Result<ReadOutcome, SourceError> {
         let _recording = match self.runs.store().begin_recording(jiff::Timestamp::now()) {
             Ok(recording) => recording,
@@ -293,7 +293,7 @@ impl OpenSource {
                 self.read += bytes.len() as u64;
                 self.writer.append(bytes).map_err(SourceError::vault(&self.path))?;
                 self.unfed.extend_from_slice(bytes);
-                self.feed_safe()?;
+                self.feed_all(Remainder::InTail)?;
                 Ok(ReadOutcome::More)
             }
             TailRead::Late { generation, offset, .. } => {
@@ -321,15 +321,6 @@ impl OpenSource {
                 Ok(ReadOutcome::Gone)
             }
         }
-    }
-
-    /// Commits the bytes and feeds them.
-    fn feed_safe(&mut self) -> Result<(), SourceError> {
-        if self.pace == Pace::Live {
-            return self.feed_all(Remainder::InTail);
-        }
-        self.writer.commit_whole_chunks().map_err(SourceError::vault(&self.path))?;
-        self.feed_committed()
     }
 
     /// Feeds the bytes that are safe.
@@ -360,15 +351,12 @@ impl OpenSource {
         self.check_runs()
     }
 
-    /// Records the end of the file, as far as it is whole.
+    /// Records what the file has so far. It may still grow.
     fn rest(&mut self) -> Result<(), SourceError> {
         if !self.unfed.is_empty() {
-            self.feed_all(if self.pace == Pace::Once { Remainder::InChunks } else { Remainder::InTail })?;
+            self.feed_all(Remainder::InTail)?;
         }
-        match self.pace {
-            Pace::Once => self.feed.finish(self.captured.as_ref(), &mut self.runs),
-            Pace::Live => self.feed.pause(self.captured.as_ref(), &mut self.runs),
-        }
+        self.feed.pause(self.captured.as_ref(), &mut self.runs);
         self.check_runs()
     }
 
