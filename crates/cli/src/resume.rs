@@ -1,6 +1,7 @@
 //! The command with which an agent resumes a session.
 
 use steno_library::Library;
+use steno_model::{Provider, Vocabulary as _};
 use steno_views::digest::SessionDigest;
 
 use crate::settings::Settings;
@@ -24,13 +25,12 @@ pub fn resume_command(digest: &SessionDigest) -> Option<String> {
         return None;
     }
     let id = digest.id;
-    let (command, needs_directory) = match digest.provider.as_deref()? {
-        "claude" => (format!("claude --resume {id}"), true),
-        "codex" => (format!("codex resume {id}"), false),
-        "gemini" => (format!("gemini --resume {id}"), true),
-        "copilot" => (format!("copilot --resume={id}"), false),
-        "opencode" => (format!("opencode --session {}", quoted(own_name(digest)?)), true),
-        _ => return None,
+    let (command, needs_directory) = match Provider::find(digest.provider.as_deref()?)? {
+        Provider::Claude => (format!("claude --resume {id}"), true),
+        Provider::Codex => (format!("codex resume {id}"), false),
+        Provider::Gemini => (format!("gemini --resume {id}"), true),
+        Provider::Copilot => (format!("copilot --resume={id}"), false),
+        Provider::OpenCode => (format!("opencode --session {}", quoted(own_name(digest)?)), true),
     };
     Some(match digest.directory.as_deref() {
         Some(directory) => format!("cd {} && {command}", quoted(directory)),

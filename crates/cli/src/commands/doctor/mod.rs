@@ -122,7 +122,15 @@ fn unread_database(home: &Home) -> Option<DoctorFinding> {
     let path = discovery::database(home)?;
     let title = home.provider.title();
     let what = format!("sessions of {title} in `{}` are not recorded; its output can be", path.display());
-    Some(DoctorFinding::advice(what, "steno run -- opencode run --format json PROMPT"))
+    Some(DoctorFinding::advice(what, recording_command(home.provider)))
+}
+
+/// Returns the command that records the output of an agent.
+fn recording_command(provider: Provider) -> &'static str {
+    match provider {
+        Provider::OpenCode => "steno run -- opencode run --format json PROMPT",
+        Provider::Claude | Provider::Codex | Provider::Gemini | Provider::Copilot => "steno run -- COMMAND",
+    }
 }
 
 fn check(
