@@ -10,7 +10,7 @@ const CLAUDE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const CODEX: &str = "0199c2a4-6f1e-7b20-9c3d-5e6f70819203";
 
 /// Every command. Those without a second part have no text that can be compared, for the reason that is given.
-const COMMANDS: [(&str, Result<&[&str], &str>); 52] = [
+const COMMANDS: &[(&str, Result<&[&str], &str>)] = &[
     // The commands run in this order; later ones use the output of earlier ones.
     ("up", Ok(&["up --demo --once"])),
     ("", Ok(&["--demo"])),

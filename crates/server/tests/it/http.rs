@@ -278,3 +278,21 @@ fn openapi_lists_every_route_and_matches_docs() {
         "docs/openapi.json is not what the handlers say: `steno serve --openapi` prints it"
     );
 }
+
+#[test]
+fn api_page_lists_all_routes() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let cell = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    let mut listed: Vec<String> = page
+        .lines()
+        .filter_map(cell)
+        .filter(|cell| cell.split(' ').nth(1).is_some_and(|path| path.starts_with("/v1/")))
+        .collect();
+    // Its description of itself is named in the text above the table.
+    let routes = ROUTES.iter().filter(|route| route.path != "/v1/openapi.json");
+    let mut routes: Vec<String> = routes.map(|route| format!("{} {}", route.method, route.path)).collect();
+    listed.sort();
+    routes.sort();
+    assert_eq!(listed, routes, "docs/api.md");
+}

@@ -9,6 +9,7 @@ fn paths() -> Vec<(&'static str, String)> {
     let run = "7d1f0a52-0c5e-4d3b-9a57-6f2b8c4e1a90";
     let fill = |route: &Route| {
         let path = route.path.replace("{run}", run).replace("{thread}", run).replace("{turn}", "turn-0001");
+        assert!(!path.contains('{'), "{path} has a parameter without a value here");
         (route.method, path)
     };
     let others =
