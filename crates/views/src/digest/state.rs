@@ -40,7 +40,7 @@ impl DigestState {
     }
 
     /// Reads the state of a session: its last turn says it, else the end of its run.
-    pub(super) fn of(session: &Session) -> Self {
+    pub(crate) fn of(session: &Session) -> Self {
         let end = session.runs.first().map_or(State::Open, |main| main.summary.state);
         let Some(last) = session.turns.last() else {
             return match end {

@@ -11,6 +11,7 @@ use steno_session::{
 
 use super::{Counts, Link, RunTree, Step};
 use crate::EventRef;
+use crate::digest::DigestState;
 
 impl RunTree {
     /// Returns the tree of a session.
@@ -28,6 +29,7 @@ impl RunTree {
             (tree.started_at, tree.ended_at) = (summary.started_at.clone(), summary.ended_at.clone());
             tree.last = summary.seq_last.map(|seq| EventRef { run: main.id(), seq });
         }
+        tree.session_state = DigestState::of(session);
         tree.events = session.runs.iter().map(|run| run.events).sum();
         tree.roots.clone_from(&session.roots);
         let mut tools = HashMap::new();

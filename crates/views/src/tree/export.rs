@@ -96,6 +96,8 @@ struct RunExport<'a> {
     kind: Option<&'a JsonString>,
     /// `open`, `completed` or `failed`.
     state: State,
+    /// The state of its session, as lists say it: that of its last turn.
+    session_state: &'static str,
     /// Why it failed.
     error: Option<&'a JsonString>,
     /// The time of its first event.
@@ -293,6 +295,7 @@ impl<'a> RunExport<'a> {
             name: run.name.as_ref(),
             kind: run.kind.as_ref(),
             state: run.state,
+            session_state: run.session_state.name(),
             error: run.error.as_ref(),
             started_at: run.started_at.as_ref(),
             ended_at: run.ended_at.as_ref(),

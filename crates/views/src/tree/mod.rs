@@ -17,6 +17,7 @@ use steno_model::json::JsonString;
 use steno_model::{CallId, RunId, Timestamp};
 use steno_session::{Step as SessionStep, StepId};
 
+use crate::digest::DigestState;
 use crate::{EventRef, State};
 
 pub use export::{export, export_all};
@@ -92,6 +93,8 @@ pub struct RunTree {
     pub kind: Option<JsonString>,
     /// What is known about its end; a `run.started` after a `run.completed` opens it again.
     pub state: State,
+    /// The state of the session, as lists say it: that of its last turn.
+    pub session_state: DigestState,
     /// Why it failed.
     pub error: Option<JsonString>,
     /// The time of its first event.
@@ -129,6 +132,7 @@ impl RunTree {
             name: None,
             kind: None,
             state: State::Open,
+            session_state: DigestState::Open,
             error: None,
             started_at: None,
             ended_at: None,

@@ -9,6 +9,7 @@ use steno_model::json::JsonString;
 
 use super::walk::{Node, Visit, Walk};
 use super::{Child, Counts, Forest, JoinKind, RunTree, Step, StepPath};
+use crate::digest::DigestState;
 use crate::short_text::reason;
 use crate::text_format::{GROUPED_STEPS_MIN, columns_of, count, cut, is_minor, room, summarize_steps};
 use crate::visible::{Lines, visible};
@@ -237,7 +238,8 @@ impl LineWriter<'_> {
             reported.map_or((run.state, run.error.as_ref()), |by| (by.state, by.error.as_ref()));
         let word = if reported.is_some() { " (reported by parent)" } else { "" };
         match state {
-            State::Open => self.add(&mut line, TreeTone::Open, "open"),
+            // Most agents never end a session, so its last turn tells more.
+            State::Open => self.add(&mut line, tone_of(run.session_state), run.session_state.name()),
             State::Completed => self.add(&mut line, TreeTone::Completed, &format!("completed{word}")),
             State::Failed => self.add(&mut line, TreeTone::Failed, &format!("{}{word}", self.failed(error))),
         }
@@ -310,6 +312,14 @@ impl LineWriter<'_> {
 
     fn add(&self, line: &mut String, tone: TreeTone, words: &str) {
         add_plain(line, &(self.style.paint)(tone, words));
+    }
+}
+
+fn tone_of(state: DigestState) -> TreeTone {
+    match state {
+        DigestState::Done => TreeTone::Completed,
+        DigestState::Interrupted | DigestState::Failed => TreeTone::Failed,
+        DigestState::Waiting | DigestState::Open => TreeTone::Open,
     }
 }
 

@@ -7,6 +7,7 @@ use steno_session::{Content, SessionBuilder};
 use super::super::{Counts, Link, RunTree, State, StepId};
 use super::{fold, outline};
 use crate::EventRef;
+use crate::digest::DigestState;
 use crate::testing::{events, run_id, time};
 
 #[track_caller]
@@ -294,6 +295,7 @@ fn run_has_name_relatives_and_unknown_counts() {
         name: Some("review".into()),
         kind: Some("workflow".into()),
         state: State::Completed,
+        session_state: DigestState::Done,
         started_at: Some(Timestamp::parse(&time(1)).unwrap()),
         ended_at: Some(Timestamp::parse(&time(5)).unwrap()),
         last: Seq::new(5).map(|seq| EventRef { run: run_id(1), seq }),

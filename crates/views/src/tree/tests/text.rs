@@ -193,7 +193,7 @@ fn json_has_every_field() {
 const WANT_JSON: &str = r#"{
 "node":"run","depth":0,"below":null,"join":null,
 "run_id":"00000001-0000-4000-8000-000000000000","parent_run_id":null,"session_run_id":null,"forked_from":null,
-"name":"r","kind":"command","state":"open","error":null,
+"name":"r","kind":"command","state":"open","session_state":"open","error":null,
 "started_at":"2026-06-08T00:00:01Z","ended_at":null,"run_last":"00000001-0000-4000-8000-000000000000","seq_last":5,"events":5,
 "messages":0,"calls":1,"results":0,"failed":0,"denied":0,"dangling_calls":["call-1"],
 "unknown_types":[{"type":"x.y","events":1}],"unknown_blocks":[],"foreign_events":0,"children":[
