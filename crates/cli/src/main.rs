@@ -16,7 +16,6 @@ mod runs;
 mod screen_style;
 mod server_proxy;
 mod settings;
-mod shell_words;
 mod time_words;
 mod wraps;
 

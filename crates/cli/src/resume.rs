@@ -3,9 +3,9 @@
 use steno_library::Library;
 use steno_model::{Provider, Vocabulary as _};
 use steno_views::digest::SessionDigest;
+use steno_views::shell_word;
 
 use crate::settings::Settings;
-use crate::shell_words::quoted;
 
 /// Returns the command that resumes a session of the store: if the agent deleted, shortened or rewrote its file, what is
 /// missing comes back first.
@@ -30,10 +30,10 @@ pub fn resume_command(digest: &SessionDigest) -> Option<String> {
         Provider::Codex => (format!("codex resume {id}"), false),
         Provider::Gemini => (format!("gemini --resume {id}"), true),
         Provider::Copilot => (format!("copilot --resume={id}"), false),
-        Provider::OpenCode => (format!("opencode --session {}", quoted(own_name(digest)?)), true),
+        Provider::OpenCode => (format!("opencode --session {}", shell_word(own_name(digest)?)), true),
     };
     Some(match digest.directory.as_deref() {
-        Some(directory) => format!("cd {} && {command}", quoted(directory)),
+        Some(directory) => format!("cd {} && {command}", shell_word(directory)),
         None if needs_directory => format!("{command}  # in the project's directory"),
         None => command,
     })

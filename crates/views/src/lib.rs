@@ -15,7 +15,7 @@
 //! - [`short_text`]: what a value says, in a few words for one line.
 //! - [`State`] and [`ParentReport`]: how a run or a step ended.
 //! - [`visible()`]: makes foreign text harmless for a terminal. [`columns_of()`], [`padding()`] and [`cut()`] fit text to
-//!   columns, [`count()`] gives a number its noun.
+//!   columns, [`count()`] gives a number its noun, [`shell_word()`] quotes a word of a command.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -52,6 +52,7 @@ pub mod nodes;
 pub mod receipt;
 pub mod records;
 pub mod screen;
+mod shell_word;
 pub mod short_text;
 pub mod summary;
 #[cfg(test)]
@@ -61,6 +62,7 @@ pub mod tree;
 mod visible;
 
 pub use event_ref::EventRef;
+pub use shell_word::shell_word;
 pub use steno_session::{ParentReport, State, session_run_id};
 pub use text_format::{Rounding, columns_of, count, cut, padding, short_number};
 pub use visible::{Lines, visible};

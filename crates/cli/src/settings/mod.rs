@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use serde_json::Value;
+use steno_views::shell_word;
 
 use crate::args::{ColorChoice, Global, LevelChoice};
 use crate::failure::Failure;
-use crate::shell_words::quoted;
 
 pub use capture::CaptureSettings;
 pub use file::KNOWN_KEYS;
@@ -148,7 +148,7 @@ impl Settings {
     pub fn store_flags(&self) -> String {
         let path = |path: &Path| {
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            quoted(&absolute.to_string_lossy())
+            shell_word(&absolute.to_string_lossy())
         };
         let flag = match &self.store.origin {
             Origin::Flag(flag) => format!(" {flag} {}", path(&self.store.value)),
@@ -285,7 +285,7 @@ mod tests {
             (
                 &[HOME],
                 Global { store: Some("here".into()), ..no_flags() },
-                &format!(" --store {}", quoted(&here.to_string_lossy())),
+                &format!(" --store {}", shell_word(&here.to_string_lossy())),
             ),
             (&[HOME], config(), &of_file),
             (&[HOME, ("STENO_HOME", "/env")], config(), ""),

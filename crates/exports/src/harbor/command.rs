@@ -2,8 +2,9 @@
 
 use super::programs::{Does, does, leaves_files};
 use super::session::plain_path;
-use super::shell::{Joint, Simple, quoted, split};
+use super::shell::{Joint, Simple, split};
 use steno_session::PayloadFields;
+use steno_views::shell_word;
 
 /// A command that an agent ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl Command {
             words.iter().filter_map(|word| serde_json::from_str(word.get()).ok()).collect();
         let (shell, script) = match unwrapped(&words) {
             Some((shell, script)) => (Some(shell), script),
-            None => (None, words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
+            None => (None, words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")),
         };
         (!script.is_empty()).then_some(Self { script, shell, cwd })
     }

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use steno_views::shell_word;
+
 use super::command::Rank;
 use super::patch::Patch;
 use super::plan::{Check, Plan, Solution};
 use super::session::Diff;
-use super::shell::quoted;
 use super::window::Refusal;
 use super::{IMAGE, provenance};
 
@@ -102,7 +103,7 @@ impl Plan<'_> {
         } else if let Some(url) = &self.start.url {
             dockerfile.push_str(&format!(
                 "RUN git clone -q -- {} . && git checkout -q --detach {commit}\n",
-                quoted(url)
+                shell_word(url)
             ));
         }
         if !begun.is_empty() {
@@ -128,10 +129,10 @@ impl Plan<'_> {
     fn tests(&self, given: &TaskInputs<'_>, files: &mut Files) -> Result<(), Refusal> {
         let check = match &self.check {
             Check::Command(chosen) => {
-                let run = format!("{} -c {}", chosen.shell, quoted(&chosen.script));
+                let run = format!("{} -c {}", chosen.shell, shell_word(&chosen.script));
                 let run = match chosen.dir.as_str() {
                     "" => run,
-                    dir => format!("cd {} && {run}", quoted(&format!("./{dir}"))),
+                    dir => format!("cd {} && {run}", shell_word(&format!("./{dir}"))),
                 };
                 let kind = match chosen.rank {
                     Rank::TestRunner => "The tests",
@@ -169,7 +170,7 @@ impl Plan<'_> {
         let mut names = Vec::new();
         for (path, bytes) in self.test_files.known() {
             files.bytes(&format!("tests/files/{path}"), bytes.to_vec());
-            names.push(quoted(&format!("./{path}")));
+            names.push(shell_word(&format!("./{path}")));
         }
         if names.is_empty() {
             return format!("({run})\n");
@@ -227,7 +228,7 @@ fn undo_all(patches: &[Rc<Patch>]) -> String {
         keep() {\n  if [ -e \"$1\" ] || [ -L \"$1\" ]; then mkdir -p \"$work/$(dirname \"$1\")\" && cp -pP \"$1\" \"$work/$1\"; fi\n}\n"
         .to_owned();
     for file in files {
-        script.push_str(&format!("keep {}\n", quoted(&format!("./{file}"))));
+        script.push_str(&format!("keep {}\n", shell_word(&format!("./{file}"))));
     }
     script.push_str("(cd \"$work\"");
     for (name, _) in numbered("expected", patches).collect::<Vec<_>>().into_iter().rev() {

@@ -167,17 +167,10 @@ impl ShellReader {
     }
 }
 
-/// Quotes a word for a shell, if necessary.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
+    use steno_views::shell_word;
+
     use super::*;
 
     #[track_caller]
@@ -270,7 +263,7 @@ mod tests {
     #[test]
     fn quoted_words_round_trip() {
         for word in ["a", "a b", "it's", "", "$x", "a\nb", "`b`", "\\"] {
-            assert_eq!(split(&format!("x {}", quoted(word))).unwrap()[0].words[1], word);
+            assert_eq!(split(&format!("x {}", shell_word(word))).unwrap()[0].words[1], word);
         }
     }
 }

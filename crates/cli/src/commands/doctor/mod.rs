@@ -120,16 +120,16 @@ pub fn examine(settings: &Settings) -> Examination {
 /// Tells that an agent keeps its sessions in a database, of which nothing is recorded.
 fn unread_database(home: &Home) -> Option<DoctorFinding> {
     let path = discovery::database(home)?;
-    let title = home.provider.title();
+    let (title, command) = (home.provider.title(), recording_command(home.provider)?);
     let what = format!("sessions of {title} in `{}` are not recorded; its output can be", path.display());
-    Some(DoctorFinding::advice(what, recording_command(home.provider)))
+    Some(DoctorFinding::advice(what, command))
 }
 
-/// Returns the command that records the output of an agent.
-fn recording_command(provider: Provider) -> &'static str {
+/// Returns the command that records the output of an agent that keeps its sessions in a database.
+fn recording_command(provider: Provider) -> Option<&'static str> {
     match provider {
-        Provider::OpenCode => "steno run -- opencode run --format json PROMPT",
-        Provider::Claude | Provider::Codex | Provider::Gemini | Provider::Copilot => "steno run -- COMMAND",
+        Provider::OpenCode => Some("steno run -- opencode run --format json PROMPT"),
+        Provider::Claude | Provider::Codex | Provider::Gemini | Provider::Copilot => None,
     }
 }
 

@@ -10,11 +10,10 @@ use steno_library::{Library, ListFilter};
 use steno_model::with_causes;
 use steno_recorder::sources::{FollowerProcess, follower, plan_rederive, program_written_at};
 use steno_vault::Vault;
-use steno_views::count;
+use steno_views::{count, shell_word};
 
 use crate::runs;
 use crate::settings::Settings;
-use crate::shell_words::quoted;
 
 /// A finding for the user, and the command that fixes it.
 pub struct DoctorFinding {
@@ -153,7 +152,7 @@ pub fn survey(settings: &Settings) -> io::Result<Option<Survey>> {
 
 fn judge(survey: &Survey, store: &Path, findings: &mut Vec<DoctorFinding>) {
     let Survey { owner, is_ours, open_dirs, open_files, foreign, closed } = survey;
-    let quoted = quoted(&store.display().to_string());
+    let quoted = shell_word(&store.display().to_string());
     let at = |path: &Path| store.join(path).display().to_string();
     if !is_ours {
         let what = format!("the store belongs to another user (uid {owner}); only that user can write to it");
