@@ -350,7 +350,7 @@ fn family() -> Steno {
 #[test]
 fn child_runs_are_below_the_calling_step() {
     let said = family().run(&["tree", RUN]);
-    let want = "run 550e8400… root  completed  7 events\n\
+    let want = "run 550e8400… root  done  7 events\n\
          ├─ before · command\n\
          ├─ sub · call_workflow\n\
          │  └─ child run c1c1c1c1… child  failed: gave up  4 events\n\

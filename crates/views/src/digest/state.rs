@@ -5,7 +5,7 @@ use steno_session::{Outcome, Session, State, TurnStatus};
 /// What is known of the end of a session from its record alone. Whether it is live depends on the present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestState {
-    /// Its last turn ended.
+    /// Its last turn ended, or the run itself.
     Done,
     /// A request for approval has no answer.
     Waiting,
@@ -54,6 +54,7 @@ impl DigestState {
             TurnStatus::Interrupted => Self::Interrupted,
             TurnStatus::Failed => Self::Failed,
             TurnStatus::InProgress if end == State::Failed => Self::Failed,
+            TurnStatus::InProgress if end == State::Completed => Self::Done,
             TurnStatus::InProgress if is_waiting(session) => Self::Waiting,
             TurnStatus::InProgress => Self::Open,
         }

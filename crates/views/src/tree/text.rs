@@ -233,16 +233,8 @@ impl LineWriter<'_> {
         if let Some(from) = run.forked_from {
             self.add(&mut line, TreeTone::Frame, &format!("fork of {from}"));
         }
-        let reported = self.reported.get(&run.run_id);
-        let (state, error) =
-            reported.map_or((run.state, run.error.as_ref()), |by| (by.state, by.error.as_ref()));
-        let word = if reported.is_some() { " (reported by parent)" } else { "" };
-        match state {
-            // Most agents never end a session, so its last turn tells more.
-            State::Open => self.add(&mut line, tone_of(run.session_state), run.session_state.name()),
-            State::Completed => self.add(&mut line, TreeTone::Completed, &format!("completed{word}")),
-            State::Failed => self.add(&mut line, TreeTone::Failed, &format!("{}{word}", self.failed(error))),
-        }
+        let (tone, words) = self.end_of(run);
+        self.add(&mut line, tone, &words);
         add_plain(&mut line, &count(run.events, "event"));
         if let Some(counts) = counts(run.counts) {
             // Events in steps are counted there.
@@ -263,6 +255,19 @@ impl LineWriter<'_> {
             self.add(&mut line, TreeTone::Odd, "unlinked");
         }
         line
+    }
+
+    /// Returns how a run ended: as its parent reports it, else as its last turn did, because most agents never end a session.
+    fn end_of(&self, run: &RunTree) -> (TreeTone, String) {
+        let word = " (reported by parent)";
+        match self.reported.get(&run.run_id).map(|by| (by.state, by.error.as_ref())) {
+            Some((State::Completed, _)) => (TreeTone::Completed, format!("completed{word}")),
+            Some((State::Failed, error)) => (TreeTone::Failed, format!("{}{word}", self.failed(error))),
+            Some((State::Open, _)) | None => match run.session_state {
+                DigestState::Failed => (TreeTone::Failed, self.failed(run.error.as_ref())),
+                state => (tone_of(state), state.name().to_owned()),
+            },
+        }
     }
 
     fn step(&self, step: &Step) -> String {

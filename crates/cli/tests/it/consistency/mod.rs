@@ -134,9 +134,10 @@ impl Check<'_> {
             &[own.runs, own.events, runs_below, events_below],
         );
         let state = match (own.statuses.last().map(String::as_str), own.state.as_str()) {
-            (Some("completed"), _) | (None, "completed") => "done",
             (Some("interrupted"), _) => "interrupted",
-            (Some("failed"), _) | (_, "failed") => "failed",
+            (Some("failed"), _) => "failed",
+            (Some("completed"), _) | (_, "completed") => "done",
+            (_, "failed") => "failed",
             _ => "open",
         };
         // A turn without an end may wait for an approval.
@@ -203,7 +204,7 @@ impl Check<'_> {
         // Totals of an agent for the whole session belong to no turn.
         let used = shown.usage.filter(|usage| written > 0 || usage.is_exact).map_or(0, |usage| usage.output);
         let below = SUBAGENT_TOKENS.iter().find(|(file, _)| self.context.contains(file));
-        let used = used - below.map_or(0, |(_, tokens)| *tokens);
+        let written = written + below.map_or(0, |(_, tokens)| *tokens);
         self.same(&format!("{id}: tokens of receipts and show"), &written, &used);
         self.same(&format!("{id}: changes of receipts and show"), &changes, &shown.changes);
         self.same(&format!("{id}: turns of receipts and show"), &statuses, &shown.statuses);

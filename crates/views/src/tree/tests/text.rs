@@ -51,7 +51,7 @@ fn tree_is_drawn() {
             (3, &["run - parent=1", "r -", "future.type"]),
         ],
         &[
-            "run 00000001… review  completed  13 events  1 call without result",
+            "run 00000001… review  done  13 events  1 call without result",
             "├─ turn-0001 · turn  2 messages, 2 calls, 1 result  open",
             "│  ├─ turn-0001.loop · while  open",
             "│  │  └─ turn-0001.loop.body · command  iteration 2  failed: exit 1",
@@ -74,7 +74,7 @@ fn absent_runs_say_why() {
             "├─ a · command  open",
             "│  └─ child run 00000001…  cycle: this run is one of its own ancestors",
             "├─ b · command  open",
-            "│  └─ child run 00000002…  completed  1 event",
+            "│  └─ child run 00000002…  done  1 event",
             "├─ c · command  open",
             "│  └─ child run 00000003…  missing",
             "└─ d · command  open",
@@ -116,7 +116,7 @@ fn parts_have_tones_and_tones_keep_text() {
     ]);
     let toned = styled_text(&joined, &TreeStyle::plain(&|tone, words| format!("<{tone:?} {words}>")));
     let want = [
-        "<Frame run 00000001…> r  <Completed completed>  8 events  <Odd 1 call without result>",
+        "<Frame run 00000001…> r  <Completed done>  8 events  <Odd 1 call without result>",
         "<Frame ├─ >a <Frame · command>",
         "<Frame ├─ >b <Frame · command>  <Failed failed: no>",
         "<Frame ├─ >c <Frame · command>  1 call, 0 results  <Open open>",
