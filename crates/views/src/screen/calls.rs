@@ -87,6 +87,7 @@ impl<'a> CallView<'a> {
     pub(super) fn of_quiet(call: &'a ToolUse, result: Option<&'a ToolResult>) -> Option<Self> {
         is_quiet(call, result).then(|| Self::of(call, result))
     }
+
     pub(super) fn is_failed(&self) -> bool {
         self.end == CallEnd::Failed
     }
@@ -353,9 +354,9 @@ impl Screen<'_> {
         }
         let mark = [spaces(INDENT_COLUMNS), Segment::new(ScreenTone::Frame, "↳ ")];
         let mut words = child_words(child);
-        // What is being recorded has a name, and can be followed by itself.
-        if self.style.is_live && !self.style.children.contains_key(&child.run_id) {
-            words.push(Segment::new(ScreenTone::Frame, "  (`steno follow` with this id shows it)"));
+        let absent = self.style.absent_child;
+        if !absent.is_empty() && !self.style.children.contains_key(&child.run_id) {
+            words.push(Segment::new(ScreenTone::Frame, &format!("  ({absent})")));
         }
         self.put([&mark, &[spaces(INDENT_COLUMNS + 2)]], &words, Wrap::Words);
         let Some(conversation) = self.style.children.get(&child.run_id) else { return false };

@@ -127,6 +127,8 @@ pub struct ScreenStyle<'a> {
     pub focus: Option<EventRef>,
     /// The conversations of child runs, which are drawn below their call.
     pub children: &'a BTreeMap<RunId, Conversation>,
+    /// What is said of a child run that is not among them.
+    pub absent_child: &'a str,
     /// The directory that paths are relative to.
     pub directory: Option<&'a str>,
 }

@@ -22,16 +22,9 @@ pub(super) type Line = Vec<Segment>;
 impl Segment {
     /// Takes any text; what would control a terminal is shown instead.
     pub(super) fn new(tone: ScreenTone, text: &str) -> Self {
-        // Most texts have no tab, and nothing to escape.
-        let shown = visible(text, Lines::Escape);
-        let text = match shown {
-            Cow::Borrowed(text) => text.to_owned(),
-            Cow::Owned(_) if text.contains('\t') => {
-                visible(&text.replace('\t', TAB), Lines::Escape).into_owned()
-            }
-            Cow::Owned(shown) => shown,
-        };
-        Self { text, tone }
+        let text =
+            if text.contains('\t') { Cow::Owned(text.replace('\t', TAB)) } else { Cow::Borrowed(text) };
+        Self { text: visible(&text, Lines::Escape).into_owned(), tone }
     }
 }
 

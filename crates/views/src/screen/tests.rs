@@ -53,6 +53,7 @@ fn drawn_as(
         is_live: false,
         focus: None,
         children: &children,
+        absent_child: "",
         directory: Some("/srv/shop"),
     };
     let mut out = Vec::new();

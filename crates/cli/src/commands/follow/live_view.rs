@@ -132,6 +132,8 @@ impl<'a> LiveView<'a> {
             is_live: true,
             focus: None,
             children: &self.children,
+            // It is being recorded, and can be followed by itself.
+            absent_child: "`steno follow` with this id shows it",
             directory: digest.directory.as_deref(),
         };
         let mut sink = |line: &str| {

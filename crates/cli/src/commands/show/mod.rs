@@ -214,6 +214,12 @@ fn draw(
             is_live: false,
             focus: event,
             children: &children,
+            absent_child: match event {
+                // Only one session was kept.
+                Some(_) => "",
+                None if related.is_of_agents => "its file was not read",
+                None => "it is not recorded",
+            },
             directory: digest.directory.as_deref(),
         };
         let mut sink = |line: &str| output.page_line(line);
