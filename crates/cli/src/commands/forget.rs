@@ -14,7 +14,7 @@ use steno_recorder::forget::{
 };
 use steno_recorder::sources::follower;
 use steno_vault::{ForgetReport, Manifest, Reason, Vault};
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, cut, visible};
 
 use crate::args::ForgetArgs;
 use crate::connections::{forget_failure, import_leftover_connections};
@@ -24,6 +24,10 @@ use crate::recording::{journal_options, warn};
 use crate::runs;
 use crate::settings::Settings;
 use crate::wraps::import_leftover_wraps;
+
+/// The maximum number of runs that are named by their titles: without an index, each session is read for its title.
+const TITLES_MAX: usize = 100;
+const TITLE_COLUMNS: usize = 72;
 
 /// Warns of spines that are kept.
 fn warn_of_kept_spines(plan: &ForgetPlan) {
@@ -59,7 +63,8 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
     let store = runs::need_store(settings)?;
     let vault = Vault::open(Arc::clone(store.disk()));
     let finished = if args.dry_run { Vec::new() } else { tidy(&store, &vault, settings)? };
-    let plan = match plan(args, &Library::new(Some(store.clone()))) {
+    let library = Library::new(Some(store.clone()));
+    let plan = match plan(args, &library) {
         // The interrupted deletion may have been the requested one.
         Err(_) if !finished.is_empty() => return Ok(Exit::Done),
         plan => plan?,
@@ -68,7 +73,8 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
         warn_of_kept_spines(&plan);
         return Err(Failure::empty("no matching session in the store"));
     }
-    show(&plan, &store, &vault, args, output)?;
+    show(&plan, &library, &vault, args, output)?;
+    drop(library);
     if args.dry_run {
         return Ok(Exit::Done);
     }
@@ -123,7 +129,7 @@ fn absolute(pattern: &str) -> String {
 
 fn show(
     plan: &ForgetPlan,
-    store: &Store,
+    library: &Library,
     vault: &Vault,
     args: &ForgetArgs,
     output: &mut Output,
@@ -146,10 +152,14 @@ fn show(
         line(Some(bytes), &path, object);
     }
     for run in &plan.runs {
-        line(None, &format!("run {run}"), json!({"kind": "run", "run_id": run.to_string()}));
+        let title = if plan.runs.len() <= TITLES_MAX { library.title(*run) } else { None };
+        let words =
+            title.as_ref().map(|title| format!("  {}", cut(title, TITLE_COLUMNS))).unwrap_or_default();
+        let object = json!({"kind": "run", "run_id": run.to_string(), "title": title});
+        line(None, &format!("run {run}{words}"), object);
     }
     for thread in &plan.spines.going {
-        let bytes = store.spine_bytes(thread)?;
+        let bytes = library.store()?.spine_bytes(thread)?;
         let object = json!({"kind": "spine", "thread_id": thread.as_str(), "bytes": bytes});
         line(Some(bytes), &format!("spine {thread}"), object);
     }
