@@ -57,9 +57,15 @@ impl Index {
         let Some(expression) = query.expression() else { return Ok(Vec::new()) };
         let (conditions, mut values) = conditions(query, false);
         values.push(Value::from(expression));
+        // What the user wrote is looked for most, and what a tool was given often repeats it.
+        let weight = format!(
+            "CASE texts.kind WHEN {} THEN 2.0 WHEN {} THEN 1.5 ELSE 1.0 END",
+            kind_number(TextKind::Prompt),
+            kind_number(TextKind::Answer)
+        );
         let statement = format!(
             "SELECT sessions.session, runs.run, texts.seq, texts.block, texts.kind, texts.offset, texts.length, \
-             texts.crc, bm25(words, 2.0, 1.0) AS rank, sessions.root \
+             texts.crc, bm25(words, 2.0, 1.0) * {weight} AS rank, sessions.root \
              FROM words JOIN texts ON texts.id = words.rowid JOIN sessions ON sessions.id = texts.session \
              JOIN runs ON runs.id = texts.run {} WHERE {conditions} AND words MATCH ?{} ORDER BY rank",
             calls(query),

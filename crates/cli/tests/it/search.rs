@@ -80,6 +80,12 @@ fn every_kind_of_text_is_found() {
 }
 
 #[test]
+fn prompt_comes_before_a_shorter_command() {
+    let found = hits(&filled(), &["login"]);
+    assert_eq!(found, [(3, "prompt".to_owned()), (5, "command".to_owned())]);
+}
+
+#[test]
 fn fields_and_filters_limit_the_search() {
     let steno = filled();
     check(&steno, &["login", "in:prompt"], &[(3, "prompt")]);

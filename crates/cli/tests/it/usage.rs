@@ -122,12 +122,12 @@ fn check(steno: &Steno, args: &[&str], responses: u64, words: &str) {
 #[test]
 fn deleted_session_is_still_counted() {
     let steno = archived();
-    check(&steno, &[], 3, "usage of 2 runs in the store\n");
+    check(&steno, &[], 3, "read 2 runs in the store\n");
     fs::remove_file(steno.dir.path().join(home_file(RUN))).unwrap();
-    check(&steno, &[], 3, "usage of 2 runs in the store\n");
-    check(&steno, &["--live"], 1, "usage of the agents' files only, without deleted sessions");
+    check(&steno, &[], 3, "read 2 runs in the store\n");
+    check(&steno, &["--live"], 1, "read only the agents' files, without deleted sessions");
     fs::remove_file(steno.dir.path().join(home_file(OTHER))).unwrap();
-    check(&steno, &[], 3, "usage of 2 runs in the store\n");
+    check(&steno, &[], 3, "read 2 runs in the store\n");
 }
 
 #[test]
@@ -137,10 +137,10 @@ fn unarchived_files_are_counted_once() {
     append(&steno, &home_file(RUN), &response(4, RUN, "m2"));
     append(&steno, &home_file(RUN), &response(5, RUN, "m4"));
     put(&steno, &home_file("770e8400-e29b-41d4-a716-446655440000"), text(&[response(6, OTHER, "m5")]));
-    let both = "usage of 2 runs in the store and 2 files not archived yet\n";
+    let both = "read 2 runs in the store and 2 files not archived yet\n";
     check(&steno, &[], 5, both);
     assert_eq!(steno.run(&["import"]).code, 0);
-    check(&steno, &[], 5, "usage of 3 runs in the store\n");
+    check(&steno, &[], 5, "read 3 runs in the store\n");
     // A file that is rewritten takes nothing back.
     put(&steno, &home_file(OTHER), text(&[response(7, OTHER, "m6")]));
     check(&steno, &[], 6, "1 file not archived yet");
@@ -158,15 +158,15 @@ fn forgotten_and_excluded_sessions_are_not_counted() {
     let steno = archived();
     assert_eq!(steno.run(&["forget", RUN, "--yes"]).code, 0);
     assert!(steno.dir.path().join(home_file(RUN)).exists());
-    check(&steno, &[], 1, "usage of 1 run in the store\n");
+    check(&steno, &[], 1, "read 1 run in the store\n");
     append(&steno, &home_file(RUN), &response(4, RUN, "m4"));
-    check(&steno, &[], 1, "usage of 1 run in the store\n");
+    check(&steno, &[], 1, "read 1 run in the store\n");
     let mut secret = response(5, "880e8400-e29b-41d4-a716-446655440000", "m5");
     secret["cwd"] = json!("/srv/secret");
     put(&steno, ".claude/projects/-srv-secret/880e8400-e29b-41d4-a716-446655440000.jsonl", text(&[secret]));
     check(&steno, &[], 2, "1 file not archived yet");
     put(&steno, "steno.toml", "exclude_projects = [\"/srv/secret\"]\n");
-    check(&steno, &["--config", "steno.toml"], 1, "usage of 1 run in the store\n");
+    check(&steno, &["--config", "steno.toml"], 1, "read 1 run in the store\n");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn without_a_store_the_homes_are_read() {
     assert!(!steno.store().exists());
     // A store that has archived nothing has nothing of it either.
     steno.recorded(OTHER, &[json!({"type": "run.started", "payload": null})]);
-    check(&steno, &[], 1, "usage of 1 run in the store and 1 file not archived yet\n");
+    check(&steno, &[], 1, "read 1 run in the store and 1 file not archived yet\n");
 }
 
 #[test]

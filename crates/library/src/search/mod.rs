@@ -57,11 +57,6 @@ pub struct SearchLimits {
     pub hits: usize,
 }
 
-impl SearchLimits {
-    /// There is no limit.
-    pub const NONE: Self = Self { sessions: usize::MAX, hits: usize::MAX };
-}
-
 /// The result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct SearchReport {
@@ -80,9 +75,8 @@ pub struct SearchReport {
 }
 
 impl Library {
-    /// Searches all sessions that pass a filter, and passes each session with a match to `found` as soon as it is known. The
-    /// search ends early when that returns false. Sessions beyond the limits are passed without
-    /// hits.
+    /// Searches all sessions that pass a filter, and passes each session with a match to `found` as soon as it is known.
+    /// The search ends early when that returns false. Sessions beyond the limits are passed without hits.
     ///
     /// # Errors
     /// A regular expression that cannot be read, or an error of the index or the system.

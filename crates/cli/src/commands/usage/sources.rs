@@ -41,7 +41,7 @@ pub fn from_homes(why: &str) -> Result<UsageResult, Failure> {
         let failure = Failure::empty("no agent's sessions found");
         return Err(failure.with_hint("give a file or directory: `steno usage PATH`"));
     }
-    notice(&format!("usage of the agents' files only, without deleted sessions: {why}"));
+    notice(&format!("read only the agents' files, without deleted sessions: {why}"));
     read_files(UsageBuilder::new(), Files::find(&dirs))
 }
 
@@ -67,7 +67,7 @@ pub fn from_store(library: &Library, settings: &Settings) -> Result<UsageResult,
         0 => format!("{runs_read} in the store"),
         files => format!("{runs_read} in the store and {} not archived yet", count(files, "file")),
     };
-    notice(&format!("usage of {sources}"));
+    notice(&format!("read {sources}"));
     Ok(UsageResult { runs, sources, ..answer })
 }
 
