@@ -1,4 +1,4 @@
-//! Times as users type them: `yesterday`, `7d`, `2026-11-01`.
+//! Times as users type them: `yesterday`, `this week`, `7d`, `2026-11-01`.
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::TimeZone;
@@ -7,8 +7,8 @@ use jiff::{Timestamp, ToSpan as _, Zoned};
 use crate::failure::Failure;
 
 /// The forms that [`parse_time`] reads, for messages.
-const FORMS: &str =
-    "`today`, `yesterday`, `monday`, `7d`, `12h`, `30m`, `2w`, `2026-11-01`, or `2026-11-01T08:00`";
+const FORMS: &str = "`today`, `yesterday`, `monday`, `this week`, `last month`, `7d`, `12h`, `30m`, `2w`, `2026-11-01`, \
+     or `2026-11-01T08:00`";
 
 /// Reads the time of an option, if it is given, as milliseconds since 1970.
 pub fn read_time(text: Option<&str>, now: &Zoned) -> Result<Option<i64>, Failure> {
@@ -18,8 +18,8 @@ pub fn read_time(text: Option<&str>, now: &Zoned) -> Result<Option<i64>, Failure
     Ok(Some(time.as_millisecond()))
 }
 
-/// Reads a time in the past. A day means its beginning in local time, a day of the week the last one, also today; `7d` means
-/// seven days ago.
+/// Reads a time in the past. A day means its beginning in local time, a day of the week the last one, also today; a week and
+/// a month mean their first day; `7d` means seven days ago.
 pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     let zone = now.time_zone();
     let day = |date: Date| Some(date.to_zoned(zone.clone()).ok()?.timestamp());
@@ -28,6 +28,9 @@ pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
         "today" => return day(now.date()),
         "yesterday" => return day(now.date().yesterday().ok()?),
         _ => {}
+    }
+    if let Some(first) = first_day(text, now.date()) {
+        return day(first);
     }
     if let Some(weekday) = weekday(text) {
         let days = now.date().weekday().since(weekday);
@@ -42,6 +45,18 @@ pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     // A date without a time also parses as a time, at midnight.
     let text = text.replace(' ', "T");
     Some(text.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()?.timestamp())
+}
+
+/// Returns the first day of `this week`, `last week`, `this month` or `last month`. Weeks begin on Monday.
+fn first_day(text: &str, today: Date) -> Option<Date> {
+    let days = i32::from(today.weekday().to_monday_zero_offset()).days();
+    match text.to_ascii_lowercase().as_str() {
+        "this week" => today.checked_sub(days).ok(),
+        "last week" => today.checked_sub(days).ok()?.checked_sub(1.week()).ok(),
+        "this month" => Some(today.first_of_month()),
+        "last month" => today.first_of_month().checked_sub(1.month()).ok(),
+        _ => None,
+    }
 }
 
 /// Reads `monday` or `mon`, in upper or lower case.
@@ -122,12 +137,16 @@ mod tests {
         check("monday", Some("2026-11-15T23:00:00Z"));
         check("Wed", Some("2026-11-17T23:00:00Z"));
         check("thursday", Some("2026-11-11T23:00:00Z"));
+        check("this week", Some("2026-11-15T23:00:00Z"));
+        check("Last week", Some("2026-11-08T23:00:00Z"));
+        check("this month", Some("2026-10-31T23:00:00Z"));
+        check("last month", Some("2026-09-30T23:00:00Z"));
         check("2026-11-01", Some("2026-10-31T23:00:00Z"));
         check("2026-11-01 08:30", Some("2026-11-01T07:30:00Z"));
         check("2026-11-01T08:30:00Z", Some("2026-11-01T08:30:00Z"));
         check("7d", Some("2026-11-11T11:00:00Z"));
         check("90m", Some("2026-11-18T09:30:00Z"));
-        for wrong in ["", "d", "-3d", "soon", "mo", "2026-13-01", "7x"] {
+        for wrong in ["", "d", "-3d", "soon", "mo", "2026-13-01", "7x", "week", "next week"] {
             check(wrong, None);
         }
     }
