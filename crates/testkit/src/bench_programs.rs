@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::bench_report::target_dir;
+use crate::bench_report::{Row, median, rounded, target_dir};
 use crate::places;
 use serde_json::Value;
 
@@ -209,4 +209,32 @@ fn set_ages(projects: &Path) -> Outcome<()> {
         fs::File::options().append(true).open(projects.join(name))?.set_modified(time)?;
     }
     Ok(())
+}
+
+/// Makes a row of CPU seconds, with the wall-clock time beside it.
+#[must_use]
+pub fn cpu_row(name: impl Into<String>, costs: &[Cost]) -> Row {
+    let trials: Vec<f64> = costs.iter().map(|cost| rounded(cost.cpu_s)).collect();
+    Row::new(name, median_of(costs, |cost| cost.cpu_s), "s")
+        .with("wall_s", rounded(median_of(costs, |cost| cost.wall_s)))
+        .with("trials", trials)
+}
+
+/// Makes a row of the ratios of pairs that were measured one after the other.
+#[must_use]
+pub fn ratio_row(
+    name: impl Into<String>,
+    ours: &[Cost],
+    theirs: &[Cost],
+    what: impl Fn(&Cost) -> f64,
+) -> Row {
+    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| what(ours) / what(theirs)).collect();
+    let trials: Vec<f64> = ratios.iter().copied().map(rounded).collect();
+    Row::new(name, median(&ratios), "ratio").with("trials", trials)
+}
+
+/// Returns the median of one figure.
+#[must_use]
+pub fn median_of(costs: &[Cost], what: impl Fn(&Cost) -> f64) -> f64 {
+    median(&costs.iter().map(what).collect::<Vec<f64>>())
 }

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use steno_testkit::bench_programs::{self as programs, Cost, MeasuredProgram};
-use steno_testkit::bench_report::{Row, float, median, rounded};
+use steno_testkit::bench_programs::{self as programs, Cost, MeasuredProgram, cpu_row, median_of, ratio_row};
+use steno_testkit::bench_report::{Row, float};
 use steno_testkit::tool;
 
 use crate::{Outcome, samples, skipped};
@@ -124,22 +124,4 @@ fn compared(ours: &Map<String, Value>, truth: &Value) -> Outcome<Row> {
     let row =
         Row::new("usage, totals that are wrong", float(u64::try_from(wrong.len())?), "of 5").at_most(0.0);
     Ok(row.with("totals", ours.clone()).with("wrong", wrong.join(", ")))
-}
-
-/// Makes a row of the ratios of pairs that were measured one after the other.
-fn ratio_row(name: &str, ours: &[Cost], theirs: &[Cost], what: impl Fn(&Cost) -> f64) -> Row {
-    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| what(ours) / what(theirs)).collect();
-    let trials: Vec<f64> = ratios.iter().copied().map(rounded).collect();
-    Row::new(name, median(&ratios), "ratio").with("trials", trials)
-}
-
-fn cpu_row(name: &str, costs: &[Cost]) -> Row {
-    let trials: Vec<f64> = costs.iter().map(|cost| rounded(cost.cpu_s)).collect();
-    Row::new(name, median(&trials), "s")
-        .with("wall_s", rounded(median_of(costs, |cost| cost.wall_s)))
-        .with("trials", trials)
-}
-
-fn median_of(costs: &[Cost], what: impl Fn(&Cost) -> f64) -> f64 {
-    median(&costs.iter().map(what).collect::<Vec<f64>>())
 }

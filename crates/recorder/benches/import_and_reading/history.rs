@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome};
+use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome, cpu_row, median_of};
 use steno_testkit::bench_report::{Row, float, median, rounded};
 use steno_testkit::places;
 
-use crate::costs::{cpu_row, median_of, peak_mb};
+use crate::costs::peak_mb;
 use crate::import::size_below;
 
 const ROUNDS: usize = 7;

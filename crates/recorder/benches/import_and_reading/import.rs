@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome};
+use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome, cpu_row, median_of, ratio_row};
 use steno_testkit::bench_report::{Row, float};
 use steno_testkit::places;
 
-use crate::costs::{both, cpu_row, median_of, peak_mb, ratio_row};
+use crate::costs::{both, peak_mb};
 use crate::disk_calls::{DiskCalls, strace};
 use crate::{agentsview, skipped};
 

@@ -5,11 +5,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome};
+use steno_testkit::bench_programs::{self, Cost, MeasuredProgram, Outcome, cpu_row, median_of};
 use steno_testkit::bench_report::Row;
 use steno_testkit::places;
 
-use crate::costs::{cpu_row, median_of, peak_mb};
+use crate::costs::peak_mb;
 
 const ROUNDS: usize = 5;
 const RATIO_MAX: f64 = 1.1;
