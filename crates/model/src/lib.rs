@@ -116,7 +116,7 @@
 //! Two threats are handled elsewhere. Text from a record may contain terminal escapes or markup. Views and commands
 //! show it safely, because removing it here would alter the record; this also applies to the text inside an [`Error`].
 //! And secrets are **not** masked: prompts, arguments and outputs are kept as they were, so a record is as confidential
-//! as the session. Masking is a separate stage that the user has to enable.
+//! as the session. Masking is planned as a separate stage that the user has to enable.
 //!
 //! # Versioning
 //! - A field may be added to an envelope, a payload or a block at any time. Readers that do not know it keep it. It

@@ -26,20 +26,20 @@ pub struct RequestLength {
 
 impl RequestLength {
     /// The thresholds.
-    pub const STEPS: [u64; 4] = [100_000, 128_000, 200_000, 272_000];
+    pub const THRESHOLDS: [u64; 4] = [100_000, 128_000, 200_000, 272_000];
 
     /// Returns the length of a request.
     pub(super) fn of(tokens: Tokens, count: RequestCount) -> Self {
         let input = Tokens { output: 0, ..tokens }.total();
-        let above = Self::STEPS.into_iter().rev().find(|step| input > *step).unwrap_or(0);
+        let above = Self::THRESHOLDS.into_iter().rev().find(|threshold| input > *threshold).unwrap_or(0);
         // If the sum of several requests is short, each of them is short.
         Self { above, is_sum: above > 0 && count == RequestCount::Several }
     }
 
     /// Tells whether the input exceeds a threshold.
     #[must_use]
-    pub fn is_above(self, step: u64) -> bool {
-        self.above >= step
+    pub fn is_above(self, threshold: u64) -> bool {
+        self.above >= threshold
     }
 }
 

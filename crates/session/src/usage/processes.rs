@@ -93,7 +93,8 @@ impl UsageParts {
     }
 }
 
-/// Sets the usage of sessions whose processes reported sums: what the sessions below them used counts only for these.
+/// Sets the usage of sessions whose processes reported sums: tokens of the sessions below them are
+/// subtracted.
 pub fn count_processes_once(sessions: &mut BTreeMap<RunId, Session>, parents: &BTreeMap<RunId, RunId>) {
     let mut below = BTreeMap::<RunId, Tokens>::new();
     for (id, session) in &*sessions {

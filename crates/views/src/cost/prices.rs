@@ -202,7 +202,10 @@ mod tests {
         for (model, prices) in &list.models {
             assert!(prices.usual.output > Dollars::default(), "{model}");
             for (length, _) in &prices.long {
-                assert!(steno_session::usage::RequestLength::STEPS.contains(length), "{model}: {length}");
+                assert!(
+                    steno_session::usage::RequestLength::THRESHOLDS.contains(length),
+                    "{model}: {length}"
+                );
             }
         }
         assert_eq!(list.date.len(), 10);
