@@ -42,7 +42,8 @@ pub fn visible(text: &str, lines: Lines) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns how many bytes at the beginning are surely letters of ASCII; whole blocks only, which are checked at once.
+/// Returns how many bytes at the beginning are surely printable ASCII characters; whole blocks only, which are checked at
+/// once.
 fn plain_len(bytes: &[u8]) -> usize {
     const BLOCK: usize = 16;
     let is_plain =
@@ -98,8 +99,12 @@ mod tests {
         let ranges = [0..=8, 0xb..=0x1f, 0x7f..=0x9f, 0x202a..=0x202e, 0x2066..=0x2069, 0x2028..=0x2029];
         let singles = [0x61c, 0x200e, 0x200f, 0x200b, 0xfeff];
         for code in ranges.into_iter().flatten().chain(singles) {
-            let text = char::from_u32(code).unwrap().to_string();
-            check(&text, Lines::Keep, &format!("\\u{{{code:x}}}"));
+            let steering = char::from_u32(code).unwrap();
+            // At every place of a block, and after one and two of them.
+            for before in 0..34 {
+                let letters = "a".repeat(before);
+                check(&format!("{letters}{steering}"), Lines::Keep, &format!("{letters}\\u{{{code:x}}}"));
+            }
         }
     }
 

@@ -290,6 +290,7 @@ fn api_page_lists_all_routes() {
         .filter(|cell| cell.split(' ').nth(1).is_some_and(|path| path.starts_with("/v1/")))
         .collect();
     // Its description of itself is named in the text above the table.
+    assert!(page.contains("`/v1/openapi.json`"), "docs/api.md");
     let routes = ROUTES.iter().filter(|route| route.path != "/v1/openapi.json");
     let mut routes: Vec<String> = routes.map(|route| format!("{} {}", route.method, route.path)).collect();
     listed.sort();
