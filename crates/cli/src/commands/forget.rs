@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use steno_journal::{Journal, Store};
 use steno_library::Library;
-use steno_model::ThreadId;
+use steno_model::{RunId, ThreadId};
 use steno_recorder::forget::{
     ForgetPlan, ForgetSelection, ForgetTargets, SharedFile, connection_of, finish, forget,
 };
@@ -25,8 +25,8 @@ use crate::runs;
 use crate::settings::Settings;
 use crate::wraps::import_leftover_wraps;
 
-/// The maximum number of runs that are named by their titles: without an index, each session is read for its title.
-const TITLES_MAX: usize = 100;
+/// The maximum number of sessions that are read for their titles if there is no index.
+const TITLES_READ_MAX: usize = 8;
 const TITLE_COLUMNS: usize = 72;
 
 /// Warns of spines that are kept.
@@ -151,8 +151,13 @@ fn show(
         let object = json!({"kind": "source", "source": source, "path": path, "bytes": bytes, "generations": generations});
         line(Some(bytes), &path, object);
     }
+    if plan.runs.len() > TITLES_READ_MAX {
+        // Bringing the index up to date is faster. If that fails, the sessions themselves are read.
+        drop(library.indexed());
+    }
+    let owner = |run: RunId| library.relations().map_or(run, |relations| relations.owner(run));
     for run in &plan.runs {
-        let title = if plan.runs.len() <= TITLES_MAX { library.title(*run) } else { None };
+        let title = library.title(owner(*run));
         let words =
             title.as_ref().map(|title| format!("  {}", cut(title, TITLE_COLUMNS))).unwrap_or_default();
         let object = json!({"kind": "run", "run_id": run.to_string(), "title": title});

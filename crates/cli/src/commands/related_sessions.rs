@@ -20,7 +20,7 @@ pub struct RelatedSessions {
     /// The ids of the sessions, and of the store that they are from.
     pub ids: IdIndex<RunId>,
     /// Whether they are from agents' files. Then a run that is not among them was not read.
-    pub is_of_agents: bool,
+    is_of_agents: bool,
     /// The library that they were read with.
     pub library: Library,
     tally: Tally,
@@ -29,6 +29,11 @@ pub struct RelatedSessions {
 }
 
 impl RelatedSessions {
+    /// Returns what is said of a child run that is not among the sessions.
+    pub fn absent_child(&self) -> &'static str {
+        if self.is_of_agents { "not read" } else { "not in the store" }
+    }
+
     /// Reads what an argument names.
     pub fn read(text: &str, library: Library, settings: &Settings) -> Result<Self, Failure> {
         let named = runs::resolve(text, TargetKind::Session, &library, settings)?;

@@ -32,11 +32,10 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
             };
             marked.unwrap_or_else(|| paint(tone, words))
         };
-        let absent = if related.is_of_agents { "not read" } else { "missing" };
         let look = TreeStyle {
             width: output.width(),
             has_every_step: args.all,
-            absent,
+            absent: related.absent_child(),
             ..TreeStyle::plain(&paint_ids)
         };
         output.line(styled_text(&related.joined, &look).trim_end());

@@ -88,7 +88,7 @@ fn absent_child_run_of_the_store_is_missing() {
     let call = json!({"type": "step.call_workflow.started", "path": "a", "child_run_id": crate::kit::id(9),
         "payload": {"name": "a", "kind": "call_workflow"}});
     steno.recorded(RUN, &[call]);
-    assert!(steno.run(&["tree", RUN]).out.contains("missing"));
+    assert!(steno.run(&["tree", RUN]).out.contains("not in the store"));
 }
 
 #[test]

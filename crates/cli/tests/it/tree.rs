@@ -161,7 +161,7 @@ fn content_of_a_turn_is_below_it() {
         "├─ turn-0001 · turn  1 message, 1 call, 0 results\n\
          │  ├─ be1b · approval\n\
          │  ├─ general-purpose · subagent  open\n\
-         │  │  └─ child run c3c3c3c3…  missing\n\
+         │  │  └─ child run c3c3c3c3…  not in the store\n\
          │  └─ api · retry  failed: 529 overloaded\n\
          └─ new-type · unknown\n",
     );
@@ -359,7 +359,7 @@ fn child_runs_are_below_the_calling_step() {
          │           └─ leaf · agent  open\n\
          │              └─ leaf.open · command  open\n\
          ├─ gone · call_workflow  open\n\
-         │  └─ child run c3c3c3c3…  missing\n\
+         │  └─ child run c3c3c3c3…  not in the store\n\
          └─ child run c4c4c4c4… stray  open  1 event  unlinked\n";
     assert_eq!((said.code, &*said.out, &*said.err), (0, want, ""));
 }

@@ -14,7 +14,7 @@ pub enum ListState {
     Waiting,
     /// It is being recorded, or grew within a minute.
     Live,
-    /// Its last turn ended.
+    /// Its last turn ended; without turns, its run ended.
     Done,
     /// Its last turn was stopped.
     Interrupted,

@@ -5,7 +5,7 @@ use steno_session::{Outcome, Session, State, TurnStatus};
 /// What is known of the end of a session from its record alone. Whether it is live depends on the present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestState {
-    /// Its last turn ended, or the run itself.
+    /// Its last turn ended; without turns, its run ended.
     Done,
     /// A request for approval has no answer.
     Waiting,
@@ -39,24 +39,16 @@ impl DigestState {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Reads the state of a session: its last turn says it, else the end of its run.
+    /// Reads the state of a session: a failure of its run, else the end of its last turn, else that of its run. A run
+    /// can end in the middle of a turn, so it does not end one.
     pub(crate) fn of(session: &Session) -> Self {
         let end = session.runs.first().map_or(State::Open, |main| main.summary.state);
-        let Some(last) = session.turns.last() else {
-            return match end {
-                State::Completed => Self::Done,
-                State::Failed => Self::Failed,
-                State::Open => Self::Open,
-            };
-        };
-        match last.status {
-            TurnStatus::Completed => Self::Done,
-            TurnStatus::Interrupted => Self::Interrupted,
-            TurnStatus::Failed => Self::Failed,
-            TurnStatus::InProgress if end == State::Failed => Self::Failed,
-            TurnStatus::InProgress if end == State::Completed => Self::Done,
-            TurnStatus::InProgress if is_waiting(session) => Self::Waiting,
-            TurnStatus::InProgress => Self::Open,
+        match (end, session.turns.last().map(|last| last.status)) {
+            (State::Failed, _) | (_, Some(TurnStatus::Failed)) => Self::Failed,
+            (_, Some(TurnStatus::Completed)) | (State::Completed, None) => Self::Done,
+            (_, Some(TurnStatus::Interrupted)) => Self::Interrupted,
+            (_, Some(TurnStatus::InProgress)) if is_waiting(session) => Self::Waiting,
+            (_, Some(TurnStatus::InProgress)) | (State::Open, None) => Self::Open,
         }
     }
 }

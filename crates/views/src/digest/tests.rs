@@ -124,9 +124,11 @@ fn state_is_that_of_the_last_turn() {
     check_state(&[], DigestState::Open);
     check_state(&[ended(&json!({}))], DigestState::Done);
     check_state(&[ended(&json!({"error": "boom"}))], DigestState::Failed);
-    // The run ended, so its last turn did too.
-    check_state(&[json!(["run.completed", "", {}])], DigestState::Done);
-    check_state(&[json!(["run.completed", "", {"error": "boom"}])], DigestState::Failed);
+    // A process can end in the middle of a turn.
+    let failed_run = json!(["run.completed", "", {"error": "boom"}]);
+    check_state(&[json!(["run.completed", "", {}])], DigestState::Open);
+    check_state(std::slice::from_ref(&failed_run), DigestState::Failed);
+    check_state(&[ended(&json!({})), failed_run], DigestState::Failed);
     let asked = json!(["step.started", "turn-0001.approval", {"name": "a1", "kind": "approval", "tool_call_id": "c1"}]);
     let waits = [call("c1", "command", &json!({"cmd": "ls"})), asked];
     check_state(&waits, DigestState::Waiting);

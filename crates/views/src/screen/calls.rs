@@ -263,7 +263,7 @@ impl Screen<'_> {
         self.hanging_body(lines, limit, 0);
     }
 
-    /// Draws an output below a call, folded to a limit.
+    /// Draws an output below a call, folded to a limit. One that is hidden is not parsed.
     fn output(&mut self, text: &str, tone: ScreenTone, limit: Option<usize>) {
         if limit != Some(0) {
             self.body(output_lines(text, tone), limit);

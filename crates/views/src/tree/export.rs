@@ -96,7 +96,7 @@ struct RunExport<'a> {
     kind: Option<&'a JsonString>,
     /// `open`, `completed` or `failed`.
     state: State,
-    /// The state of its session, as lists say it: that of its last turn.
+    /// The state of its session, as its record has it, in the words of lists.
     session_state: &'static str,
     /// Why it failed.
     error: Option<&'a JsonString>,

@@ -93,7 +93,7 @@ pub struct RunTree {
     pub kind: Option<JsonString>,
     /// What is known about its end; a `run.started` after a `run.completed` opens it again.
     pub state: State,
-    /// The state of the session, as lists say it: that of its last turn.
+    /// The state of the session, as its record has it, in the words of lists.
     pub session_state: DigestState,
     /// Why it failed.
     pub error: Option<JsonString>,

@@ -265,7 +265,10 @@ impl LineWriter<'_> {
             Some((State::Failed, error)) => (TreeTone::Failed, format!("{}{word}", self.failed(error))),
             Some((State::Open, _)) | None => match run.session_state {
                 DigestState::Failed => (TreeTone::Failed, self.failed(run.error.as_ref())),
-                state => (tone_of(state), state.name().to_owned()),
+                state @ (DigestState::Done
+                | DigestState::Waiting
+                | DigestState::Interrupted
+                | DigestState::Open) => (tone_of(state), state.name().to_owned()),
             },
         }
     }

@@ -217,8 +217,7 @@ fn draw(
             absent_child: match event {
                 // Only one session was kept.
                 Some(_) => "",
-                None if related.is_of_agents => "its file was not read",
-                None => "it is not recorded",
+                None => related.absent_child(),
             },
             directory: digest.directory.as_deref(),
         };

@@ -103,6 +103,7 @@ pub struct TreeAnswer {
     pub events: u64,
     pub started_at: Value,
     pub state: String,
+    pub session_state: String,
 }
 
 /// The answer of a trajectory.
@@ -189,6 +190,7 @@ pub fn count_tree(tree: &Value, counts: &mut BTreeMap<String, TreeAnswer>) {
             own.events = number(&node["events"]);
             own.started_at = node["started_at"].clone();
             own.state = text(&node["state"]);
+            own.session_state = text(&node["session_state"]);
         }
         let own = counts.entry(session.clone()).or_default();
         own.all.calls += number(&node["calls"]);

@@ -134,16 +134,16 @@ impl Check<'_> {
             &[own.runs, own.events, runs_below, events_below],
         );
         let state = match (own.statuses.last().map(String::as_str), own.state.as_str()) {
+            (_, "failed") | (Some("failed"), _) => "failed",
+            (Some("completed"), _) | (None, "completed") => "done",
             (Some("interrupted"), _) => "interrupted",
-            (Some("failed"), _) => "failed",
-            (Some("completed"), _) | (_, "completed") => "done",
-            (_, "failed") => "failed",
             _ => "open",
         };
         // A turn without an end may wait for an approval.
-        let listed = text(&row["state"]).replace("waiting", "open");
-        self.same("state of ls and show", &listed.as_str(), &state);
+        let listed = text(&row["state"]);
+        self.same("state of ls and show", &listed.replace("waiting", "open").as_str(), &state);
         let tree = answers.trees.get(&id).cloned().unwrap_or_default();
+        self.same("state of ls and tree", &listed, &tree.session_state);
         self.same("start of ls and tree", &row["started_at"], &tree.started_at);
         let is_one_session = answers.shown.len() == 1 && own.runs == self.runs.len() as u64;
         if is_one_session {

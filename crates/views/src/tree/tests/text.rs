@@ -51,7 +51,7 @@ fn tree_is_drawn() {
             (3, &["run - parent=1", "r -", "future.type"]),
         ],
         &[
-            "run 00000001… review  done  13 events  1 call without result",
+            "run 00000001… review  open  13 events  1 call without result",
             "├─ turn-0001 · turn  2 messages, 2 calls, 1 result  open",
             "│  ├─ turn-0001.loop · while  open",
             "│  │  └─ turn-0001.loop.body · command  iteration 2  failed: exit 1",
