@@ -67,7 +67,8 @@ impl Index {
             "SELECT sessions.session, runs.run, texts.seq, texts.block, texts.kind, texts.offset, texts.length, \
              texts.crc, bm25(words, 2.0, 1.0) * {weight} AS rank, sessions.root \
              FROM words JOIN texts ON texts.id = words.rowid JOIN sessions ON sessions.id = texts.session \
-             JOIN runs ON runs.id = texts.run {} WHERE {conditions} AND words MATCH ?{} ORDER BY rank",
+             JOIN runs ON runs.id = texts.run {} WHERE {conditions} AND words MATCH ?{} \
+             ORDER BY rank, sessions.last_ms DESC, sessions.session, runs.run, texts.seq, texts.block",
             calls(query),
             values.len()
         );
@@ -77,7 +78,7 @@ impl Index {
         rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
     }
 
-    /// Returns all runs with texts, in the order in which they were added to the index.
+    /// Returns all runs with texts, those of earlier sessions first.
     ///
     /// # Errors
     /// An error of SQLite.
@@ -87,7 +88,8 @@ impl Index {
             .connection
             .prepare_cached(
                 "SELECT runs.run, sessions.session, sessions.root, runs.bytes, runs.id, sessions.id \
-                 FROM runs JOIN sessions ON sessions.id = runs.session ORDER BY runs.id",
+                 FROM runs JOIN sessions ON sessions.id = runs.session \
+                 ORDER BY sessions.started_ms, sessions.session, runs.run",
             )
             .map_err(&failed)?;
         let rows = query.query_map([], |row| {

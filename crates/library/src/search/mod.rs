@@ -6,10 +6,11 @@ mod matcher;
 mod scan;
 mod snippet;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use steno_index::{Index, Query, RunToRead, SessionFilter, SessionRow, TextPlace};
-use steno_model::{RunId, Seq};
+use steno_model::{RunId, Seq, Timestamp};
 use steno_views::digest::TextKind;
 
 pub use self::json::{plural, shortest_id};
@@ -212,8 +213,8 @@ enum Stop {
     Error(steno_index::Error),
 }
 
-/// Returns what to read of each session: first those with words of the query, the best before others; then the others in
-/// the order of their runs.
+/// Returns what to read of each session: first those with words of the query, the best before others; then the others, the
+/// latest first.
 fn families(
     index: &Index,
     query: &Query,
@@ -235,6 +236,7 @@ fn families(
             }
         }
     }
+    let ranked = families.len();
     if is_read_whole || query.wants(TextKind::Output) {
         for run in index.runs_to_read()? {
             if wanted.contains_key(&run.root) {
@@ -243,6 +245,10 @@ fn families(
             }
         }
     }
+    families[ranked..].sort_by_cached_key(|family| {
+        let digest = &wanted[&family.root].digest;
+        (Reverse(digest.last_at.as_ref().and_then(Timestamp::instant)), family.root)
+    });
     Ok(families)
 }
 
