@@ -7,8 +7,8 @@ use jiff::{Timestamp, ToSpan as _, Zoned};
 use crate::failure::Failure;
 
 /// The forms that [`parse_time`] reads, for messages.
-const FORMS: &str = "`today`, `yesterday`, `monday`, `this week`, `last month`, `7d`, `12h`, `30m`, `2w`, `2026-11-01`, \
-     or `2026-11-01T08:00`";
+const FORMS: &str = "`today`, `yesterday`, `monday`, `\"this week\"`, `\"last month\"`, `7d`, `12h`, `30m`, `2w`, \
+     `2026-11-01`, or `2026-11-01T08:00`";
 
 /// Reads the time of an option, if it is given, as milliseconds since 1970.
 pub fn read_time(text: Option<&str>, now: &Zoned) -> Result<Option<i64>, Failure> {
@@ -23,16 +23,17 @@ pub fn read_time(text: Option<&str>, now: &Zoned) -> Result<Option<i64>, Failure
 pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     let zone = now.time_zone();
     let day = |date: Date| Some(date.to_zoned(zone.clone()).ok()?.timestamp());
-    match text {
+    let word = text.to_ascii_lowercase();
+    match &*word {
         "now" => return Some(now.timestamp()),
         "today" => return day(now.date()),
         "yesterday" => return day(now.date().yesterday().ok()?),
         _ => {}
     }
-    if let Some(first) = first_day(text, now.date()) {
+    if let Some(first) = first_day(&word, now.date()) {
         return day(first);
     }
-    if let Some(weekday) = weekday(text) {
+    if let Some(weekday) = weekday(&word) {
         let days = now.date().weekday().since(weekday);
         return day(now.date().checked_sub(i32::from(days).days()).ok()?);
     }
@@ -50,7 +51,7 @@ pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
 /// Returns the first day of `this week`, `last week`, `this month` or `last month`. Weeks begin on Monday.
 fn first_day(text: &str, today: Date) -> Option<Date> {
     let days = i32::from(today.weekday().to_monday_zero_offset()).days();
-    match text.to_ascii_lowercase().as_str() {
+    match text {
         "this week" => today.checked_sub(days).ok(),
         "last week" => today.checked_sub(days).ok()?.checked_sub(1.week()).ok(),
         "this month" => Some(today.first_of_month()),
@@ -59,11 +60,10 @@ fn first_day(text: &str, today: Date) -> Option<Date> {
     }
 }
 
-/// Reads `monday` or `mon`, in upper or lower case.
+/// Reads `monday` or `mon`.
 fn weekday(text: &str) -> Option<Weekday> {
     const NAMES: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-    let text = text.to_ascii_lowercase();
-    let place = NAMES.iter().position(|name| *name == text || name[..3] == text)?;
+    let place = NAMES.iter().position(|name| *name == text || name[..3] == *text)?;
     Weekday::from_monday_zero_offset(i8::try_from(place).ok()?).ok()
 }
 
