@@ -182,6 +182,35 @@ fn session_file_imported_by_path_is_recorded_too() {
     assert!(said.code == 0 && said.err.contains("forgot 1 file, 1 run and 1 spine"), "{said:?}");
 }
 
+#[test]
+fn spine_of_a_file_that_the_vault_cannot_give_back_is_not_called_recorded() {
+    let steno = Steno::new();
+    let id = "0199aaaa-0000-7000-8000-00000000beef";
+    let file = steno
+        .dir
+        .path()
+        .join(".codex/sessions/2026/05/01")
+        .join(format!("rollout-2026-05-01T10-00-00-{id}.jsonl"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    // Longer than one chunk, and not compressible.
+    let mut text = META.replace("t1", id) + "\n";
+    for number in 0..40_000_u64 {
+        let word = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        text.push_str(&format!(
+            r#"{{"timestamp":"2026-05-01T10:00:01.000Z","type":"response_item","payload":{{"type":"message","role":"user","content":[],"n":"{word:x}"}}}}"#
+        ));
+        text.push('\n');
+    }
+    fs::write(&file, &text).unwrap();
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let packs = steno.store().join("vault/packs");
+    let pack = fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()).next().unwrap();
+    let len = fs::metadata(&pack).unwrap().len();
+    fs::OpenOptions::new().write(true).open(&pack).unwrap().set_len(len / 2).unwrap();
+    let said = steno.run(&["spine", "record", id]);
+    assert!(said.code == 3 && said.err.contains("error: "), "{said:?}");
+}
+
 /// Session files below a directory.
 fn rollouts(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

@@ -145,12 +145,19 @@ impl Rollout {
         Ok(line)
     }
 
-    /// Writes its bytes, up to the length in its description: a session may continue meanwhile. Returns how it is
-    /// compressed.
+    /// Returns how it is compressed.
+    ///
+    /// # Errors
+    /// An error of the vault or the file.
+    pub fn packing(&self) -> Result<Option<Packing>, Error> {
+        self.read(|_| Ok(ControlFlow::Break(())))
+    }
+
+    /// Writes its bytes, up to the length in its description: a session may continue meanwhile.
     ///
     /// # Errors
     /// An error of the vault, the file or `into`.
-    pub fn write_to(&self, into: &mut dyn Write) -> Result<Option<Packing>, Error> {
+    pub fn write_to(&self, into: &mut dyn Write) -> Result<(), Error> {
         let mut left = self.content.get().map_or(u64::MAX, |content| content.bytes);
         self.read(|piece| {
             let fits = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
@@ -158,6 +165,7 @@ impl Rollout {
             into.write_all(&piece[..fits])?;
             Ok(ControlFlow::Continue(()))
         })
+        .map(|_| ())
     }
 
     /// Hands over its bytes as the agent wrote them, until `each` breaks.

@@ -1,7 +1,7 @@
 //! Artifacts of a session while it runs: the state of its Git repository, and the shell's snapshot.
 
 use std::collections::HashSet;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -16,6 +16,8 @@ use steno_model::{ThreadId, Timestamp};
 const SNAPSHOT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How many lines of a session file are searched for the name of its shell.
 const LINES_MAX: usize = 64;
+/// How many bytes of it.
+const BEGINNING_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// A file to store, with the fields of its record.
 pub(super) struct Artifact {
@@ -112,8 +114,8 @@ struct RolloutLine<'a> {
 
 /// Reads the name of a session's shell from its file.
 fn shell_of(rollout: &Path) -> Option<String> {
-    let file = BufReader::new(open_regular(rollout, Links::Refused).ok()?);
-    let lines = file.lines().take(LINES_MAX).map_while(Result::ok);
+    let file = open_regular(rollout, Links::Refused).ok()?.take(BEGINNING_BYTES_MAX);
+    let lines = BufReader::new(file).lines().take(LINES_MAX).map_while(Result::ok);
     lines.into_iter().find_map(|line| {
         let read: RolloutLine<'_> =
             serde_json::from_str(&line).ok().filter(|line: &RolloutLine<'_>| line.kind == "world_state")?;

@@ -13,6 +13,8 @@ use super::numbers::EntryNumbers;
 /// How long to wait for another process that appends to the file, which takes no longer than one line.
 const LOCK_WAIT: Duration = Duration::from_millis(2);
 const LOCK_TRIES_MAX: u32 = 2500;
+/// The longest line that can be an entry. Another program may have written to the file.
+const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A file that log records about entries are appended to.
 pub struct EntryFile {
@@ -135,10 +137,14 @@ impl EntryFile {
         let mut file = &*self.file;
         file.seek(SeekFrom::Start(self.read_to))?;
         let (mut reader, mut line) = (BufReader::new(file.take(end - self.read_to)), Vec::new());
-        let mut is_whole = true;
-        while reader.read_until(b'\n', &mut line)? > 0 {
+        let (mut is_whole, mut is_rest) = (true, false);
+        while reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? > 0 {
             is_whole = line.ends_with(b"\n");
-            numbers.read(&line);
+            // A longer line is not an entry.
+            if !is_rest {
+                numbers.read(&line);
+            }
+            is_rest = !is_whole;
             line.clear();
         }
         if !is_whole {

@@ -1,15 +1,19 @@
 //! Session files, recorded as spines from their paths or from the vault.
 
-use std::io::{BufRead, BufReader, Cursor};
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::path::Path;
+use std::thread::JoinHandle;
 
 use steno_capture::packing::UnpackReader;
 use steno_disk::{Links, open_regular};
 use steno_journal::Journal;
 use steno_library::{Error as LibraryError, FileError, Library, Rollout};
-use steno_model::{Packing, ThreadId};
+use steno_model::ThreadId;
 
 use super::{Bases, Error, ForgottenRule, RolloutDirs, SessionFile, SpineWriteReport, record_rollout};
+
+/// How much is read at a time.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Records the part of the session file at a path that its thread's spine does not have.
 ///
@@ -56,8 +60,8 @@ pub fn record_thread(
     let mut all: Option<(Vec<ThreadId>, SpineWriteReport)> = None;
     // If turns were taken back, the thread continues in another file.
     for rollout in library.rollouts(thread)? {
-        let (text, unpacked) = read_all(&rollout)?;
-        let file = SessionFile { path: rollout.path(), bytes: &mut text.as_slice(), unpacked };
+        let (path, unpacked) = (rollout.path().to_owned(), rollout.packing()?);
+        let file = SessionFile { path: &path, bytes: &mut RolloutReader::open(rollout)?, unpacked };
         let (threads, written) = record_rollout(journal, file, &mut InVault { library }, forgotten)?;
         let before = all.map_or_else(SpineWriteReport::default, |(_, before)| before);
         all = Some((threads, before + written));
@@ -65,10 +69,35 @@ pub fn record_thread(
     Ok(all)
 }
 
-fn read_all(rollout: &Rollout) -> Result<(Vec<u8>, Option<Packing>), Error> {
-    let mut text = Vec::new();
-    let packing = rollout.write_to(&mut text)?;
-    Ok((text, packing))
+/// The bytes of a session file, which another thread unpacks while they are read: unpacked, a small file can be larger than
+/// the memory.
+struct RolloutReader {
+    pipe: PipeReader,
+    unpacking: Option<JoinHandle<Result<(), LibraryError>>>,
+}
+
+impl RolloutReader {
+    fn open(rollout: Rollout) -> Result<BufReader<Self>, Error> {
+        let failed = |error| Error::from(LibraryError::from(FileError::of("read", rollout.path(), error)));
+        let (pipe, mut into) = io::pipe().map_err(failed)?;
+        // Ends with an error if the reader is dropped before the end.
+        let unpacking = std::thread::spawn(move || rollout.write_to(&mut into));
+        Ok(BufReader::with_capacity(PIECE_BYTES, Self { pipe, unpacking: Some(unpacking) }))
+    }
+}
+
+impl Read for RolloutReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.pipe.read(into)?;
+        if read == 0
+            && !into.is_empty()
+            && let Some(unpacking) = self.unpacking.take()
+        {
+            let outcome = unpacking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            outcome.map_err(io::Error::other)?;
+        }
+        Ok(read)
+    }
 }
 
 /// Session files in the vault that others continue.
@@ -81,7 +110,6 @@ impl Bases for InVault<'_> {
         let id = ThreadId::parse(id).ok()?;
         let own = self.library.rollouts(&id).ok()?.into_iter().next();
         let rollout = own.or_else(|| self.library.further_rollout(&id).ok()?)?;
-        let (text, _) = read_all(&rollout).ok()?;
-        Some(Box::new(Cursor::new(text)))
+        Some(Box::new(RolloutReader::open(rollout).ok()?))
     }
 }

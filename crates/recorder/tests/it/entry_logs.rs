@@ -317,6 +317,26 @@ fn log_file_continues_from_its_last_numbers() {
 }
 
 #[test]
+fn end_of_a_too_long_line_is_not_an_entry() {
+    const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("entries.jsonl");
+    append(&path, &session());
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    let last = text.lines().rfind(|line| line.contains("transcript.entry")).unwrap().to_owned();
+    let number = serde_json::from_str::<Value>(&last).unwrap()["context"]["sequence_number"].clone();
+    let later = last.replace(&format!("\"sequence_number\":{number}"), "\"sequence_number\":999");
+    assert_ne!(later, last);
+    text.push_str(&"x".repeat(LINE_BYTES_MAX));
+    text.push_str(&later);
+    text.push('\n');
+    std::fs::write(&path, &text).unwrap();
+    append(&path, &session());
+    let numbers = numbers_in(&path);
+    assert_eq!(numbers.into_values().collect::<Vec<_>>(), [(1..=10).collect::<Vec<u64>>()]);
+}
+
+#[test]
 fn parallel_writers_number_one_log_without_gaps() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("entries.jsonl");

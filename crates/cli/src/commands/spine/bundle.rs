@@ -29,7 +29,7 @@ pub fn run(args: &SpineBundleArgs, settings: &Settings, output: &mut Output) -> 
         left_out,
     };
     let written = write_bundle(library.store()?, &thread, request, &args.output, |index, into| {
-        Ok::<_, Failure>(rollouts[index].write_to(into).map(|_| ())?)
+        Ok::<_, Failure>(rollouts[index].write_to(into)?)
     })?;
     if !has_rollout {
         tracing::warn!(
