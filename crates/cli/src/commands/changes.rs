@@ -5,7 +5,7 @@ use steno_index::{CallFilter, IndexedCall};
 use steno_library::Library;
 use steno_model::json::RawJson;
 use steno_views::nodes::{DiffLineKind, FileChangeKind, FileDiff};
-use steno_views::{Lines, count, cut, visible};
+use steno_views::{Lines, columns_of, count, cut, visible};
 
 use super::call_lines::{CallLines, check_matches, shown_count, text};
 use super::session_filter::read_filter;
@@ -82,7 +82,7 @@ fn head(lines: &CallLines<'_>, change: &Change<'_>, diff: Option<&FileDiff>) -> 
     let row = lines.list.sessions.get(&change.call.root);
     let title = row.and_then(|row| row.digest.title.as_deref()).unwrap_or_default();
     let title = visible(title, Lines::Escape);
-    let used = used + path.chars().count() + counts.chars().count() + 2;
+    let used = used + columns_of(&path) + columns_of(&counts) + 2;
     let title = match lines.width {
         Some(width) if width < used + TITLE_COLUMNS_MIN => String::new(),
         Some(width) => cut(&title, width - used - 1),

@@ -6,7 +6,7 @@ use steno_library::Library;
 use steno_model::json::RawJson;
 use steno_session::PayloadFields;
 use steno_views::digest::arguments_text;
-use steno_views::{Lines, count, cut, visible};
+use steno_views::{Lines, columns_of, count, cut, visible};
 
 use super::call_lines::{CallLines, check_matches, shown_count, text};
 use super::session_filter::read_filter;
@@ -89,7 +89,7 @@ fn print(lines: &CallLines<'_>, failure: &FailedCall<'_>, output: &mut Output) {
     let is_command = digest.class.as_deref() == Some("command");
     let what = if is_command { "$".to_owned() } else { visible(&digest.tool, Lines::Escape).into_owned() };
     let end = format!("✗{exit}");
-    let used = used + end.chars().count() + 2 + what.chars().count() + 1;
+    let used = used + columns_of(&end) + 2 + columns_of(&what) + 1;
     let words = failure.words();
     let words = fit(&visible(&words, Lines::Escape), lines.width.map(|width| width.saturating_sub(used)));
     output.line(format!("{start}{red}{end}{red:#}  {what} {words}").trim_end());
@@ -119,7 +119,7 @@ fn telling_line(output: &str) -> Option<&str> {
 /// Cuts a text to a number of columns, if there is one.
 fn fit(text: &str, columns: Option<usize>) -> String {
     match columns {
-        Some(columns) if steno_views::columns_of(text) > columns => cut(text, columns.saturating_sub(1)),
+        Some(columns) if columns_of(text) > columns => cut(text, columns.saturating_sub(1)),
         Some(_) | None => text.to_owned(),
     }
 }
