@@ -48,7 +48,7 @@ pub(crate) fn measure(corpus: &Path, dir: &Path, mut take: impl FnMut(Row)) -> O
     take(cpu_row("usage, CPU", &ours));
     take(Row::new("usage, peak memory", median_of(&ours, |cost| cost.peak_mb), "MB"));
     if !theirs.is_empty() {
-        take(cpu_row(&format!("usage, CPU of {CCUSAGE}"), &theirs));
+        take(cpu_row(format!("usage, CPU of {CCUSAGE}"), &theirs));
         take(Row::new(
             format!("usage, peak memory of {CCUSAGE}"),
             median_of(&theirs, |cost| cost.peak_mb),

@@ -72,7 +72,7 @@ fn only_servers_use_the_network() {
     ];
     for args in commands {
         // No call of the sample sessions failed.
-        let code = if args == ["failures"] { 1 } else { 0 };
+        let code = i32::from(args == ["failures"]);
         assert_eq!(network_calls(&steno, args), (Some(code), Vec::new()), "{args:?}");
     }
     // The same look does see a server that begins.

@@ -93,8 +93,8 @@ impl UsageParts {
     }
 }
 
-/// Sets the usage of sessions whose processes reported sums: tokens of the sessions below them are
-/// subtracted.
+/// Sets the usage of sessions whose processes reported sums: what the responses of a session and of the sessions below
+/// it do not explain is added to the session.
 pub fn count_processes_once(sessions: &mut BTreeMap<RunId, Session>, parents: &BTreeMap<RunId, RunId>) {
     let mut below = BTreeMap::<RunId, Tokens>::new();
     for (id, session) in &*sessions {

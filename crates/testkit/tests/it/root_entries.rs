@@ -35,8 +35,18 @@ fn root_has_only_known_entries() {
         Ok(git) => skip!("this is not a Git checkout: {}", String::from_utf8_lossy(&git.stderr).trim()),
         Err(error) => skip!("git does not run: {error}"),
     };
-    let found: BTreeSet<&str> =
-        files.split_terminator('\0').filter_map(|path| path.split('/').next()).collect();
-    let known: BTreeSet<&str> = ENTRIES.into_iter().collect();
-    assert_eq!(found, known);
+    assert_eq!(entries(&files), BTreeSet::from(ENTRIES));
+}
+
+#[test]
+fn unknown_directory_is_noticed() {
+    let mut files = ENTRIES.map(|entry| format!("{entry}\0")).concat();
+    assert_eq!(entries(&files), BTreeSet::from(ENTRIES));
+    files.push_str("store/format.json\0");
+    assert_ne!(entries(&files), BTreeSet::from(ENTRIES));
+}
+
+/// Returns the first part of each path.
+fn entries(files: &str) -> BTreeSet<&str> {
+    files.split_terminator('\0').filter_map(|path| path.split('/').next()).collect()
 }
