@@ -154,7 +154,7 @@ impl Library {
         read_each(store, &self.runs()?, read)
     }
 
-    /// Returns the relations of all runs: those of the index if it is up to date, else those that the runs name.
+    /// Returns the relations of all runs.
     ///
     /// # Errors
     /// An error of the system.
@@ -162,11 +162,10 @@ impl Library {
         if let Some(relations) = self.relations.get() {
             return Ok(relations);
         }
-        let has_heads = self.heads.get().is_some() || self.overviews.get().is_some();
-        if self.indexed.get().is_some() || (!has_heads && matches!(self.current_index(), Ok(Some(_)))) {
+        if self.indexed.get().is_some() {
             return Ok(self.known_files()?.relations());
         }
-        let relations = if has_heads {
+        let relations = if self.heads.get().is_some() || self.overviews.get().is_some() {
             Relations::of(self.heads()?)
         } else {
             let links = self.each_run(RunHead::read_links)?;

@@ -90,16 +90,6 @@ impl Library {
     /// Returns the index if there is one that is up to date or nearly so. So a request for one session does not wait
     /// until all are read.
     pub(crate) fn ready_index(&self) -> Result<Option<&Index>, Error> {
-        self.index_behind_by(READY_RUNS_MAX)
-    }
-
-    /// Returns the index if there is one that is up to date. Nothing is written.
-    pub(crate) fn current_index(&self) -> Result<Option<&Index>, Error> {
-        self.index_behind_by(0)
-    }
-
-    /// Returns the index if at most so many runs have changed since it was up to date. It is brought up to date.
-    fn index_behind_by(&self, runs_max: usize) -> Result<Option<&Index>, Error> {
         if let Some(index) = self.indexed.get() {
             return Ok(Some(index));
         }
@@ -109,15 +99,17 @@ impl Library {
             Files::list_beside(self.store()?, self.vault()?, || Glance::take(&index, &|_, _| Ok(())));
         let Ok(Glance { known, answer: () }) = glance else { return Ok(None) };
         let (stale, sources) = files?.stale(&known);
-        if stale.is_empty() && sources.is_empty() {
-            self.known.get_or_init(|| known);
-            return Ok(Some(self.indexed.get_or_init(|| index)));
+        match stale.len() {
+            0 if sources.is_empty() => {
+                self.known.get_or_init(|| known);
+                Ok(Some(self.indexed.get_or_init(|| index)))
+            }
+            0..=READY_RUNS_MAX => {
+                drop(index);
+                Ok(self.indexed().ok())
+            }
+            _ => Ok(None),
         }
-        if runs_max == 0 || stale.len() > runs_max {
-            return Ok(None);
-        }
-        drop(index);
-        Ok(self.indexed().ok())
     }
 
     /// Returns the path of the index; `None` if the store is not on the host's file system.
