@@ -22,6 +22,7 @@
 
 mod calls;
 mod error;
+mod family_usage;
 mod filter;
 mod hits;
 mod index;
@@ -37,6 +38,7 @@ mod used_by_model;
 
 pub use calls::{CallFilter, EventPlace, IndexedCall};
 pub use error::Error;
+pub use family_usage::SessionUsageParts;
 pub use filter::{SessionFilter, contains_part};
 pub use hits::{RunToRead, TextPlace};
 pub use index::Index;

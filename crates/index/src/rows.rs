@@ -7,7 +7,7 @@ use steno_session::usage::{Dollars, ModelUsage, TokenUsage, Tokens};
 use steno_views::digest::{CallDigest, DigestState, SessionDigest, SumsBelow, TextKind};
 
 use crate::terms::Terms;
-use crate::used_by_model;
+use crate::{SessionUsageParts, used_by_model};
 
 /// How a file looked when it was read: an unchanged file has the same mark. The mark of a run covers its transcript and
 /// its seals.
@@ -67,6 +67,8 @@ pub struct IndexedSession {
     pub project: Option<String>,
     /// Its top-level session.
     pub root: RunId,
+    /// What its usage is made of, if that depends on the sessions below it.
+    pub usage_parts: Option<SessionUsageParts>,
     /// How many events its runs have.
     pub events: u64,
     /// How long its transcripts are.
@@ -183,6 +185,26 @@ pub(crate) const BELOW_COLUMNS: &str = "root, last_at, last_ms, responses, calls
      output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, reasoning_tokens, exact, \
      used_by_model, runs, events, bytes";
 
+/// Returns tokens in the order of the columns.
+pub(crate) fn numbers_of(tokens: Option<Tokens>) -> [Option<i64>; 6] {
+    let Some(Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning }) = tokens else {
+        return [None; 6];
+    };
+    [input, output, cache_read, cache_write, cache_write_1h, reasoning].map(|count| Some(count.cast_signed()))
+}
+
+/// Reads tokens in the order of the columns.
+pub(crate) fn read_numbers(mut next: impl FnMut() -> rusqlite::Result<u64>) -> rusqlite::Result<Tokens> {
+    Ok(Tokens {
+        input: next()?,
+        output: next()?,
+        cache_read: next()?,
+        cache_write: next()?,
+        cache_write_1h: next()?,
+        reasoning: next()?,
+    })
+}
+
 /// The columns of a row from left to right. Looking up each column by its name would take most of the time of a list.
 struct Columns<'a> {
     row: &'a rusqlite::Row<'a>,
@@ -217,14 +239,7 @@ impl Columns<'_> {
 
     /// Reads the tokens of some responses, as a sum and by model.
     fn usage(&mut self, responses: u64) -> rusqlite::Result<(Option<TokenUsage>, Vec<ModelUsage>)> {
-        let tokens = Tokens {
-            input: self.count()?,
-            output: self.count()?,
-            cache_read: self.count()?,
-            cache_write: self.count()?,
-            cache_write_1h: self.count()?,
-            reasoning: self.count()?,
-        };
+        let tokens = read_numbers(|| self.count())?;
         let is_exact: Option<bool> = self.read()?;
         let by_model = used_by_model::from_text(self.text()?.unwrap_or_default());
         let usage = is_exact.map(|is_exact| TokenUsage { responses, tokens, is_lower_bound: !is_exact });

@@ -1,7 +1,7 @@
 //! The tables. `docs/format/index.md` describes them for users of SQL.
 
 /// The version of the tables and of what their rows mean. A database with another one is replaced.
-pub(crate) const VERSION: i64 = 6;
+pub(crate) const VERSION: i64 = 7;
 
 /// Makes all tables.
 pub(crate) const TABLES: &str = "
@@ -76,6 +76,7 @@ CREATE TABLE sessions (
     reasoning_tokens INTEGER,
     exact INTEGER,
     used_by_model TEXT NOT NULL,
+    usage_parts TEXT,
     agent_cost TEXT,
     runs INTEGER NOT NULL,
     events INTEGER NOT NULL,

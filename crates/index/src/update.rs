@@ -7,8 +7,10 @@ use steno_model::{RunId, Seq, Timestamp};
 use steno_session::usage::Dollars;
 use steno_views::digest::TextKind;
 
-use crate::rows::{CallRow, IndexedSession, RunRow, SESSION_COLUMNS, TextRow, kind_number, outcome_name};
-use crate::{Error, Index, used_by_model};
+use crate::rows::{
+    CallRow, IndexedSession, RunRow, SESSION_COLUMNS, TextRow, kind_number, numbers_of, outcome_name,
+};
+use crate::{Error, Index, family_usage, used_by_model};
 
 /// The columns of a run.
 const RUN_COLUMNS: &str = "run, parent, shows, source, provider, channel, adapter, directory, started_at, inode, \
@@ -146,7 +148,8 @@ impl Update<'_> {
         let id = |id: Option<RunId>| id.map(|id| id.to_string());
         let text = |time: &Option<Timestamp>| time.as_ref().map(ToString::to_string);
         let ms = |time: &Option<Timestamp>| Some(time.as_ref()?.instant()?.as_millisecond());
-        let tokens = digest.usage.map(|used| used.tokens);
+        let [input, output, cache_read, cache_write, cache_write_1h, reasoning] =
+            numbers_of(digest.usage.map(|used| used.tokens));
         let columns: Vec<&str> = SESSION_COLUMNS.split(',').map(str::trim).collect();
         let values: Vec<String> = (1..=columns.len()).map(|number| format!("?{number}")).collect();
         let sets: Vec<String> = columns
@@ -187,12 +190,12 @@ impl Update<'_> {
                 signed(digest.calls),
                 signed(digest.failures),
                 signed(digest.denials),
-                tokens.map(|tokens| signed(tokens.input)),
-                tokens.map(|tokens| signed(tokens.output)),
-                tokens.map(|tokens| signed(tokens.cache_read)),
-                tokens.map(|tokens| signed(tokens.cache_write)),
-                tokens.map(|tokens| signed(tokens.cache_write_1h)),
-                tokens.map(|tokens| signed(tokens.reasoning)),
+                input,
+                output,
+                cache_read,
+                cache_write,
+                cache_write_1h,
+                reasoning,
                 digest.usage.map(|used| !used.is_lower_bound),
                 used_by_model::to_text(&digest.used_by_model),
                 digest.agent_cost.map(Dollars::decimal),
@@ -200,6 +203,10 @@ impl Update<'_> {
                 signed(session.events),
                 signed(session.bytes),
             ],
+        )?;
+        self.run(
+            "UPDATE sessions SET usage_parts = ?2 WHERE session = ?1",
+            params![digest.id.to_string(), session.usage_parts.as_ref().map(family_usage::to_text)],
         )
     }
 
@@ -326,6 +333,14 @@ impl Update<'_> {
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn prepare(&self, statement: &str) -> rusqlite::Result<rusqlite::CachedStatement<'_>> {
+        self.transaction.prepare_cached(statement)
+    }
+
+    pub(crate) fn failed(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> Error + '_ {
+        self.index.failed(doing)
     }
 
     fn number_of(&self, session: RunId) -> Result<Option<i64>, Error> {

@@ -6,33 +6,36 @@ use steno_session::usage::{ModelUsage, RequestLength, Tokens};
 
 /// Writes the lines.
 pub(crate) fn to_text(list: &[ModelUsage]) -> String {
-    let line = |used: &ModelUsage| {
-        let Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning } = used.tokens;
-        let flags = [used.length.is_sum, used.is_lower_bound].map(u64::from);
-        let numbers = [
-            used.length.above,
-            flags[0],
-            flags[1],
-            input,
-            output,
-            cache_read,
-            cache_write,
-            cache_write_1h,
-            reasoning,
-        ];
-        let numbers = numbers.map(|number| number.to_string()).join(" ");
-        // The name is last: it may have spaces. A line break in a name would begin another line.
-        format!("{numbers} {}", used.model.replace('\n', " "))
-    };
-    list.iter().map(line).collect::<Vec<_>>().join("\n")
+    list.iter().map(to_line).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes the line of a model.
+pub(crate) fn to_line(used: &ModelUsage) -> String {
+    let Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning } = used.tokens;
+    let flags = [used.length.is_sum, used.is_lower_bound].map(u64::from);
+    let numbers = [
+        used.length.above,
+        flags[0],
+        flags[1],
+        input,
+        output,
+        cache_read,
+        cache_write,
+        cache_write_1h,
+        reasoning,
+    ];
+    let numbers = numbers.map(|number| number.to_string()).join(" ");
+    // The name is last: it may have spaces. A line break in a name would begin another line.
+    format!("{numbers} {}", used.model.replace('\n', " "))
 }
 
 /// Reads the lines; one in another form is skipped.
 pub(crate) fn from_text(text: &str) -> Vec<ModelUsage> {
-    text.lines().filter_map(usage_of).collect()
+    text.lines().filter_map(from_line).collect()
 }
 
-fn usage_of(line: &str) -> Option<ModelUsage> {
+/// Reads the line of a model.
+pub(crate) fn from_line(line: &str) -> Option<ModelUsage> {
     let mut fields = line.splitn(10, ' ');
     let mut next = || fields.next()?.parse::<u64>().ok();
     let length = RequestLength { above: next()?, is_sum: next()? != 0 };

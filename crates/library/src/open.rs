@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use steno_disk::{StorePath, open_host_file};
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{ExchangeEvent, RunId};
-use steno_session::usage::count_processes_once;
+use steno_session::usage::count_families_once;
 use steno_session::{Content, FamilyLinks, Session, SessionBuilder, parents_of};
 
 use crate::event_scan::scan_events;
@@ -190,14 +190,14 @@ fn read_transcript(path: &Path, content: Content) -> Result<Session, Error> {
     Ok(builder.ok_or_else(|| FileError::Empty { path: path.to_owned() })?.finish())
 }
 
-/// Counts sums of processes that include subagents only once; returns the top-level sessions.
+/// Counts sums that include subagents only once; returns the top-level sessions.
 fn join(sessions: &mut BTreeMap<RunId, Session>) -> Vec<RunId> {
     let links = |session: &Session| FamilyLinks {
         parent: session.runs.first().and_then(|main| main.summary.parent_run_id),
         children: session.children.iter().map(|child| child.run_id).collect(),
     };
     let parents = parents_of(&sessions.iter().map(|(id, session)| (*id, links(session))).collect());
-    count_processes_once(sessions, &parents);
+    count_families_once(sessions, &parents);
     sessions.keys().filter(|id| !parents.contains_key(id)).copied().collect()
 }
 

@@ -17,7 +17,7 @@ use crate::session::{
 use crate::state::State;
 use crate::steps::StepFold;
 use crate::turns::Turns;
-use crate::usage::{SessionUsage, UsageBuilder};
+use crate::usage::{SessionUsage, UsageBuilder, UsedBelow};
 
 /// Folds the events of one run, in order, into a [`Session`]. For several runs see [`merge`](crate::merge()).
 pub struct SessionBuilder {
@@ -391,6 +391,9 @@ impl SessionBuilder {
         };
         let items = self.items.iter().filter(|item| is_shown(item)).copied().collect();
         let usage = self.usage.finish();
+        // Sessions below it may be added later.
+        let below = UsedBelow { is_complete: self.links.is_empty(), ..UsedBelow::default() };
+        let (used, used_by_model) = usage.parts.sum(below);
         Session {
             id: self.id,
             runs: self.runs,
@@ -410,8 +413,8 @@ impl SessionBuilder {
             unknown_blocks: self.unknown_blocks,
             foreign_events: self.foreign_events,
             branches: self.branches,
-            used: usage.used,
-            used_by_model: usage.by_model,
+            used,
+            used_by_model,
             usage_parts: usage.parts,
             reported_total: usage.reported_total,
             agent_cost: usage.agent_cost,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use steno_index::{CallRow, IndexedSession, RunRow, TextRow, terms};
+use steno_index::{CallRow, IndexedSession, RunRow, SessionUsageParts, TextRow, terms};
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{RunId, Seq, with_causes};
 use steno_session::{Content, EventPosition, RunEvents, Session};
@@ -67,6 +67,7 @@ pub(super) fn session(
     let indexed = IndexedSession {
         project: digest.directory.as_deref().map(|directory| projects.root_of(directory)),
         root: relations.root(id),
+        usage_parts: usage_parts(&session),
         events: runs.iter().map(|row| row.seq_last).sum(),
         bytes: runs.iter().map(|row| row.bytes).sum(),
         calls: calls(&session),
@@ -119,6 +120,12 @@ fn read_run(
 fn damage(row: &mut RunRow, state: &str, error: &JournalError) {
     state.clone_into(&mut row.state);
     row.damage = Some(with_causes(error));
+}
+
+/// Returns what the usage of a session is made of, if that depends on the sessions below it.
+fn usage_parts(session: &Session) -> Option<SessionUsageParts> {
+    let parts = Some(&session.usage_parts).filter(|parts| parts.needs_below())?;
+    Some(SessionUsageParts { parts: parts.clone(), children: session.linked_sessions() })
 }
 
 fn calls(session: &Session) -> Vec<CallRow> {

@@ -381,6 +381,8 @@ fn apply(
     let moved = rows.keys().filter(|run| before.owner(**run) != after.owner(**run));
     let runs = stale.gone.iter().chain(stale.changed.keys()).chain(moved);
     let sessions: BTreeSet<RunId> = runs.flat_map(|run| [before.owner(*run), after.owner(*run)]).collect();
+    let roots: BTreeSet<RunId> =
+        sessions.iter().flat_map(|session| [before.root(*session), after.root(*session)]).collect();
     let jobs: Vec<FoldJob> = sessions
         .into_iter()
         .map(|session| {
@@ -397,6 +399,9 @@ fn apply(
         put(update, folded)
     })?;
     update.set_roots(|session| after.root(session))?;
+    for root in roots {
+        update.count_family(root, |run| after.owner(run))?;
+    }
     Ok(!is_stopped())
 }
 

@@ -61,7 +61,7 @@ fn calls_of_requests_are_those_of_the_agents_file() {
         let want = ["sh__a", "sh__b", "x#0-0", "x#0-1"].map(|id| (id.to_owned(), false));
         assert_eq!(calls, want);
         assert_eq!(session.turns.len(), 1);
-        let used = session.own_usage().unwrap();
+        let used = session.used.unwrap();
         assert_eq!((used.responses, used.tokens.input, used.is_lower_bound), (4, 40, false));
         // The requests add no message.
         assert_eq!(session.messages.iter().filter(|message| !message.blocks.is_empty()).count(), 4);

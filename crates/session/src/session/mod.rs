@@ -9,7 +9,7 @@ mod run_summary;
 mod session_run;
 mod turn;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steno_model::json::{JsonString, RawJson};
 use steno_model::{RunId, Seq, Timestamp};
@@ -137,6 +137,13 @@ impl Session {
         for step in &mut self.steps {
             step.child_run_id = step.child_run_id.map(&name);
         }
+    }
+
+    /// Returns the sessions that it started, each once.
+    #[must_use]
+    pub fn linked_sessions(&self) -> Vec<RunId> {
+        let links: BTreeSet<RunId> = self.links.iter().map(|(run, _)| *run).collect();
+        links.into_iter().collect()
     }
 
     /// Returns the calls without a result, in the order of their first report.

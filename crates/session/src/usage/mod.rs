@@ -6,6 +6,7 @@ mod by_model;
 mod choice;
 mod counted;
 mod dollars;
+mod family;
 mod processes;
 mod session;
 mod tally;
@@ -24,7 +25,7 @@ pub(crate) use session::SessionUsage;
 pub use by_model::{ModelUsage, RequestLength, add_by_model};
 pub use counted::{CountedUsage, RowKey, TokenUsage, UsageRecord, UsedSession};
 pub use dollars::Dollars;
-pub use processes::{UsageParts, count_processes_once};
+pub use family::{UsageParts, UsedBelow, count_families_once, used_below};
 pub use tokens::{Counts, Tokens};
 
 use self::by_model::RequestCount;

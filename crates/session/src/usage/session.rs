@@ -3,33 +3,11 @@
 use steno_model::json::RawJson;
 use steno_model::{EventType, ExchangeEvent, Word};
 
-use super::processes::{ProcessSum, UsageParts};
+use super::family::UsageParts;
+use super::processes::ProcessSum;
 use super::{Dollars, ModelUsage, TokenUsage, Tokens, UsageBuilder, add_by_model};
 use crate::builder::copied_from;
 use crate::fields::PayloadFields;
-use crate::session::Session;
-
-impl Session {
-    /// Returns the usage of its responses. It is also a lower bound if the agent's own total is larger: agents make
-    /// hidden requests, like the summary of a compaction. The total is ignored if it may include subagents, or
-    /// continues that of another session in a fork.
-    #[must_use]
-    pub fn own_usage(&self) -> Option<TokenUsage> {
-        let used = self.used?;
-        let is_alone = self.links.is_empty() && self.items_copied() == 0;
-        let total = self.reported_total.as_ref().filter(|_| is_alone).map(Tokens::reported_sum);
-        let is_more = total.is_some_and(|total| {
-            let Tokens { cache_write_1h, reasoning, .. } = used.tokens;
-            let total = Tokens { cache_write_1h, reasoning, ..total };
-            used.tokens.max(total) != used.tokens
-        });
-        Some(TokenUsage { is_lower_bound: used.is_lower_bound || is_more, ..used })
-    }
-
-    fn items_copied(&self) -> usize {
-        self.messages.iter().filter(|message| message.copied_from.is_some()).count()
-    }
-}
 
 /// Adds up what a session used. What was copied counts elsewhere. The agent's own total counts only if there is nothing
 /// else, because it may include what subagents used.
@@ -38,14 +16,12 @@ pub(crate) struct SessionUsage {
     /// The last event with the agent's total of the session.
     total: Option<ExchangeEvent>,
     head: Option<ExchangeEvent>,
+    /// Whether responses were copied from another session.
+    has_copies: bool,
 }
 
 /// The usage of a session.
 pub(crate) struct FoundUsage {
-    /// All of it.
-    pub(crate) used: Option<TokenUsage>,
-    /// All of it by model.
-    pub(crate) by_model: Vec<ModelUsage>,
     /// Where it comes from.
     pub(crate) parts: UsageParts,
     /// The agent's total.
@@ -56,7 +32,7 @@ pub(crate) struct FoundUsage {
 
 impl Default for SessionUsage {
     fn default() -> Self {
-        Self { usage: UsageBuilder::of_session(), total: None, head: None }
+        Self { usage: UsageBuilder::of_session(), total: None, head: None, has_copies: false }
     }
 }
 
@@ -67,6 +43,7 @@ impl SessionUsage {
             return;
         }
         if event_type == EventType::MessageAssistant && copied_from(event).is_some() {
+            self.has_copies = true;
             return;
         }
         if event_type == EventType::RunStarted {
@@ -98,9 +75,10 @@ impl SessionUsage {
             responses.map(|sum| (sum.by_model, sum.cost)).unwrap_or_default();
         let total_cost = reported_total.as_ref().and_then(|total| Dollars::of_total(total.as_str()));
         let agent_cost = total_cost.or(cost_of_responses);
-        let parts = UsageParts { by_responses, responses_by_model, process_sums };
-        let (used, by_model) = parts.sum(Tokens::default());
-        FoundUsage { used, by_model, parts, reported_total, agent_cost }
+        // The total of a fork continues that of the other session.
+        let total = reported_total.as_ref().filter(|_| !self.has_copies).map(Tokens::reported_sum);
+        let parts = UsageParts { by_responses, responses_by_model, process_sums, total };
+        FoundUsage { parts, reported_total, agent_cost }
     }
 }
 

@@ -308,9 +308,7 @@ impl<'a> Tally<'a> {
         let is_incomplete = |id: RunId| {
             let session = self.session_of(id);
             let tokens = counted.get(&session).copied().unwrap_or_default();
-            // Not every total lists one-hour cache writes separately.
-            let total = Tokens { cache_write_1h: tokens.cache_write_1h, ..self.reported_sum(id) };
-            !forks.contains(&session) && tokens.max(total) != tokens
+            !forks.contains(&session) && self.reported_sum(id).has_more_than(tokens)
         };
         let runs = self.usage.runs.iter();
         let incomplete: HashSet<RunId> = runs

@@ -210,6 +210,12 @@ impl Tokens {
         self.zip(other, u64::saturating_sub)
     }
 
+    /// Tells whether one of the counts is larger. Not every total lists one-hour cache writes and reasoning separately.
+    pub(super) fn has_more_than(self, known: Self) -> bool {
+        let Self { cache_write_1h, reasoning, .. } = known;
+        known.max(Self { cache_write_1h, reasoning, ..self }) != known
+    }
+
     /// Returns what these counts have beyond known ones, in all at most the difference of both totals: reports divide
     /// input and cached tokens differently.
     pub(super) fn beyond(self, known: Self) -> Self {

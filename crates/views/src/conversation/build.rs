@@ -51,7 +51,7 @@ impl Conversation {
             responses: session.responses.iter().filter(|response| is_known(response)).count() as u64,
             calls: session.calls.len() as u64,
             file_changes: session.calls.iter().filter(|call| call.effect() == Effect::Change).count() as u64,
-            usage: session.own_usage().map(|used| RawJson::object(|object| used.write(object))),
+            usage: session.used.map(|used| RawJson::object(|object| used.write(object))),
             dangling_calls: session.dangling().filter_map(|call| call.id.clone()).collect(),
             branches: session.branches.len() as u64,
             unknown_records: session.unknown_records.clone(),

@@ -161,7 +161,7 @@ impl SessionDigest {
             calls: session.calls.len() as u64,
             failures: count(Outcome::Failed),
             denials: count(Outcome::Denied),
-            usage: session.own_usage(),
+            usage: session.used,
             used_by_model: session.used_by_model.clone(),
             agent_cost: session.agent_cost,
             runs: session.runs.len() as u64,

@@ -66,6 +66,19 @@ impl UsageAnswer {
         }
     }
 
+    /// Reads a row of `steno ls`, which does not say how many responses it sums.
+    pub fn of_list(row: &Value) -> Self {
+        let tokens = &row["tokens"];
+        Self {
+            responses: 0,
+            input: number(&tokens["input"]),
+            cache_read: number(&tokens["cache_read"]),
+            cache_write: number(&tokens["cache_write"]),
+            output: number(&tokens["output"]),
+            is_exact: tokens.is_null() || tokens["exact"] == true,
+        }
+    }
+
     /// Reads the sum of a trajectory.
     fn of_metrics(metrics: &Value) -> Self {
         let extra = &metrics["extra"];

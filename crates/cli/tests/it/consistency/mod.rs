@@ -156,12 +156,25 @@ impl Check<'_> {
             .values()
             .filter_map(|made| made.usage.as_ref())
             .for_each(|usage| used.add(usage));
-        let mut told = self.usage.get(&id).map_or_else(UsageAnswer::none, UsageAnswer::of_row);
+        let counted = self.usage.get(&id).cloned();
+        let mut told = counted.as_ref().map_or_else(UsageAnswer::none, UsageAnswer::of_row);
+        let is_copied = COPIED.iter().any(|copied| id.starts_with(copied));
+        let listed = UsageAnswer::of_list(row);
+        if !is_copied {
+            self.same("usage and ls", &UsageAnswer { responses: 0, ..told }, &listed);
+            let (cost, is_exact) = counted
+                .as_ref()
+                .map_or((&Value::Null, &Value::Bool(false)), |of| (&of["cost_usd"], &of["cost_exact"]));
+            self.same("cost of usage and ls", &[cost, is_exact], &[&row["cost_usd"], &row["cost_exact"]]);
+        }
+        let mut shown = UsageAnswer::none();
+        answers.shown.values().filter_map(|shown| shown.usage.as_ref()).for_each(|usage| shown.add(usage));
+        self.same("usage of ls and show", &listed, &UsageAnswer { responses: 0, ..shown });
         if answers.has_missing {
             // The agent's total includes missing subagents; only `usage` uses it.
             (told.is_exact, used.is_exact) = (false, false);
         }
-        if !COPIED.iter().any(|copied| id.starts_with(copied)) {
+        if !is_copied {
             self.same("usage and atif", &told, &used);
         }
     }
