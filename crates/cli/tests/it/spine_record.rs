@@ -204,9 +204,10 @@ fn spine_of_a_file_that_the_vault_cannot_give_back_is_not_called_recorded() {
     fs::write(&file, &text).unwrap();
     assert_eq!(steno.run(&["import"]).code, 0);
     let packs = steno.store().join("vault/packs");
-    let pack = fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()).next().unwrap();
-    let len = fs::metadata(&pack).unwrap().len();
-    fs::OpenOptions::new().write(true).open(&pack).unwrap().set_len(len / 2).unwrap();
+    for pack in fs::read_dir(packs).unwrap() {
+        let file = fs::OpenOptions::new().write(true).open(pack.unwrap().path()).unwrap();
+        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    }
     let said = steno.run(&["spine", "record", id]);
     assert!(said.code == 3 && said.err.contains("error: "), "{said:?}");
 }
