@@ -29,7 +29,7 @@ mutants *args:
 faults:
     scripts/faults.sh
 
-# Real agents with a scripted model under `steno run`, `mcp`, `proxy`, `watch` and `app-server`; needs root, npm and the shared files
+# Real agents with a scripted model under `steno run`, `mcp`, `proxy`, `watch` and `app-server`; needs root, npm and the `shared` directory
 e2e:
     scripts/e2e.sh
 
@@ -54,7 +54,7 @@ nightly mutant_seconds="3600":
 harbor:
     scripts/harbor.sh
 
-# `steno search` and `steno usage` against programs that share no code with them; fetches a Python package, needs the shared files
+# `steno search` and `steno usage` against programs that share no code with them; fetches a Python package, needs the `shared` directory
 cross-check *args:
     scripts/cross_check.sh {{args}}
 

@@ -106,7 +106,7 @@ pub fn warn_of_gaps(unrecorded: &UnrecordedMessages) {
         warn(&format!("{messages} forwarded but not recorded, in {}", count(gaps, "gap")));
     }
     if unrecorded.is_untold {
-        warn("the record ends before the last gap, and does not mention it");
+        warn("the last gap could not be noted in the record");
     }
 }
 
@@ -158,6 +158,6 @@ pub fn forget_failure(error: forget::ForgetError) -> Failure {
         forget::ForgetError::Vault(error) => error.into(),
         forget::ForgetError::Journal(error) => error.into(),
     };
-    let hint = "run `steno pause` first, which makes the recording `steno` release it, and `steno resume` afterwards";
+    let hint = "stop recording with `steno pause`, try again, then run `steno resume`";
     if is_held { failure.with_hint(hint) } else { failure }
 }

@@ -141,8 +141,8 @@ pub enum Command {
     /// Show what takes up space in the store
     ///
     /// `alone` is the space that the files of a row take in the vault; bytes shared with other rows are not counted.
-    /// Forgetting the row frees it, and the transcripts of its sessions. `source` is the size of the files, including
-    /// every generation.
+    /// Forgetting the sessions of a row frees this space, and that of their transcripts. `source` is the size of the
+    /// files, including every generation.
     Du(DuArgs),
     /// Check agents and store, and say how to fix problems
     Doctor(DoctorArgs),
@@ -155,7 +155,7 @@ pub enum Command {
     /// Pause recording
     ///
     /// During a pause, `up` and `watch` do not read agents' files; `import`, `record`, `spine record` and recording
-    /// over HTTP fail; `app-server` and `run` forward without recording. When `pause` returns, nothing is
+    /// over HTTP fail; `app-server`, `mcp`, `proxy` and `run` forward without recording. When `pause` returns, nothing is
     /// recorded any more. What agents write to their files during the pause is archived afterwards, unless `--skip`
     /// is given.
     Pause(PauseArgs),
@@ -207,8 +207,8 @@ pub enum Command {
     Follow(FollowArgs),
     /// List the sessions in the store
     ///
-    /// The session with the latest event comes first. A session is an agent's own file, with its subagents and with
-    /// other recordings of the same session: `+2` stands for two child sessions, `×3` for three recordings. On a
+    /// The session with the latest event comes first. A row is a session: the agent's own file, other recordings of
+    /// the same session, and its subagents: `+2` stands for two child sessions, `×3` for three recordings. On a
     /// terminal, the shortest part of the id that names the session is shown, and the title is cut to fit; a pipe gets
     /// everything.
     ///
@@ -261,9 +261,9 @@ pub enum Command {
     /// Show a session as transcript entries, one log record per line
     ///
     /// Each record is `{"event":"transcript.entry","context":{…}}`. `transcript.start` and `transcript.stop` mark the
-    /// beginning and the end of a file.
+    /// beginning and the end of a session.
     Entries(EntriesArgs),
-    /// Show how many tokens sessions used
+    /// Show how many tokens sessions used, and what they cost
     ///
     /// Reads every session in the store, including those that the agent has deleted since. Files that
     /// are not archived yet, or only in part, are read from the agents' homes, including those that
@@ -273,7 +273,7 @@ pub enum Command {
     /// Each response counts once, even if several records, resumed sessions and forks repeat it. `exact` is false if
     /// the record has no final counts or a file could not be read: the numbers are then a lower bound. Days are
     /// those of local time. Input does not include cached tokens, which have their own columns. What a subagent used
-    /// counts for its session. Rows of times are in their order; of others, the most expensive is first.
+    /// counts for its session. Rows grouped by time are in order of time; all others begin with the most expensive.
     Usage(UsageArgs),
     /// Export, list and verify receipts of turns
     Receipt(ReceiptArgs),

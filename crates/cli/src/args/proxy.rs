@@ -30,7 +30,7 @@ pub struct McpArgs {
     /// are changed
     #[arg(long, value_name = "FILE")]
     pub wrap_config: Option<PathBuf>,
-    /// Change the servers back that `--wrap-config` has changed
+    /// Undo the changes of `--wrap-config`
     #[arg(long, requires = "wrap_config")]
     pub undo: bool,
     /// Show what would be changed, and change nothing

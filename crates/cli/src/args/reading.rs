@@ -13,12 +13,12 @@ const DETAIL: u8 = 2;
 #[derive(Args, Debug)]
 pub struct ViewArgs {
     /// A session (its UUID, four or more characters of its beginning or end, or `last`), a transcript file, or an
-    /// agent's file or directory; with `show`, `RUN:SEQ` is the turn of an event
+    /// agent's file or directory; `RUN:SEQ` (only for `show`) is the turn of an event
     pub run: String,
     /// Show every system step, instead of one line for several in a row
     #[arg(long)]
     pub all: bool,
-    /// Print one JSON object per line: a tree, or the conversation of a run
+    /// Print one JSON object per line: a tree (`tree`), or the conversation of a run (`show`)
     #[arg(long)]
     pub json: bool,
 }

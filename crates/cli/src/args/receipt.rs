@@ -27,9 +27,9 @@ pub enum ReceiptCommand {
     Lines(ReceiptTurnArgs),
     /// Verify a receipt: build it again, and show the first difference
     ///
-    /// The receipt is checked against the store, or without a store against a transcript file, a directory of
-    /// records, or only the lines that it is made from. The output says what this proves and what it does not. Exit
-    /// code 1 means that the receipt does not hold, or that there is nothing to check it against.
+    /// The receipt is checked against the store or, with an option, against a transcript file, a directory of records,
+    /// or only the lines that it is made from. The output says what this proves and what it does not. Exit code 1 means
+    /// that the receipt does not hold, or that there is nothing to check it against.
     Verify(ReceiptVerifyArgs),
 }
 

@@ -60,7 +60,7 @@ pub fn run(args: &DuArgs, settings: &Settings, output: &mut Output) -> Outcome {
         output.line(&format!("transcripts {:>8} with their seals", size(sizes.transcripts)));
         if sizes.superseded > 0 {
             let superseded = size(sizes.superseded);
-            output.line(&format!("  kept      {superseded:>8} of them from before runs were derived again"));
+            output.line(&format!("  old       {superseded:>8} of them, kept when runs were derived again"));
         }
         if sizes.index > 0 {
             output.line(&format!("index       {:>8} that can be deleted", size(sizes.index)));
@@ -114,7 +114,7 @@ fn print(
     }
     output.line("");
     output.line(&format!(
-        "evidence    {:>8} for {} in {}",
+        "evidence    {:>8}, unpacked {} in {}",
         size(sizes.evidence),
         size(usage.bytes),
         count(usage.sources.len() as u64, "file")

@@ -43,7 +43,7 @@ fn warn_of_closed_recordings(plan: &ForgetPlan) {
         let path = file.info.path.0.display().to_string();
         let path = visible(&path, Lines::Escape);
         warn(&format!(
-            "`{path}` also has other sessions, which stay; nothing that is added to it is archived"
+            "`{path}` also has other sessions, which are kept; what is added to this file later is not archived"
         ));
     }
 }

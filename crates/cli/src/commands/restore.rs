@@ -89,7 +89,7 @@ fn earlier_version(text: &str, library: &Library, settings: &Settings) -> Option
     let root = root_of(text, library)?;
     let loss = library.file_loss(root).filter(|loss| loss.generation.is_some())?;
     let command = loss.restore_command(&root.to_string(), &settings.store_flags());
-    Some(format!("the agent has {} this file; `{command}` brings the version before back", loss.kind.name()))
+    Some(format!("the agent has {} this file; `{command}` restores the earlier version", loss.kind.name()))
 }
 
 /// Returns the connection files of a session that has no file of its agent.

@@ -19,7 +19,7 @@ pub fn no_session_matches(filter: &ListFilter) -> Failure {
 pub fn unknown_agent_hint(agent: Option<&str>) -> Option<String> {
     let names: Vec<&str> = Provider::ALL.iter().map(|known| known.as_str()).collect();
     let agent = agent.filter(|agent| !names.iter().any(|known| known.eq_ignore_ascii_case(agent)))?;
-    Some(format!("`{agent}` is none of the agents that are read: {}", names.join(", ")))
+    Some(format!("unknown agent `{agent}`; known agents: {}", names.join(", ")))
 }
 
 /// Reads the filters of sessions, and the words that their titles must have.

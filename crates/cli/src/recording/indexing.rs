@@ -113,7 +113,7 @@ fn run(store: &Store, signal: &Signal, is_stopped: &AtomicBool) {
         let error = done.err().map(|error| with_causes(&error));
         // The same error is reported once.
         if let Some(text) = error.as_ref().filter(|_| error != last_error) {
-            warn(&format!("{text}; searches make the index themselves"));
+            warn(&format!("{text}; the next search updates the index"));
         }
         last_error = error;
         signal.pause((begun.elapsed() * PAUSE_FACTOR).max(PAUSE_MIN));

@@ -149,6 +149,6 @@ pub fn report_lines(done: &RederiveReport) -> Vec<String> {
     );
     line(done.sources_held, "file", "not derived again: in use by another `steno`");
     line(done.sources_failed, "file", "not derived again: see above");
-    line(done.sources_left, "file", "left for next time");
+    line(done.sources_left, "file", "not derived again yet; the next start continues");
     lines
 }

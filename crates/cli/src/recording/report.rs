@@ -123,7 +123,7 @@ impl Report {
             output.line(&line);
         }
         output.line(&format!(
-            "in the store: {}{}{}, in {}: {} of files are stored in {}; the transcripts take {}",
+            "in the store: {}{}{}; size {}: {} of files stored in {}, transcripts {}",
             count(total, "session"),
             if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) },
             oldest.map_or(String::new(), |day| format!(", the oldest from {day}")),

@@ -325,7 +325,7 @@ fn other_runs_of_the_session_are_named() {
     let said = steno.run(&["follow", &id(7)]);
     assert_eq!(said.code, 0, "{said:?}");
     let want = format!(
-        "this is one run of its session; 1 other run not shown: `steno show {RUN}` shows the whole\n"
+        "this is one run of its session; 1 other run not shown: `steno show {RUN}` shows the whole session\n"
     );
     assert_eq!(said.err, want);
 }

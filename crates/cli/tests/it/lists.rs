@@ -388,7 +388,7 @@ fn unknown_agent_is_answered_with_the_known_ones() {
     let steno = filled();
     for args in [&["ls"][..], &["changes"], &["failures"], &["search", "login"], &["usage"]] {
         let said = steno.run(&[args, &["--agent", "codx", "--until", "2030-01-01"]].concat());
-        let hint = "hint: `codx` is none of the agents that are read: claude, codex, gemini";
+        let hint = "hint: unknown agent `codx`; known agents: claude, codex, gemini";
         assert!(said.code == 1 && said.err.contains(hint), "{args:?}: {said:?}");
     }
 }

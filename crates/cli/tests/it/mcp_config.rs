@@ -113,7 +113,7 @@ fn remote_servers_are_named_and_left_alone() {
     let (name, text, _) = CONFIGS[0];
     fs::write(steno.dir.path().join(name), text).unwrap();
     let said = wrap(&steno, name, &[]);
-    assert!(said.out.contains("far: not a stdio server (HTTP or SSE), left alone"), "{said:?}");
+    assert!(said.out.contains("far: not a stdio server (HTTP or SSE), not changed"), "{said:?}");
     assert!(read(&steno, name).contains(r#""far": { "type": "http", "url": "https://example.com/mcp" }"#));
 }
 

@@ -170,7 +170,9 @@ fn old_seals_and_receipts_hold_against_kept_transcripts() {
     done(&said);
     let found = said.json().into_iter().find(|line| line["run_id"] == run.as_str()).unwrap();
     assert_eq!((&found["ok"], &found["expected_seals_superseded"]), (&Value::Bool(true), &Value::from(1)));
-    assert!(steno.run(&["verify", "--expect", seals]).out.contains("of an older transcript of the run"));
+    assert!(
+        steno.run(&["verify", "--expect", seals]).out.contains("for an older, kept transcript of the run")
+    );
     let said = steno.run(&["receipt", "verify", receipt]);
     done(&said);
     assert!(said.out.contains(&format!("{run}.jsonl.superseded-1")), "{said:?}");

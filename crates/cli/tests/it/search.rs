@@ -277,7 +277,7 @@ fn last_line_tells_what_damage_hides() {
     // What follows the damage is not known, and the last line says so.
     assert_eq!(searched(&["login"]), (json!(1), json!(2)));
     assert_eq!(searched(&["login", "--project", "shop"]), (json!(0), json!(1)));
-    let want = "; not searched: what follows the damage in 1 run (`steno verify` says where)";
+    let want = "; 1 run searched only up to the damage (`steno verify` says where)";
     let said = steno.run(&["search", "login", "--limit", "0", "--hits", "0"]);
     assert!(said.out.trim_end().ends_with(want), "{said:?}");
     let said = steno.run(&["search", "three"]);

@@ -338,7 +338,7 @@ fn usage_is_limited_to_some_sessions_and_models() {
     check(&steno, &["--branch", "draft"], 1, "");
     check(&steno, &["--agent", "claude", "--model", "CLAUDE-x"], 4, "");
     let said = steno.run(&["usage", "--agent", "codex"]);
-    assert!(said.code == 1 && said.err.contains("passes the filters"), "{said:?}");
+    assert!(said.code == 1 && said.err.contains("matches the filters"), "{said:?}");
 
     let said = steno.run(&["usage", "--by", "session", "--json", "--project", "blog"]);
     assert_eq!(

@@ -264,7 +264,7 @@ fn runs_without_expected_seal_are_named() {
         steno.recorded(run, &[event(1)]);
     }
     let said = verify(&steno, &["--expect", "seals"]);
-    assert!(said.code == 0 && said.err.contains("`seals` has no seal of 2 of 3 transcripts"), "{said:?}");
+    assert!(said.code == 0 && said.err.contains("`seals` has no seals for 2 of 3 transcripts"), "{said:?}");
     let unnamed: Vec<_> = said.out.lines().filter(|line| line.contains("no expected seal")).collect();
     assert!(
         unnamed.len() == 2 && unnamed.iter().zip(&others).all(|(line, run)| line.contains(run)),

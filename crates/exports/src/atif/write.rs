@@ -154,7 +154,8 @@ impl Notes<'_> {
         let is_lower_bound = self.used.is_some_and(|used| used.is_lower_bound);
         say(
             is_lower_bound,
-            "Tokens are at least so many: the record does not have the final counts of all responses.".into(),
+            "Token counts are lower bounds: the record does not have the final counts of all responses."
+                .into(),
         );
         let apart = self.used.is_some_and(|used| !is_sum_of_steps(used, self.run));
         say(
@@ -176,7 +177,10 @@ impl Notes<'_> {
         let media = self.media_left + self.run.media_unread;
         say(
             media > 0,
-            format!("{} told by type and size only.", count(media, "medium").replace("mediums", "media")),
+            format!(
+                "{} described only by type and size.",
+                count(media, "medium").replace("mediums", "media")
+            ),
         );
         let unknown: u64 = self.run.unknown.values().sum();
         say(unknown > 0, format!("{} not understood and left out.", count(unknown, "record")));

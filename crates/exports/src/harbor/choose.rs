@@ -65,7 +65,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) 
             continue;
         }
         let judged = if changes.iter().any(|change| !is_behind(call, change)) {
-            Err("a file was changed behind it".to_owned())
+            Err("a file was changed after it".to_owned())
         } else {
             judge(turn, command, place)
         };
@@ -105,7 +105,7 @@ pub(super) fn choose(before: &[Turn], turns: &[Turn], place: &WorkingDirectory) 
             }
         };
         let winner = best.as_ref().map_or("", |best| best.call.as_str());
-        let why = format!("{winner} ranks before it or came later");
+        let why = format!("{winner} ranks higher or came later");
         passed_over.push(PassedOver { call: loser.call, why });
     }
     let failing = failing.map(|(_, script)| format!("ended with a check that failed: `{script}`"));

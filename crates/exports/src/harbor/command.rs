@@ -118,7 +118,7 @@ impl Command {
         match shell.rsplit('/').next().unwrap_or(shell) {
             "sh" | "dash" | "ash" => Ok("sh"),
             "bash" | "zsh" | "ksh" => Ok("bash"),
-            _ => Err("it ran in a shell whose words we don't know".to_owned()),
+            _ => Err("it ran in an unknown shell".to_owned()),
         }
     }
 }

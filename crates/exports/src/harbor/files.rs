@@ -12,7 +12,7 @@ use super::window::Refusal;
 use super::{IMAGE, provenance};
 
 /// The part of a script that installs the session's own tests and restores the previous files.
-const HELD: &str = r#"# Tests that the session wrote are put in place as it left them, and what was there comes back behind it.
+const HELD: &str = r#"# Tests that the session wrote are put in place as it left them, and the previous files are restored afterwards.
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 put() {
   mkdir -p "$(dirname "$1")" "$work/$(dirname "$1")"
@@ -141,7 +141,7 @@ impl Plan<'_> {
                     Rank::Other => "The command",
                 };
                 let run = self.with_held(&run, files);
-                format!("# {kind} that the session ran behind its last change, and that ended with 0.\n{run}")
+                format!("# {kind} that the session ran after its last change, and that ended with 0.\n{run}")
             }
             Check::Patches(patches) => {
                 for (name, patch) in numbered("expected", patches) {

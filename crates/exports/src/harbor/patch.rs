@@ -150,7 +150,7 @@ impl Change {
                     hunks.find("\n@@ ").map_or("", |at| &hunks[at + 1..])
                 };
                 if !are_hunks(hunks) {
-                    return Err(format!("the change of `{path}` has lines that are none of a change"));
+                    return Err(format!("the change of `{path}` has lines that are not part of a diff"));
                 }
                 if !hunks.is_empty() {
                     out.push_str(&format!("--- {}\n+++ {}\n{hunks}", name("a/", &path), name("b/", &to)));

@@ -249,8 +249,10 @@ impl WindowChanges {
                 Some(Ok(patch)) => changed.patches.push(patch),
                 Some(Err(why)) => changed.trouble = Some(format!("call {}: {why}", call.id)),
                 None if !changed.patches.is_empty() && changes_unrecorded(call) => {
-                    changed.overwritten =
-                        Some(format!("call {} changed files behind a patch, and nothing says how", call.id));
+                    changed.overwritten = Some(format!(
+                        "call {} changed files after a patch, and the record does not say how",
+                        call.id
+                    ));
                 }
                 None => {}
             }

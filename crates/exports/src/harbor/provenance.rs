@@ -247,7 +247,7 @@ fn verification(plan: &Plan<'_>) -> Verification {
     let passed = plan.passed_over.iter();
     let passed_over =
         passed.map(|passed| CheckPass { call: passed.call.clone(), why: passed.why.clone() }).collect();
-    let none = "no command that checks anything was seen to end with 0 behind the last change";
+    let none = "no command that checks anything ended with 0 after the last change";
     let tests_of_window = plan.test_files.known().map(|(path, _)| path.to_owned()).collect();
     let tests_not_held = plan.test_files.unknown().map(str::to_owned).collect();
     match &plan.check {
@@ -255,7 +255,7 @@ fn verification(plan: &Plan<'_>) -> Verification {
             let seen = if chosen.failed_before { ", and it had failed before that" } else { "" };
             Verification {
                 kind: chosen.rank.as_str(),
-                why: format!("the best command that ended with 0 behind the last change{seen}"),
+                why: format!("the best command that ended with 0 after the last change{seen}"),
                 call: Some(chosen.call.clone()),
                 command: Some(chosen.script.clone()),
                 failed_before: Some(chosen.failed_before),
@@ -265,11 +265,11 @@ fn verification(plan: &Plan<'_>) -> Verification {
             }
         }
         Check::Patches(_) => {
-            let why = format!("{none}: whether the recorded changes are there");
+            let why = format!("{none}; the check is whether the recorded changes are there");
             Verification::of_changes("patches", why, passed_over)
         }
         Check::Diff(Diff { sha256, .. }) => {
-            let why = format!("{none}: whether the working tree differs as recorded ({sha256})");
+            let why = format!("{none}; the check is whether the working tree differs as recorded ({sha256})");
             Verification::of_changes("diff", why, passed_over)
         }
     }

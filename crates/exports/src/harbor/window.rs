@@ -207,17 +207,17 @@ pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, Strin
         for call in &turn.calls {
             match call.approval {
                 Some(Approval::Open) => {
-                    add(Concern::OpenApproval, format!("hangs on an approval (call {})", call.id));
+                    add(Concern::OpenApproval, format!("waits for an approval (call {})", call.id));
                 }
                 Some(Approval::Denied) => {
-                    add(Concern::DeniedApproval, format!("was denied something (call {})", call.id));
+                    add(Concern::DeniedApproval, format!("has a denied call ({})", call.id));
                 }
                 Some(Approval::Allowed) | None => {}
             }
             if call.approval != Some(Approval::Denied)
                 && call.result.as_ref().is_some_and(|it| it.outcome == "denied")
             {
-                add(Concern::DeniedApproval, format!("was denied something (call {})", call.id));
+                add(Concern::DeniedApproval, format!("has a denied call ({})", call.id));
             }
             if call.result.is_none() && call.approval != Some(Approval::Open) {
                 add(Concern::OpenCall, format!("has a call without a result ({})", call.id));
@@ -229,15 +229,15 @@ pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, Strin
         }
         if turn.questions > 0 {
             let asked = count(turn.questions, "question");
-            add(Concern::UserInput, format!("asked the user {asked}, and the answer is no prompt"));
+            add(Concern::UserInput, format!("asked the user {asked}, and the answer is not a prompt"));
         }
         if turn.media > 0 {
             let given = if turn.media == 1 { "a picture or file" } else { "pictures or files" };
-            add(Concern::Media, format!("has {given} of the user's, which words do not carry"));
+            add(Concern::Media, format!("has {given} from the user, which the instruction cannot contain"));
         }
         if turn.subagents > 0 {
             let worked = count(turn.subagents, "subagent");
-            add(Concern::Subagents, format!("had {worked} work, which is in another spine"));
+            add(Concern::Subagents, format!("used {worked}, whose work is in another spine"));
         }
         if session.gaps.iter().any(|seq| (first..=last).contains(seq)) {
             add(Concern::MissingRecords, "has records that are missing or could not be read".to_owned());
@@ -249,7 +249,7 @@ pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, Strin
         if number > turns[0].number && session.reverts.iter().any(|seq| (begins..first).contains(seq)) {
             add(
                 Concern::TakenBack,
-                "comes after turns that were taken back, and nothing says which".to_owned(),
+                "comes after turns that were taken back, and the record does not say which".to_owned(),
             );
         }
         if turn.is_inferred {

@@ -18,7 +18,7 @@ const TAKEN: [&str; 9] =
     ["/boot/", "/lib64/", "/logs/", "/opt/", "/run/", "/solution/", "/sys/", "/tests/", "/var/"];
 
 /// The source of the root if only the session's directory is recorded.
-const GUESSED: &str = "the directory of the session, which may lie deeper";
+const GUESSED: &str = "the directory of the session, which may be below the root";
 
 /// The working directory of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -115,7 +115,7 @@ pub enum PayloadFlaw {
         path: Option<String>,
     },
     /// A compaction lacks one of its two histories.
-    #[error("`{field}` is not there as an array, and a compaction without it cannot be gone back over")]
+    #[error("a compaction needs the array `{field}`")]
     History {
         /// Which.
         field: &'static str,
@@ -140,10 +140,10 @@ pub enum PayloadFlaw {
         source: Error,
     },
     /// A bridge from a thread to itself.
-    #[error("a bridge from a thread to itself")]
+    #[error("a bridge must join two different threads")]
     BridgeSelf,
     /// A bridge between two other threads.
-    #[error("a bridge between two other threads")]
+    #[error("neither thread of the bridge is the thread of the record")]
     BridgeOfOthers,
     /// A bridge without its answer.
     #[error("a bridge of the kind `{kind}` without `{field}`")]

@@ -67,7 +67,7 @@ fn verify_once(
     let mut proven = VerifyReport { holds: Vec::new(), open: Vec::new(), is_final: true };
     let without_integrity = match &against {
         Reference::Store(_) | Reference::Transcripts(_) | Reference::Lines(_) => {
-            "that the record was not changed along with the receipt: export it with `--integrity`, and keep the root"
+            "that the record was not changed along with the receipt: export the receipt with `--integrity`, and keep its `root` elsewhere"
         }
         Reference::Directory(_) => "that the records were not changed along with the receipt",
     };
@@ -128,7 +128,7 @@ fn verify_once(
 fn older_words(runs: &[RunSelection]) -> Vec<String> {
     let words = |run: &RunSelection| {
         let name = run.superseded.as_ref()?.file_name();
-        Some(format!("run {} is read from `{name}`, the transcript from before it was re-derived", run.id))
+        Some(format!("run {} is read from `{name}`, its transcript from before it was derived again", run.id))
     };
     runs.iter().filter_map(words).collect()
 }
@@ -259,7 +259,9 @@ fn report_integrity(integrity: Option<&Integrities>, without_integrity: &str, pr
         Some(integrity) => {
             for tree in integrity.all() {
                 let lines = count(tree.lines.len() as u64, "line");
-                proven.holds.push(format!("it is made from {lines} of the tree with root {}", tree.root));
+                proven
+                    .holds
+                    .push(format!("the receipt is made from {lines} of the tree with root {}", tree.root));
             }
             proven.open.push(
                 "that the run was not changed before the receipt was made: compare the root with a copy kept elsewhere"

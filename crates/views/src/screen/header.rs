@@ -237,8 +237,8 @@ fn channel_words(conversation: &Conversation) -> Option<&'static str> {
     match channel {
         "exec" => Some("what subagents did, rejected patches"),
         "stream" => Some("the thoughts of subagents"),
-        "mcp" => Some("anything but the calls to an MCP server"),
-        "wrap" => Some("anything but what the command printed"),
+        "mcp" => Some("everything except the calls to an MCP server"),
+        "wrap" => Some("everything except what the command printed"),
         "http" => Some("how tools ran"),
         _ => None,
     }

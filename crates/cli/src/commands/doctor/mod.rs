@@ -121,7 +121,8 @@ pub fn examine(settings: &Settings) -> Examination {
 fn unread_database(home: &Home) -> Option<DoctorFinding> {
     let path = discovery::database(home)?;
     let (title, command) = (home.provider.title(), recording_command(home.provider)?);
-    let what = format!("sessions of {title} in `{}` are not recorded; its output can be", path.display());
+    let what =
+        format!("sessions of {title} in `{}` are not recorded; to record its output, run:", path.display());
     Some(DoctorFinding::advice(what, command))
 }
 

@@ -98,7 +98,7 @@ fn notice_other_runs(run: RunId, settings: &Settings) {
     if let Some(session) = session.filter(|session| session.runs.len() > 1) {
         let others = count(session.runs.len() as u64 - 1, "other run");
         notice(&format!(
-            "this is one run of its session; {others} not shown: `steno show {}` shows the whole",
+            "this is one run of its session; {others} not shown: `steno show {}` shows the whole session",
             session.id
         ));
     }

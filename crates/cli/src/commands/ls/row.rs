@@ -178,7 +178,7 @@ pub(super) fn footer(shown: &[ListedSession], total: usize) -> String {
         let meaning = match word {
             "open" => "end not recorded",
             word if mark != LOST => word,
-            _ => "the agent's disk lacks something of it: `steno ls --gone`",
+            _ => "deleted, shortened or rewritten by the agent: `steno ls --gone`",
         };
         if word != "done" && !seen.contains(&meaning) {
             seen.push(meaning);

@@ -54,9 +54,9 @@ impl Change {
             Self::Wrapped => format!("{would}recorded by `steno mcp`"),
             Self::AlreadyWrapped => "recorded by `steno mcp` already".to_owned(),
             Self::Unwrapped => format!("{would}started directly again"),
-            Self::NotWrapped => "not started by `steno mcp`, left alone".to_owned(),
-            Self::Remote => "not a stdio server (HTTP or SSE), left alone".to_owned(),
-            Self::Other => "not understood, left alone".to_owned(),
+            Self::NotWrapped => "not started by `steno mcp`, not changed".to_owned(),
+            Self::Remote => "not a stdio server (HTTP or SSE), not changed".to_owned(),
+            Self::Other => "not understood, not changed".to_owned(),
         }
     }
 }

@@ -205,7 +205,7 @@ fn covered(report: &SearchReport) -> String {
         words += &format!("; {} of them could not be read", count(report.unread, "text"));
     }
     if report.runs_damaged > 0 {
-        words += &format!("; not searched: what follows the damage in {}", count(report.runs_damaged, "run"));
+        words += &format!("; {} searched only up to the damage", count(report.runs_damaged, "run"));
     }
     if report.unread > 0 || report.runs_damaged > 0 {
         words += " (`steno verify` says where)";

@@ -81,12 +81,12 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
         let message = match () {
             () if counted.records.is_empty() => format!("no usage found in {sources}"),
             () if asked.query.only.is_empty() => format!("no usage found at that time in {sources}"),
-            () => format!("no usage in {sources} passes the filters"),
+            () => format!("no usage in {sources} matches the filters"),
         };
         // Files that were named and are no agent's are a mistake, an empty answer is none.
         let is_mistake = files.total > 0 && files.known == 0 && runs.total == 0;
         let failure = if is_mistake { Failure::nothing(message) } else { Failure::empty(message) };
-        let until = "`--until` names the first time that is not counted: a day ends before the next one";
+        let until = "`--until` is exclusive: to include a day, give the next day";
         let hint = unknown_agent_hint(args.agent.as_deref());
         return Err(Failure { hint: hint.or(args.until.as_ref().map(|_| until.to_owned())), ..failure });
     }

@@ -233,7 +233,8 @@ fn notes(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
     }
     if table.total.agent_cost.is_some() {
         notes.push(
-            "agent's: the agent's own figure, which may include requests that it did not record".to_owned(),
+            "agent's: the cost that the agent reports; it may include requests that are not in its files"
+                .to_owned(),
         );
     }
     let own = if style.prices.has_overrides() { ", and at your own prices" } else { "" };

@@ -177,7 +177,7 @@ fn verify_runs(
         let file = file.display().to_string();
         let file = visible(&file, Lines::Escape);
         tracing::warn!(
-            "`{file}` has no seal of {unnamed} of {}; these were not checked for cuts",
+            "`{file}` has no seals for {unnamed} of {}; a cut of these cannot be found",
             count(tally.all(), "transcript")
         );
     }
@@ -368,7 +368,7 @@ impl TranscriptCheck {
                 }
                 if self.superseded > 0 {
                     line.push_str(&format!(
-                        ", {} of an older transcript of the run, which is kept",
+                        ", {} for an older, kept transcript of the run",
                         count(self.superseded, "expected seal")
                     ));
                 }

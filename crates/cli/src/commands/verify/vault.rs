@@ -63,7 +63,7 @@ fn source_words(touched: &AffectedSource) -> String {
 fn print_summary(verified: &VerifyReport, output: &mut Output) {
     let word = if verified.findings.is_empty() { "ok     ".to_owned() } else { damaged() };
     output.line(&format!(
-        "{word}  evidence: {} in {}, {} of {} stored in {}",
+        "{word}  evidence: {} in {}; {}, {} stored in {}",
         count(verified.sources as u64, "file"),
         count(verified.packs as u64, "pack"),
         count(verified.chunks as u64, "chunk"),

@@ -89,7 +89,7 @@ fn forget_with(steno: &Steno, recording_at: &Path) {
 
     let said = steno.run(&["forget", SESSION, "--yes"]);
     done(&said);
-    let is_closed = said.err.contains("nothing that is added to it is archived");
+    let is_closed = said.err.contains("what is added to this file later is not archived");
     assert_eq!(is_closed, !recording_at.starts_with(steno.store()), "{said:?}");
     assert_absent(steno, CANARY, "after forget");
     assert_present(steno, OTHER);

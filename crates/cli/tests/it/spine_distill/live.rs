@@ -157,6 +157,6 @@ fn turn_that_depends_on_an_approval_is_refused() {
     refused(
         &steno,
         &[THREAD, "--turns", "1", "--repo", repo.path()],
-        "turn 1 hangs on an approval (call c1)",
+        "turn 1 waits for an approval (call c1)",
     );
 }

@@ -67,9 +67,9 @@ fn best_successful_command_checks_a_task() {
     assert_eq!(
         passed,
         [
-            ("call_3", "a file was changed behind it"),
+            ("call_3", "a file was changed after it"),
             ("call_5", "its exit code is that of `tail`"),
-            ("call_6", "call_7 ranks before it or came later"),
+            ("call_6", "call_7 ranks higher or came later"),
             ("call_8", "it checks nothing"),
         ]
     );

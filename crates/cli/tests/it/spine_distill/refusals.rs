@@ -77,7 +77,7 @@ fn changes_by_commands_after_a_patch_are_not_checked() {
     refused(
         &steno,
         &[&bundle, "--turns", "1", "--repo", repo.path()],
-        "call call_3 changed files behind a patch, and nothing says how",
+        "call call_3 changed files after a patch, and the record does not say how",
     );
 }
 
@@ -157,7 +157,7 @@ fn unknown_shell_gives_no_command() {
     let task = steno.dir.path().join("task");
     distilled(&steno, &[&bundle, "--turns", "1", "--repo", repo.path(), "-o", task.to_str().unwrap()]);
     let passed = &toml(&task)["metadata"]["steno"]["verification"]["passed_over"][0];
-    assert_eq!(passed, &json!({"call": "t", "why": "it ran in a shell whose words we don't know"}));
+    assert_eq!(passed, &json!({"call": "t", "why": "it ran in an unknown shell"}));
     let script = fs::read_to_string(task.join("tests/test.sh")).unwrap();
     assert!(!script.contains("touch"), "{script}");
 }

@@ -261,7 +261,7 @@ fn picture_without_its_record_is_described() {
         json!({"type": "text", "fidelity": "agent_emitted", "text": "", "label": "image", "size_bytes": 9});
     let got = value(&[("message.user", "", json!({"role": "user", "blocks": [mark]}))]);
     assert_eq!(got["steps"][0]["message"], "[image, 9 bytes]");
-    assert_eq!(got["notes"], "1 medium told by type and size only.");
+    assert_eq!(got["notes"], "1 medium described only by type and size.");
 }
 
 #[test]

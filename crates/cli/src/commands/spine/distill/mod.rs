@@ -151,7 +151,7 @@ impl Distiller<'_> {
         let before = if is_wanted {
             self.recorded.session.before(&plan.turns[0])
         } else {
-            Err("it was not wanted".to_owned())
+            Err("`--no-trajectory` was given".to_owned())
         };
         let segments = self.recorded.segments.clone();
         let mut given = TaskInputs { artifact: &artifact, snapshot: None, before, segments };
@@ -161,9 +161,7 @@ impl Distiller<'_> {
                 Err(why) => return Ok(Err(Refusal::new(why))),
             };
             for submodule in snapshot.submodules() {
-                plan.start
-                    .doubts
-                    .push(format!("`{submodule}` is a repository of its own, and not part of it"));
+                plan.start.doubts.push(format!("the submodule `{submodule}` is not included"));
             }
             let dir = output::sibling(path, "try")?;
             if let Err(refusal) = repository::try_patches(&snapshot, plan, &given, &dir)? {
@@ -190,11 +188,11 @@ impl Distiller<'_> {
         if let (None, Check::Command(chosen)) = (&self.args.image, &plan.check) {
             let script = visible(&chosen.script, Lines::Escape);
             tracing::warn!(
-                "{name}: the record does not have the image of the session; the image (`--image`) must have what `{script}` needs"
+                "{name}: the record does not name the session's image; use `--image` to name one that has what `{script}` needs"
             );
         }
         if let Err(why) = &plan.solution {
-            tracing::warn!("{name}: it has no solution: {}", visible(why, Lines::Escape));
+            tracing::warn!("{name} has no solution: {}", visible(why, Lines::Escape));
         }
     }
 }
