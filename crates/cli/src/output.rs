@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anstream::AutoStream;
 use anstyle::AnsiColor;
 use rustix::event::{PollFd, PollFlags};
-use steno_views::{Lines, visible};
+use steno_views::{Lines, columns_of, visible};
 
 use crate::args::ColorChoice;
 use crate::pager::Pager;
@@ -179,6 +179,27 @@ impl Write for CollectedLines {
 pub fn notice(text: &str) {
     // Nothing can be done when stderr is gone.
     writeln!(anstream::stderr(), "{}", visible(text, Lines::Escape)).ok();
+}
+
+/// Joins parts with a gap, on as many lines as a terminal of this width needs.
+pub fn joined_lines(parts: &[String], gap: &str, width: Option<usize>) -> Vec<String> {
+    let mut lines = Vec::<String>::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(last)
+                if width.is_none_or(|width| columns_of(last) + gap.len() + columns_of(part) <= width) =>
+            {
+                last.push_str(gap);
+                last.push_str(part);
+            }
+            Some(last) => {
+                last.push_str(gap.trim_end());
+                lines.push(part.clone());
+            }
+            None => lines.push(part.clone()),
+        }
+    }
+    lines
 }
 
 /// Tells whether stdout shows colours.

@@ -11,9 +11,10 @@ use steno_views::{Lines, columns_of, cut, visible};
 use crate::args::EventFormat;
 use crate::output::Output;
 
-/// The length of an event's text if the width of the terminal is not known, and the minimum if it is.
+/// The length of an event's text if the width of the terminal is not known.
 const TEXT_CHARS_MAX: usize = 100;
-const TEXT_CHARS_MIN: usize = 40;
+/// On a narrower terminal, types are not aligned, and times have no day.
+const WIDE_COLUMNS: usize = 120;
 /// The width of the column of numbers.
 const SEQ_CHARS: usize = 5;
 /// How much of a value is decoded for a line; much of it may be white space.
@@ -65,20 +66,30 @@ fn human_line(event: &ExchangeEvent, width: Option<usize>) -> String {
     let mark = if event.event_type.known().is_none() { "? " } else { "" };
     let event_type = event.event_type.to_string();
     let event_type = visible(&event_type, Lines::Escape);
+    let is_narrow = width.is_some_and(|width| width < WIDE_COLUMNS);
     let time = event.timestamp.to_string();
+    let of_day = time.split_once('T').map(|(_, rest)| rest.trim_end_matches('Z'));
+    let time = of_day.filter(|_| is_narrow).unwrap_or(&time);
     let mut line = format!(
         "{:>SEQ_CHARS$}  {dim}{}{dim:#}  {style}{mark}{event_type}{style:#}",
         event.seq.get(),
-        visible(&time, Lines::Escape),
+        visible(time, Lines::Escape),
     );
     let type_chars = mark.len() + columns_of(&event_type);
     let path = event.path.to_text();
     let detail = detail(event).trim_end().replace('\n', "⏎").replace('\t', " ");
-    let mut padding = TYPE_CHARS.saturating_sub(type_chars) + 2;
+    let mut padding = if is_narrow { 2 } else { TYPE_CHARS.saturating_sub(type_chars) + 2 };
     let place = place(event, &path);
-    let used = SEQ_CHARS + 2 + columns_of(&time) + 2 + type_chars + padding + columns_of(&place) + 3;
-    let chars_max = width.map_or(TEXT_CHARS_MAX, |width| width.saturating_sub(used).max(TEXT_CHARS_MIN));
-    for part in [place, visible(&cut(&detail, chars_max), Lines::Escape).into_owned()] {
+    let used = SEQ_CHARS + 2 + columns_of(time) + 2 + type_chars + padding;
+    // One column for the ellipsis.
+    let room = |used: usize| width.map(|width| width.saturating_sub(used + 1));
+    let place = match room(used) {
+        Some(room) if columns_of(&place) > room => cut(&place, room),
+        Some(_) | None => place,
+    };
+    let chars_max = room(used + columns_of(&place) + 2).unwrap_or(TEXT_CHARS_MAX);
+    let detail: String = detail.chars().take(BEGINNING_CHARS_MAX).collect();
+    for part in [place, cut(&visible(&detail, Lines::Escape), chars_max)] {
         if !part.is_empty() {
             line.extend(std::iter::repeat_n(' ', padding));
             line.push_str(&part);

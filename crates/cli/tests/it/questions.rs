@@ -32,12 +32,32 @@ const QUESTIONS: [(&str, &str, &[&str]); 9] = [
     ("show", "Show me the latest session comfortably.", &["show", "last", "--no-pager"]),
 ];
 
-#[test]
-fn every_question_has_its_answer() {
-    let shared = needs!(shared_dir(), "../shared is absent");
-    let python = needs!(tool("python3"), "python3 is not installed");
-    needs!(tool("faketime"), "faketime is not installed");
-    let steno = Steno::new();
+/// Commands whose output must fit a terminal, whatever its width is.
+const ON_TERMINALS: [&[&str]; 17] = [
+    &["ls"],
+    &["ls", "--runs", "-n", "12"],
+    &["ls", "--gone"],
+    &["search", "idempotency key"],
+    &["search", "/assert \\d/"],
+    &["usage"],
+    &["usage", "--by", "session"],
+    &["usage", "--by", "project,model"],
+    &["changes", "checkout.py", "-n", "1"],
+    &["failures", "-n", "5"],
+    &["show", "1111", "--no-pager"],
+    &["show", "1111", "-t", "1", "--no-pager"],
+    &["tree", "1111"],
+    &["events", "1111"],
+    &["receipt", "ls", "--thread", "1111"],
+    &["du"],
+    &["verify"],
+];
+
+/// A store with lifelike sessions, of which the agent has deleted one, and a command that runs others at a fixed time.
+fn lifelike(steno: &Steno) -> Option<String> {
+    let shared = shared_dir()?;
+    let python = tool("python3")?;
+    tool("faketime")?;
     let home = steno.store().with_file_name(".claude");
     let mut generator = std::process::Command::new(python);
     let made = generator.arg(shared.join("corpus/demo.py")).arg(&home).status().unwrap();
@@ -47,16 +67,59 @@ fn every_question_has_its_answer() {
     let imported = run(steno.shell(&at_now, &["import"]), b"");
     assert_eq!(imported.code, 0, "{imported:?}");
     fs::remove_file(home.join(DELETED)).unwrap();
+    Some(at_now)
+}
 
+/// Replaces what differs between machines, and directories that are not in the project's files.
+fn neutral(steno: &Steno, text: &str) -> String {
+    let dir = steno.store().parent().unwrap().display().to_string();
+    // The project names no home directory, not even an invented one.
+    text.replace(concat!("/ho", "me/dev"), "/srv/dev").replace(&dir, "HOME")
+}
+
+#[test]
+fn every_question_has_its_answer() {
+    let steno = Steno::new();
+    let at_now = needs!(lifelike(&steno), "python3, faketime or ../shared is absent");
     for (name, question, args) in QUESTIONS {
         let answer = run(steno.shell(&at_now, args), b"");
         assert_eq!(answer.code, 0, "{question}\n{answer:?}");
-        // The project names no home directory, not even an invented one.
-        let out = answer.out.replace(concat!("/ho", "me/dev"), "/srv/dev");
-        let text = format!("# {question}\n$ steno {}\n{out}", args.join(" "));
+        let text = format!("# {question}\n$ steno {}\n{}", args.join(" "), neutral(&steno, &answer.out));
         golden::check(
             places::workspace_root().join(format!("crates/cli/tests/golden/questions/{name}.txt")),
             &text,
         );
+    }
+}
+
+#[test]
+fn answers_fit_the_terminal() {
+    let steno = Steno::new();
+    let at_now = needs!(lifelike(&steno), "python3, faketime or ../shared is absent");
+    needs!(tool("script"), "script, which makes a terminal, is not installed");
+    for (columns, color) in [(80, "never"), (140, "never"), (80, "always")] {
+        let (mut all, mut wide) = (String::new(), Vec::new());
+        for args in ON_TERMINALS {
+            let quoted: Vec<String> = args.iter().map(|arg| format!("\"{arg}\"")).collect();
+            let command = format!(
+                "COLUMNS={columns} {} --color {color} {} </dev/null",
+                env!("CARGO_BIN_EXE_steno"),
+                quoted.join(" ")
+            );
+            let script = at_now.replace("\"$0\" \"$@\"", &format!("script -qec '{command}' /dev/null"));
+            let shown = String::from_utf8(steno.shell(&script, &[]).output().unwrap().stdout).unwrap();
+            let plain = anstream::adapter::strip_str(&shown).to_string();
+            // What is copied stays whole: commands, and the lines of patches.
+            let is_whole = |line: &str| {
+                line.starts_with("── resume: ") || (args[0] == "changes" && line.starts_with(['+', '-', ' ']))
+            };
+            let is_wide = |line: &&str| line.chars().count() > columns && !is_whole(line);
+            wide.extend(plain.lines().filter(is_wide).map(|line| format!("{args:?}: {line}")));
+            let shown = neutral(&steno, &shown).replace("\r\n", "\n").replace('\u{1b}', "␛");
+            all.push_str(&format!("$ steno {}\n{shown}\n", args.join(" ")));
+        }
+        assert!(wide.is_empty(), "wider than {columns}:\n{}", wide.join("\n"));
+        let file = format!("crates/cli/tests/golden/terminals/{columns}_{color}.txt");
+        golden::check(places::workspace_root().join(file), &all);
     }
 }

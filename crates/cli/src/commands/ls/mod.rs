@@ -116,7 +116,9 @@ fn print_table(shown: &[ListedSession], total: usize, writer: &RowWriter<'_>, ou
         }
     }
     if output.width().is_some() && !rows.is_empty() {
-        output.line(&row::footer(shown, total));
+        for line in row::footer(shown, total, output.width()) {
+            output.line(&line);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use steno_views::{Lines, Rounding, count, cut, short_number, visible};
 
 use super::layout::{Cell, Column, Row};
 use crate::id_lines::{marked, project_name};
-use crate::output::state_word;
+use crate::output::{joined_lines, state_word};
 use crate::time_words::{TimeForm, time_word};
 
 pub(super) struct RowWriter<'a> {
@@ -166,8 +166,7 @@ fn look(session: &ListedSession) -> (&'static str, &'static str, Style) {
 }
 
 /// Returns the last line on a terminal: how many sessions there are, and what the marks mean.
-pub(super) fn footer(shown: &[ListedSession], total: usize) -> String {
-    let dim = Style::new().dimmed();
+pub(super) fn footer(shown: &[ListedSession], total: usize, width: Option<usize>) -> Vec<String> {
     let mut parts = vec![count(total as u64, "session")];
     if shown.len() < total {
         parts = vec![format!("{} of {}; `--limit 0` lists all", shown.len(), count(total as u64, "session"))];
@@ -185,7 +184,9 @@ pub(super) fn footer(shown: &[ListedSession], total: usize) -> String {
             parts.push(format!("{mark} {meaning}"));
         }
     }
-    format!("{dim}{}{dim:#}", parts.join("   "))
+    let dim = Style::new().dimmed();
+    let lines = joined_lines(&parts, "   ", width).into_iter();
+    lines.map(|line| format!("{dim}{line}{dim:#}")).collect()
 }
 
 /// Returns a number, and nothing for zero.

@@ -18,6 +18,8 @@ use crate::time_words::{TimeForm, now, time_word};
 const STATE_CHARS: usize = "completed".len();
 /// The least number of columns for the words of a run.
 const WORDS_COLUMNS_MIN: usize = 12;
+/// On a narrower terminal, ids are short.
+const WIDE_COLUMNS: usize = 110;
 const GAP: &str = "  ";
 
 pub(super) fn run(library: &Library, args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -45,7 +47,15 @@ fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<()
     // Newest first; times only order the list, they are never an order of events.
     rows.sort_by_cached_key(|look| std::cmp::Reverse(look.started()));
     let shown = shown_count(args, output.width(), rows.len());
-    let lines = RunLines { index: &index, now: now(), time: args.time.form(), width: output.width() };
+    // A narrow terminal has no room for whole ids.
+    let short = |look: &RunOverview| {
+        let id = look.head.run.to_string();
+        index.shortest(&id, &look.head.run).split(&id).1.len()
+    };
+    let is_narrow = output.width().is_some_and(|width| width < WIDE_COLUMNS);
+    let id_columns = is_narrow.then(|| rows[..shown].iter().map(|look| short(look)).max().unwrap_or(0));
+    let (time, width) = (args.time.form(), output.width());
+    let lines = RunLines { index: &index, now: now(), time, width, id_columns };
     for look in &rows[..shown] {
         if args.json {
             output.json_line(&look.row());
@@ -68,18 +78,28 @@ struct RunLines<'a> {
     now: Zoned,
     time: TimeForm,
     width: Option<usize>,
+    /// The width of the column of short ids; `None` if ids are whole.
+    id_columns: Option<usize>,
 }
 
 impl RunLines<'_> {
     fn line(&self, look: &RunOverview) -> String {
         let id = look.head.run.to_string();
         let shortest = self.index.shortest(&id, &look.head.run);
-        let line = format!("{}  {}", marked(&id, shortest), state(look.state));
+        let (name, id_columns) = match self.id_columns {
+            Some(columns) => {
+                let short = shortest.split(&id).1;
+                let (bold, padding) = (Style::new().bold(), " ".repeat(columns.saturating_sub(short.len())));
+                (format!("{bold}{short}{bold:#}{padding}"), columns)
+            }
+            None => (marked(&id, shortest), id.len()),
+        };
+        let line = format!("{name}  {}", state(look.state));
         let Some(summary) = &look.summary else { return line.trim_end().to_owned() };
         let dim = Style::new().dimmed();
         let numbers = format!("{:>12}  {:>8}", count(summary.events, "event"), size(look.bytes));
         let time = self.time(summary.started_at.as_ref());
-        let used = [id.len(), STATE_CHARS, time.len(), numbers.len()].map(|columns| columns + GAP.len());
+        let used = [id_columns, STATE_CHARS, time.len(), numbers.len()].map(|columns| columns + GAP.len());
         let words = cut_to(&words(look), self.width.map(|width| width.saturating_sub(used.iter().sum())));
         let line = [line, format!("{dim}{time}{dim:#}"), numbers, words].join(GAP);
         line.trim_end().to_owned()

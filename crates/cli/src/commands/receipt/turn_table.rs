@@ -10,9 +10,12 @@ use crate::id_lines::IdMarks;
 const TURN_CHARS: usize = "turn-0001".len();
 const STATUS_CHARS: usize = "in_progress".len();
 const TIME_CHARS: usize = "2026-06-08T08:14:42.123Z".len();
-/// The length of a prompt if the width of the terminal is not known, and the minimum if it is.
+const MINUTE_CHARS: usize = "2026-06-08T08:14".len();
+/// The length of a prompt if the width of the terminal is not known.
 const PROMPT_CHARS_MAX: usize = 100;
-const PROMPT_CHARS_MIN: usize = 20;
+/// On a narrower terminal, prompts have a line of their own, and times no seconds.
+const WIDE_COLUMNS: usize = 110;
+const PROMPT_INDENT: &str = "    ";
 
 /// The widths of the columns of ids, which other systems choose freely.
 pub struct TurnColumns<'a> {
@@ -46,27 +49,32 @@ impl<'a> TurnColumns<'a> {
         };
         // Padded outside of the style, so that a line without more ends with its last word.
         let status_padding = padding(&status, STATUS_CHARS);
-        let mut started = shown(turn.started_at.as_deref().unwrap_or_default());
-        started.push_str(&padding(&started, TIME_CHARS));
+        let is_narrow = width.is_some_and(|width| width < WIDE_COLUMNS);
+        let started = turn.started_at.as_deref().unwrap_or_default();
+        let minute = started.get(..MINUTE_CHARS).filter(|_| is_narrow);
+        let mut started = shown(minute.unwrap_or(started));
+        if !is_narrow {
+            started.push_str(&padding(&started, TIME_CHARS));
+        }
         let used = self.thread
             + self.turn
             + columns_of(&status).max(STATUS_CHARS)
             + columns_of(&started)
             + 4 * "  ".len();
         // One column for the ellipsis.
-        let prompt_chars =
-            width.map_or(PROMPT_CHARS_MAX, |width| width.saturating_sub(used + 1).max(PROMPT_CHARS_MIN));
+        let before_prompt = if is_narrow { PROMPT_INDENT.len() } else { used };
+        let prompt_chars = width.map_or(PROMPT_CHARS_MAX, |width| width.saturating_sub(before_prompt + 1));
         let prompt = cut(turn.input_summary.as_deref().unwrap_or_default(), prompt_chars);
         let dim = Style::new().dimmed();
         let thread_padding = padding(&shown(&turn.thread_id), self.thread);
         let id = shown(&turn.id);
         let id_padding = padding(&id, self.turn);
         let line = format!(
-            "{}{thread_padding}  {id}{id_padding}  {style}{status}{style:#}{status_padding}  {dim}{started}{dim:#}  {}",
+            "{}{thread_padding}  {id}{id_padding}  {style}{status}{style:#}{status_padding}  {dim}{started}{dim:#}",
             self.marks.mark(&turn.thread_id),
-            shown(&prompt),
         );
-        line.trim_end().to_owned()
+        let gap = if is_narrow { format!("\n{PROMPT_INDENT}") } else { "  ".to_owned() };
+        format!("{line}{gap}{}", shown(&prompt)).trim_end().to_owned()
     }
 }
 
@@ -93,6 +101,8 @@ mod tests {
         check(101, None, BEFORE + 100 + 1, true);
         check(41, Some(130), 130 - 1, false);
         check(42, Some(130), 130, true);
-        check(100, Some(80), BEFORE + 20 + 1, true);
+        // Without seconds; the prompt is on the next line.
+        check(75, Some(80), 78 + 1 + 4 + 75, false);
+        check(76, Some(80), 78 + 1 + 4 + 75 + 1, true);
     }
 }

@@ -7,6 +7,7 @@ use steno_model::RunId;
 use steno_views::{Lines, columns_of, cut, visible};
 
 use crate::id_lines::project_name;
+use crate::output::joined_lines;
 use crate::time_words::age;
 
 /// The width of a line where the terminal's is not known.
@@ -56,18 +57,8 @@ impl SearchText<'_> {
 
     /// Breaks a long line after semicolons, so that a terminal does not break it inside of a word.
     pub(super) fn broken(&self, line: &str) -> Vec<String> {
-        let mut lines = vec![String::new()];
-        for part in line.split_inclusive("; ") {
-            let last = lines.last_mut().expect("there is a line");
-            let is_too_long = self.width.is_some_and(|width| columns_of(last) + columns_of(part) > width);
-            if is_too_long && !last.is_empty() {
-                last.truncate(last.trim_end().len());
-                lines.push(part.to_owned());
-            } else {
-                last.push_str(part);
-            }
-        }
-        lines
+        let parts: Vec<String> = line.split("; ").map(str::to_owned).collect();
+        joined_lines(&parts, "; ", self.width)
     }
 
     fn width(&self) -> usize {
