@@ -15,6 +15,9 @@ pub struct SearchArgs {
     /// Show at most this many sessions; 0 shows all
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub limit: usize,
+    /// Leave out this many sessions, to read on after an earlier search
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub skip: usize,
     /// Show at most this many hits of each session; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub hits: usize,

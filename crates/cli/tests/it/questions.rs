@@ -33,7 +33,7 @@ const QUESTIONS: [(&str, &str, &[&str]); 9] = [
 ];
 
 /// Commands whose output must fit a terminal, whatever its width is.
-const ON_TERMINALS: [&[&str]; 17] = [
+const ON_TERMINALS: [&[&str]; 15] = [
     &["ls"],
     &["ls", "--runs", "-n", "12"],
     &["ls", "--gone"],
@@ -49,8 +49,6 @@ const ON_TERMINALS: [&[&str]; 17] = [
     &["tree", "1111"],
     &["events", "1111"],
     &["receipt", "ls", "--thread", "1111"],
-    &["du"],
-    &["verify"],
 ];
 
 /// A store with lifelike sessions, of which the agent has deleted one, and a command that runs others at a fixed time.

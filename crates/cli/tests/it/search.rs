@@ -256,6 +256,39 @@ fn output_fits_a_budget() {
 }
 
 #[test]
+fn search_with_a_budget_names_how_to_read_on() {
+    let steno = filled();
+    let begin = json!({ "type": "run.started", "payload": { "name": "codex", "kind": "session" } });
+    let prompt = |number: u8| {
+        json!({ "type": "message.user", "path": "turn-0001", "payload": { "role": "user",
+            "blocks": [{ "type": "text", "fidelity": "agent_emitted", "text": format!("pencil number {number}") }] } })
+    };
+    for number in 10..16 {
+        steno.recorded(&id(number), &[begin.clone(), prompt(number)]);
+    }
+    let (mut skip, mut found) = (0, Vec::new());
+    while found.len() < 6 {
+        let skipped = skip.to_string();
+        let said = steno.run(&["search", "pencil", "--budget", "400", "--skip", &skipped, "--json"]);
+        assert!(said.out.len() <= 400 * 4, "{said:?}");
+        let mut objects = said.json();
+        let searched = objects.pop().unwrap();
+        found.extend(objects);
+        let Some(next) = searched["next_skip"].as_u64() else { break };
+        assert!(next > skip, "{searched}");
+        skip = next;
+    }
+    let runs: std::collections::BTreeSet<_> = found.iter().map(|hit| hit["run_id"].to_string()).collect();
+    assert_eq!((found.len(), runs.len()), (6, 6), "{found:?}");
+    let limited = steno.run(&["search", "pencil", "--limit", "2"]).out;
+    assert!(limited.contains("6 hits in 6 sessions, 2 shown") && limited.contains("`--skip 2`"), "{limited}");
+    let last = steno.run(&["search", "pencil", "--limit", "2", "--skip", "4"]).out;
+    assert!(last.contains("2 shown") && !last.contains("--skip"), "{last}");
+    let small = steno.run(&["search", "pencil", "--budget", "80"]).out;
+    assert!(small.contains("0 shown") && small.contains("`--budget` is too small"), "{small}");
+}
+
+#[test]
 fn last_line_tells_what_damage_hides() {
     let steno = filled();
     let message = |text: &str| {

@@ -43,14 +43,18 @@ impl SearchHit {
 }
 
 impl SearchReport {
-    /// Returns what was searched, as JSON.
+    /// Returns what was searched, as JSON. `next` is how many sessions to skip to read on, if some were not shown.
     #[must_use]
-    pub fn to_json(&self) -> RawJson {
+    pub fn to_json(&self, next: Option<u64>) -> RawJson {
         RawJson::object(|object| {
             string(object, "type", Some("searched"));
             object.number("sessions", self.sessions_searched);
             object.number("sessions_found", self.sessions_found);
             object.number("hits", self.hits);
+            match next {
+                Some(next) => object.number("next_skip", next),
+                None => object.json("next_skip", &RawJson::null()),
+            }
             for (kind, texts) in &self.texts_searched {
                 object.number(plural(*kind), *texts);
             }

@@ -33,6 +33,9 @@ pub(super) struct SearchQuery {
     /// Sessions per answer
     #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// Sessions to leave out, to read on: `next_skip` of the answer before
+    #[param(nullable = false, minimum = 0)]
+    skip: Option<usize>,
     /// Hits of each session
     #[param(nullable = false, minimum = 1, maximum = 1000)]
     hits: Option<usize>,
@@ -48,6 +51,7 @@ pub(super) async fn search(
     InQuery(wanted): InQuery<SearchQuery>,
     InQuery(filter): InQuery<SessionFilterQuery>,
 ) -> Result<Response, Problem> {
+    let skip = wanted.skip.unwrap_or(0);
     let limits = SearchLimits {
         sessions: limit("limit", wanted.limit.unwrap_or(SESSIONS_LEN), SESSIONS_LEN_MAX)?,
         hits: limit("hits", wanted.hits.unwrap_or(HITS_LEN), HITS_LEN_MAX)?,
@@ -56,7 +60,7 @@ pub(super) async fn search(
     let query = if is_exact { Query::exactly(&wanted.q) } else { Query::parse(&wanted.q) };
     let query = query.map_err(|error| Problem::bad_request(format!("`q` cannot be read: {error}")))?;
     let filter = filter.read(&[])?;
-    api.answer(move |api| found(api, &query, &filter, limits)).await
+    api.answer(move |api| found(api, &query, &filter, (skip, limits))).await
 }
 
 fn limit(name: &str, number: usize, max: usize) -> Result<usize, Problem> {
@@ -66,12 +70,20 @@ fn limit(name: &str, number: usize, max: usize) -> Result<usize, Problem> {
     Err(Problem::bad_request(format!("`{name}` must be a number from 1 to {max}")))
 }
 
-fn found(api: &Job, query: &Query, filter: &ListFilter, limits: SearchLimits) -> Result<String, Problem> {
+fn found(
+    api: &Job,
+    query: &Query,
+    filter: &ListFilter,
+    (skip, limits): (usize, SearchLimits),
+) -> Result<String, Problem> {
     let library = api.library();
     let filter = library.resolve_filter(filter, Timestamp::now())?;
-    let mut sessions: Vec<SessionHits> = Vec::new();
-    let report = library.search_each(query, &filter, limits, |session| {
-        if sessions.len() < limits.sessions {
+    let (mut sessions, mut skipped) = (Vec::<SessionHits>::new(), 0);
+    let all = SearchLimits { sessions: limits.sessions.saturating_add(skip), ..limits };
+    let report = library.search_each(query, &filter, all, |session| {
+        if skipped < skip {
+            skipped += 1;
+        } else if sessions.len() < limits.sessions {
             sessions.push(session);
         }
         api.check().is_ok()
@@ -83,5 +95,7 @@ fn found(api: &Job, query: &Query, filter: &ListFilter, limits: SearchLimits) ->
         .flat_map(|session| session.hits.iter().map(move |hit| (session, hit)))
         .map(|(session, hit)| hit.to_json(session, ids).as_str().to_owned())
         .collect();
-    Ok(format!("{{\"hits\":[{}],\"searched\":{}}}", hits.join(","), report.to_json().as_str()))
+    let next = (skipped + sessions.len()) as u64;
+    let next = (next < report.sessions_found).then_some(next);
+    Ok(format!("{{\"hits\":[{}],\"searched\":{}}}", hits.join(","), report.to_json(next).as_str()))
 }

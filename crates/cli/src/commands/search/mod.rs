@@ -18,6 +18,8 @@ use crate::time_words::now;
 
 /// How many bytes a token of a language model has, roughly.
 const TOKEN_BYTES: usize = 4;
+/// What the last line takes of a budget.
+const FOOTER_BYTES: usize = 240;
 
 pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let query = read_query(args)?;
@@ -29,7 +31,8 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     let lines = SearchText { ids, now: now(), width: output.width() };
     let mut printer = Printer::of(args, ids, &lines, output);
     let all_if_zero = |limit: usize| if limit == 0 { usize::MAX } else { limit };
-    let limits = SearchLimits { sessions: all_if_zero(args.limit), hits: all_if_zero(args.hits) };
+    let sessions = all_if_zero(args.limit).saturating_add(args.skip);
+    let limits = SearchLimits { sessions, hits: all_if_zero(args.hits) };
     let report = search.run(limits, |session| printer.session(&session))?;
     printer.finish(&report);
     if report.sessions_found == 0 {
@@ -77,13 +80,14 @@ struct Budget(Option<usize>);
 
 impl Budget {
     fn of(args: &SearchArgs) -> Self {
-        Self(args.budget.map(|tokens| tokens.saturating_mul(TOKEN_BYTES)))
+        let bytes = |tokens: usize| tokens.saturating_mul(TOKEN_BYTES).saturating_sub(FOOTER_BYTES);
+        Self(args.budget.map(bytes))
     }
 
-    /// Takes the place for a line; false if there is none left.
-    fn take(&mut self, line: &str) -> bool {
+    /// Takes the place for lines; false if there is none left.
+    fn take(&mut self, lines: &[&str]) -> bool {
         let Some(left) = &mut self.0 else { return true };
-        let bytes = line.len() + 1;
+        let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
         let fits = bytes <= *left;
         *left = if fits { *left - bytes } else { 0 };
         fits
@@ -99,7 +103,11 @@ struct Printer<'a> {
     budget: Budget,
     /// Whether the limits allow no more.
     is_full: bool,
+    sessions_skipped: usize,
+    /// How many sessions were shown, the last one perhaps without its last hits.
     sessions_shown: usize,
+    /// Whether the last one has other hits than were shown, which the limits would allow.
+    is_cut: bool,
     hits_shown: u64,
 }
 
@@ -111,66 +119,86 @@ impl<'a> Printer<'a> {
         output: &'a mut Output,
     ) -> Self {
         let budget = Budget::of(args);
-        Self { args, ids, lines, output, budget, is_full: false, sessions_shown: 0, hits_shown: 0 }
+        Self {
+            args,
+            ids,
+            lines,
+            output,
+            budget,
+            is_full: false,
+            sessions_skipped: 0,
+            sessions_shown: 0,
+            is_cut: false,
+            hits_shown: 0,
+        }
     }
 
     /// Prints a session, unless a limit is reached. False if nobody reads the output.
     fn session(&mut self, session: &SessionHits) -> bool {
+        if self.sessions_skipped < self.args.skip {
+            self.sessions_skipped += 1;
+            return !self.output.is_broken();
+        }
         self.is_full |= self.args.limit > 0 && self.sessions_shown >= self.args.limit;
         if !self.is_full {
-            self.sessions_shown += 1;
-            if self.args.json {
-                self.json(session);
-            } else {
-                self.text(session);
-            }
+            let is_any = if self.args.json { self.json(session) } else { self.text(session) };
+            self.sessions_shown += usize::from(is_any);
             // The first sessions are shown while others are still searched.
             self.output.flush();
         }
         !self.output.is_broken()
     }
 
-    fn text(&mut self, session: &SessionHits) {
-        if !self.line(&self.lines.session(session)) {
-            return;
-        }
+    /// Prints the hits of a session; false if there is place for none.
+    fn text(&mut self, session: &SessionHits) -> bool {
         let lines = self.lines;
+        let mut head = Some(lines.session(session));
         for hit in lines.hits(&session.hits) {
-            if !self.line(&hit) {
-                return;
+            // A session is not named without a hit.
+            let wanted: Vec<&str> = head.iter().map(String::as_str).chain([hit.as_str()]).collect();
+            if !self.budget.take(&wanted) {
+                self.is_full = true;
+                self.is_cut = head.is_none();
+                return self.is_cut;
             }
+            head.take().iter().for_each(|head| self.output.line(head));
+            self.output.line(&hit);
             self.hits_shown += 1;
         }
         if session.more > 0 {
             self.output.line(&format!("    {}", count(session.more, "more hit")));
         }
+        true
     }
 
-    /// Prints a line if there is place for it.
-    fn line(&mut self, line: &str) -> bool {
-        self.is_full |= !self.budget.take(line);
-        if !self.is_full {
-            self.output.line(line);
-        }
-        !self.is_full
-    }
-
-    fn json(&mut self, session: &SessionHits) {
-        for hit in &session.hits {
+    /// Prints the hits of a session; false if there is place for none.
+    fn json(&mut self, session: &SessionHits) -> bool {
+        for (number, hit) in session.hits.iter().enumerate() {
             let json = hit.to_json(session, self.ids);
-            self.is_full |= !self.budget.take(json.as_str());
-            if self.is_full {
-                return;
+            if !self.budget.take(&[json.as_str()]) {
+                self.is_full = true;
+                self.is_cut = number > 0;
+                return self.is_cut;
             }
             self.output.json_line(json.as_str());
         }
+        true
+    }
+
+    /// Returns how many sessions to skip to read on; `None` if all were shown. One that was cut comes again, unless it
+    /// would be cut again.
+    fn next_skip(&self, report: &SearchReport) -> Option<u64> {
+        let again = usize::from(self.is_cut && self.sessions_shown > 1);
+        let next = (self.sessions_skipped + self.sessions_shown - again) as u64;
+        (next < report.sessions_found).then_some(next)
     }
 
     fn finish(self, report: &SearchReport) {
+        let next = self.next_skip(report);
         if self.args.json {
-            self.output.json_line(report.to_json().as_str());
+            self.output.json_line(report.to_json(next).as_str());
         } else if report.sessions_found > 0 {
-            for line in self.lines.broken(&footer(report, self.hits_shown)) {
+            for line in self.lines.broken(&footer(report, self.hits_shown, next)) {
                 self.output.line(&line);
             }
         }
@@ -179,10 +207,15 @@ impl<'a> Printer<'a> {
 }
 
 /// Returns the last line: what was found, and what was searched.
-fn footer(report: &SearchReport, hits_shown: u64) -> String {
+fn footer(report: &SearchReport, hits_shown: u64, next: Option<u64>) -> String {
     let hits = report.hits;
     let shown = if hits_shown < hits { format!(", {hits_shown} shown") } else { String::new() };
-    let more = if hits_shown < hits { "; `--limit 0 --hits 0` shows all" } else { "" };
+    let more = match next {
+        Some(_) if hits_shown == 0 => "; `--budget` is too small for a hit".to_owned(),
+        Some(next) => format!("; `--skip {next}` shows other sessions, `--limit 0 --hits 0` all hits"),
+        None if hits_shown < hits => "; `--limit 0 --hits 0` shows all".to_owned(),
+        None => String::new(),
+    };
     format!(
         "{} in {}{shown}; searched {}{more}",
         count(hits, "hit"),
