@@ -16,7 +16,7 @@ cargo mutants --version >/dev/null 2>&1 || {
 }
 
 # Every source file but those of tests and test kits, in an order that has nothing to do with the day.
-mapfile -t files < <(find crates -path '*/src/*' -name '*.rs' ! -path 'crates/testkit/*' ! -name 'tests.rs' \
+mapfile -t files < <(find crates -path '*/src/*' -name '*.rs' ! -path 'crates/testkit/*' ! -name 'tests.rs' ! -name '*_tests.rs' \
     ! -path '*/tests/*' ! -name 'testing.rs' | LC_ALL=C sort)
 [ "${#files[@]}" -gt 0 ] || { echo "there are no source files" >&2; exit 2; }
 picked=()

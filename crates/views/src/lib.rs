@@ -6,6 +6,9 @@
 //!   tree and [`tree::join_all()`] into as many as it takes, [`tree::text()`] and [`tree::export()`] show it as lines and as JSON.
 //! - [`summary`]: [`summary::summary_of_ends()`], one run in a list of runs.
 //! - [`conversation`]: [`conversation::Conversation`] is a session as a conversation, each call with its result.
+//! - [`records`]: [`records::SessionRecords`] is a session as thread, turn and item records.
+//! - [`receipt`]: [`receipt::build()`] makes the receipt of one turn from its records, [`receipt::to_json()`] and
+//!   [`receipt::text()`] show it.
 //! - [`screen`]: [`screen::Screen`] draws conversations as lines of a terminal.
 //! - [`cost`]: [`cost::Cost`] is what usage costs by [`cost::Prices`].
 //! - [`digest`]: [`digest::SessionDigest`] is what lists and the index say of a session, [`digest::each_text()`] names the texts

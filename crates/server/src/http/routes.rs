@@ -1,4 +1,4 @@
-//! The routes: one table for the router, the `OpenAPI` document and the tests.
+//! The routes: one table for the router and the tests, which compare the `OpenAPI` document with it.
 
 use std::sync::Arc;
 

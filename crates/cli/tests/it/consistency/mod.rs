@@ -72,6 +72,22 @@ impl Check<'_> {
         let want = format!("{{\"runs\":[{}],\"next\":null}}", rows.join(","));
         let found = self.server.get("/v1/runs?limit=1000");
         self.same("ls --runs and /v1/runs", &want, &found);
+        let rows: Vec<String> = self.steno.run(&["ls", "--json"]).out.lines().map(str::to_owned).collect();
+        let want = format!("{{\"sessions\":[{}],\"next\":null}}", rows.join(","));
+        self.same("ls and /v1/sessions", &want, &self.server.get("/v1/sessions?limit=1000"));
+        // A word, and a regular expression.
+        for (query, escaped) in [("the", "the"), ("/[a-z]+ [0-9]/", "/%5Ba-z%5D%2B%20%5B0-9%5D/")] {
+            let said = self.steno.run(&["search", query, "--json", "--limit", "1000", "--hits", "1000"]);
+            let mut objects: Vec<&str> = said.out.lines().collect();
+            let found = self.server.get(&format!("/v1/search?q={escaped}&limit=1000&hits=1000"));
+            // Without a match, the command prints nothing.
+            let Some(searched) = objects.pop() else {
+                self.same("search and /v1/search", &true, &found.starts_with("{\"hits\":[],"));
+                continue;
+            };
+            let want = format!("{{\"hits\":[{}],\"searched\":{searched}}}", objects.join(","));
+            self.same("search and /v1/search", &want, &found);
+        }
         for by in ["session", "day,model"] {
             let said = self.steno.run(&["usage", "--by", by, "--json"]);
             let want = format!("{{\"rows\":[{}],\"total\":", said.out.lines().collect::<Vec<_>>().join(","));
