@@ -21,6 +21,8 @@ pub struct HeaderFacts {
     pub below: u64,
     /// Whether only a turn is shown, and the header is one line.
     pub is_part: bool,
+    /// Whether only the beginning is read, so that the header has no numbers.
+    pub is_beginning: bool,
     /// Whether something is writing it now.
     pub is_live: bool,
     /// What the run's parent reports of its end.
@@ -44,10 +46,13 @@ impl Screen<'_> {
         }
         self.head_line(&self.times(digest, conversation, facts));
         let usage = usage(digest, facts);
-        if !usage.is_empty() {
+        if !usage.is_empty() && !facts.is_beginning {
             self.head_line(&usage);
         }
         self.head_line(&identity(conversation));
+        if facts.is_beginning {
+            return self.blank();
+        }
         let odd = odd_facts(conversation);
         if !odd.is_empty() {
             self.head_line(&one(ScreenTone::Odd, &odd.join(" · ")));
@@ -73,6 +78,10 @@ impl Screen<'_> {
     fn times(&self, digest: &SessionDigest, conversation: &Conversation, facts: &HeaderFacts) -> Line {
         let mut parts = Vec::new();
         parts.extend(digest.started_at.as_ref().map(|time| (ScreenTone::Frame, (self.style.time)(time))));
+        if facts.is_beginning {
+            parts.extend(facts.is_live.then(|| (ScreenTone::Open, "live".to_owned())));
+            return dotted(parts);
+        }
         let took =
             milliseconds_between(digest.started_at.as_ref(), digest.last_at.as_ref()).and_then(duration);
         parts.extend(took.map(|took| (ScreenTone::Frame, took)));

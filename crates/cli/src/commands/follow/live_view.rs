@@ -142,7 +142,7 @@ impl<'a> LiveView<'a> {
         };
         let mut screen = Screen::new(style, &mut sink).after(self.state);
         if !std::mem::replace(&mut self.has_header, true) {
-            let facts = HeaderFacts { is_live: self.is_live, ..HeaderFacts::default() };
+            let facts = HeaderFacts { is_live: self.is_live, is_beginning: true, ..HeaderFacts::default() };
             screen.header(&digest, &conversation, &facts);
         }
         let (drawn, running) = (&mut self.drawn, &mut self.running);

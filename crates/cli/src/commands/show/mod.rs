@@ -230,6 +230,7 @@ fn draw(
             cost: cost_words(&digest, settings),
             below,
             is_part: event.is_some(),
+            is_beginning: false,
             is_live,
             reported: reported.remove(&run),
         };
