@@ -86,6 +86,11 @@ def texts_of(event):
         yield "command", "\n".join(leaves(payload.get("input")))
     elif event["type"] == "tool.result":
         yield "output", output_text(payload.get("output"), payload.get("error"))
+    elif event["type"] == "step.completed" and payload.get("kind") == "command":
+        result = payload.get("result")
+        for stream in ("stdout", "stderr"):
+            if isinstance(result, dict) and isinstance(result.get(stream), str):
+                yield "output", output_text(result[stream], None)
 
 
 class Text:

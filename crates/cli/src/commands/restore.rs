@@ -35,6 +35,11 @@ struct RestoreItem {
 pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let library = runs::need_library(settings)?;
     let manifests = files_of(&args.run, &library)?;
+    let is_of_store = |file: &Manifest| file.info.path.0.starts_with(&settings.store.value);
+    if args.to.is_none() && !args.list && !manifests.is_empty() && manifests.iter().all(is_of_store) {
+        return Err(Failure::nothing("this session has no file of an agent, only a recording in the store")
+            .with_hint("`--to DIR` writes the recording to a directory"));
+    }
     let vault = library.vault()?;
     let paths = paths_for(&manifests, args.to.as_deref())?;
     let mut plan = Vec::new();

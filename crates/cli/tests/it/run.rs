@@ -272,6 +272,33 @@ fn order_of_both_streams_is_kept_if_they_are_one_file() {
 }
 
 #[test]
+fn failed_command_is_listed_named_and_found() {
+    let steno = Steno::new();
+    let script = "echo partial; echo boom >&2; exit 3";
+    assert_eq!(steno.run(&["run", "--name", "my build", "--", "sh", "-c", script]).code, 3);
+    assert_eq!(steno.run(&["run", "--", "echo", "hi there"]).code, 0);
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let listed = |args: &[&str]| -> Vec<(Value, Value)> {
+        let rows = steno.run(&[&["ls", "--json"], args].concat()).json();
+        let mut rows: Vec<_> =
+            rows.into_iter().map(|row| (row["title"].clone(), row["state"].clone())).collect();
+        rows.sort_by_key(|row| row.0.to_string());
+        rows
+    };
+    let failed = (json!("my build"), json!("failed"));
+    assert_eq!(listed(&[]), [(json!("echo 'hi there'"), json!("done")), failed.clone()]);
+    assert_eq!(listed(&["--failed"]), [failed.clone()]);
+    assert_eq!(listed(&["build"]), [failed]);
+    for (word, text) in [("partial", "partial"), ("boom", "boom"), ("there", "hi there")] {
+        let hits = steno.run(&["search", word, "--json"]).json();
+        assert_eq!((hits.len(), hits[0]["kind"].clone()), (2, json!("output")), "{hits:?}");
+        assert!(hits[0]["text"].as_str().unwrap().contains(text), "{hits:?}");
+    }
+    let said = steno.run(&["restore", "last"]);
+    assert!(said.code == 1 && said.err.contains("has no file of an agent"), "{said:?}");
+}
+
+#[test]
 fn input_is_recorded_on_request() {
     let steno = Steno::new();
     let said = steno.run_with(&["run", "--input", "--", "cat"], b"a\x00b\xff\nend");

@@ -40,6 +40,9 @@ pub struct RunSummary {
     /// Why it failed.
     #[serde(skip)]
     pub error: Option<JsonString>,
+    /// Whether its process ended with a signal, or with another exit code than 0.
+    #[serde(skip)]
+    pub has_failed_exit: bool,
 }
 
 impl RunSummary {
@@ -61,6 +64,7 @@ impl RunSummary {
             events: 0,
             seq_first: None,
             error: None,
+            has_failed_exit: false,
         }
     }
 
@@ -100,12 +104,16 @@ impl RunSummary {
         self.name = fields.string("name").or(self.name.take());
         self.kind = fields.string("kind").or(self.kind.take());
         (self.state, self.error, self.ended_at) = (State::Open, None, None);
+        self.has_failed_exit = false;
     }
 
     fn run_completed(&mut self, event: &ExchangeEvent) {
         let fields = PayloadFields::of(event);
         self.error = fields.error();
         self.state = State::of_end(self.error.is_some());
+        let is_success = |code: &str| code == "0" || code == "null";
+        self.has_failed_exit = fields.json_text("exit_code").is_some_and(|code| !is_success(code))
+            || fields.json_text("signal").is_some_and(|signal| signal != "null");
         self.ended_at = Some(event.timestamp.clone());
         self.name = self.name.take().or_else(|| fields.string("name"));
         self.kind = self.kind.take().or_else(|| fields.string("kind"));

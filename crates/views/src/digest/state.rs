@@ -42,7 +42,14 @@ impl DigestState {
     /// Reads the state of a session: a failure of its run, else the end of its last turn, else that of its run. A run
     /// can end in the middle of a turn, so it does not end one.
     pub(crate) fn of(session: &Session) -> Self {
-        let end = session.runs.first().map_or(State::Open, |main| main.summary.state);
+        let main = session.runs.first().map(|main| &main.summary);
+        let end = main.map_or(State::Open, |main| main.state);
+        // The agent may end so after it has done its work.
+        let is_cut_off = main.is_some_and(|main| main.has_failed_exit)
+            && session.turns.last().is_none_or(|last| last.status == TurnStatus::InProgress);
+        if is_cut_off {
+            return Self::Failed;
+        }
         match (end, session.turns.last().map(|last| last.status)) {
             (State::Failed, _) | (_, Some(TurnStatus::Failed)) => Self::Failed,
             (_, Some(TurnStatus::Completed)) | (State::Completed, None) => Self::Done,

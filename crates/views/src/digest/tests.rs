@@ -127,6 +127,9 @@ fn state_is_that_of_the_last_turn() {
     // A process can end in the middle of a turn.
     let failed_run = json!(["run.completed", "", {"error": "boom"}]);
     check_state(&[json!(["run.completed", "", {}])], DigestState::Open);
+    check_state(&[json!(["run.completed", "", {"exit_code": 0}])], DigestState::Open);
+    check_state(&[json!(["run.completed", "", {"exit_code": 3}])], DigestState::Failed);
+    check_state(&[ended(&json!({})), json!(["run.completed", "", {"exit_code": 3}])], DigestState::Done);
     check_state(std::slice::from_ref(&failed_run), DigestState::Failed);
     check_state(&[ended(&json!({})), failed_run], DigestState::Failed);
     let asked = json!(["step.started", "turn-0001.approval", {"name": "a1", "kind": "approval", "tool_call_id": "c1"}]);

@@ -89,7 +89,18 @@ pub fn each_text(session: &Session, mut take: impl FnMut(TextUnit, Option<String
             take(of_call(at, TextKind::Output), None);
         }
     }
+    for step in session.steps.iter().filter(|step| step.kind.as_ref().is_some_and(|kind| kind.is(COMMAND))) {
+        for (block, _) in (0..).zip(STREAMS) {
+            if let Some(at) = step.completed {
+                take(TextUnit { at, block, kind: TextKind::Output, call: None }, None);
+            }
+        }
+    }
 }
+
+/// The kind of the step that a plain command is, and the fields of its result with what it printed.
+const COMMAND: &str = "command";
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 /// Reads a text from its event; `None` if the event does not have it.
 #[must_use]
@@ -105,6 +116,10 @@ pub fn unit_text(event: &ExchangeEvent, block: u32, kind: TextKind) -> Option<St
         }
         EventType::ToolCall => arguments_text(&fields.json("input")?),
         EventType::ToolResult => output_text(&fields.json("output")?, fields.error().as_ref()),
+        EventType::StepCompleted if fields.text("kind").is_some_and(|kind| kind == COMMAND) => {
+            let stream = STREAMS.get(usize::try_from(block).ok()?)?;
+            output_text(&fields.object("result").json(stream)?, None)
+        }
         EventType::RunStarted
         | EventType::RunCompleted
         | EventType::StepStarted

@@ -1,6 +1,6 @@
 //! The title of a session.
 
-use steno_model::json::RawJson;
+use steno_model::json::{RawJson, text_of};
 use steno_session::{Block, ItemKind, PayloadFields, Session, Speaker};
 
 /// The number of characters that a title has at most.
@@ -33,7 +33,23 @@ pub(super) fn of(session: &Session) -> Option<Title> {
     let mut prompts = prompts.filter(|prompt| prompt.speaker == Speaker::User);
     prompts
         .find_map(|prompt| prompt.blocks.iter().find_map(prompt_line))
+        .or_else(|| command_line(session))
         .map(|text| Title { text, is_own: false })
+}
+
+/// Returns the name that the user gave a command of `steno run`, else its words.
+fn command_line(session: &Session) -> Option<String> {
+    let head = PayloadFields::parse(session.runs.first()?.head.as_ref()?.as_str());
+    if head.text("kind").is_none_or(|kind| kind != "command") {
+        return None;
+    }
+    let wrap = head.object("wrap");
+    if let Some(name) = wrap.text("name").filter(|name| !name.is_empty()) {
+        return first_line(&name);
+    }
+    let words = wrap.items("command").into_iter().filter_map(|word| text_of(word));
+    let words: Vec<String> = words.map(|word| crate::shell_word(&word)).collect();
+    first_line(&words.join(" "))
 }
 
 /// Reads a title that an agent gave: Claude Code and Gemini record it, Codex and ACP report a changed name.
