@@ -132,6 +132,8 @@ pub(super) struct Layout {
     columns: Vec<(Column, usize)>,
     id_columns: usize,
     is_cut: bool,
+    /// The first row with a number in each column, which has the unit.
+    first: Vec<(Column, usize)>,
 }
 
 impl Layout {
@@ -149,7 +151,10 @@ impl Layout {
             })
             .filter(|(column, columns)| *columns > 0 || *column == Column::Title)
             .collect();
-        let Some(width) = width else { return Self { columns, id_columns, is_cut: false } };
+        let first_of =
+            |column: Column| Some((column, rows.iter().position(|row| !row.text(column).is_empty())?));
+        let first = Column::ALL.into_iter().filter_map(first_of).collect();
+        let Some(width) = width else { return Self { columns, id_columns, is_cut: false, first } };
         let title = columns.iter().find(|(column, _)| *column == Column::Title).map_or(0, |(_, wish)| *wish);
         let room = |columns: &[(Column, usize)]| {
             let others = columns.iter().filter(|(column, _)| *column != Column::Title);
@@ -168,11 +173,11 @@ impl Layout {
                 *columns = title_columns;
             }
         }
-        Self { columns, id_columns, is_cut: true }
+        Self { columns, id_columns, is_cut: true, first }
     }
 
-    /// Returns the line of a row. On a terminal, only the first line has units.
-    pub(super) fn line(&self, row: &Row, is_first: bool) -> String {
+    /// Returns the line of a row. On a terminal, only the first number of a column has its unit.
+    pub(super) fn line(&self, row: &Row, number: usize) -> String {
         let mark = row.mark.style;
         let mut line = format!("{mark}{}{mark:#} {}", row.mark.text, row.id.0);
         line.push_str(&" ".repeat(self.id_columns.saturating_sub(row.id.1)));
@@ -180,7 +185,9 @@ impl Layout {
             line.push_str(GAP);
             line.push_str(&match () {
                 () if *column == Column::Title => self.title(row, *columns),
-                () if column.is_number() => self.number(row, *column, *columns, is_first),
+                () if column.is_number() => {
+                    self.number(row, *column, *columns, self.first.contains(&(*column, number)))
+                }
                 () => self.word(row, *column, *columns),
             });
         }
@@ -284,7 +291,7 @@ mod tests {
     fn lines(width: Option<usize>) -> Vec<String> {
         let rows = rows();
         let layout = Layout::of(&rows, width);
-        let lines = rows.iter().enumerate().map(|(number, row)| layout.line(row, number == 0));
+        let lines = rows.iter().enumerate().map(|(number, row)| layout.line(row, number));
         lines.map(|line| anstream::adapter::strip_str(&line).to_string()).collect()
     }
 

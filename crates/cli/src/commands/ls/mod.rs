@@ -103,14 +103,14 @@ pub fn table(
     let writer = RowWriter { ids: library.index()?, prices, now: now(), time, width };
     let rows: Vec<_> = sessions.iter().map(|session| writer.row(session)).collect();
     let layout = Layout::of(&rows, width);
-    Ok(rows.iter().enumerate().map(|(number, row)| layout.line(row, number == 0)).collect())
+    Ok(rows.iter().enumerate().map(|(number, row)| layout.line(row, number)).collect())
 }
 
 fn print_table(shown: &[ListedSession], total: usize, writer: &RowWriter<'_>, output: &mut Output) {
     let rows: Vec<_> = shown.iter().map(|session| writer.row(session)).collect();
     let layout = Layout::of(&rows, output.width());
     for (number, row) in rows.iter().enumerate() {
-        output.line(&layout.line(row, number == 0));
+        output.line(&layout.line(row, number));
         if output.is_broken() {
             return;
         }
