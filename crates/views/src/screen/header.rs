@@ -2,7 +2,7 @@
 
 use super::segments::Line;
 use super::steps::{end_words, joined};
-use super::wrap::Wrap;
+use super::wrap::{Wrap, wrap};
 use super::{Screen, ScreenTone, one};
 use crate::conversation::{Block, BlockText, Conversation, Item, block_text, count_of_branches};
 use crate::digest::{DigestState, SessionDigest};
@@ -11,6 +11,8 @@ use crate::{ParentReport, State};
 
 /// How many characters of a name are shown.
 const NAME_CHARS_MAX: usize = 80;
+/// A space inside a part of a line, where the line is not wrapped.
+const NO_BREAK: &str = "\u{a0}";
 
 /// What the header says that the session itself does not know.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +74,15 @@ impl Screen<'_> {
     }
 
     fn head_line(&mut self, line: &Line) {
-        self.put([&[], &one(ScreenTone::Plain, "  ")], line, Wrap::Words);
+        let indent = one(ScreenTone::Plain, "  ");
+        let prefixes = [&[][..], &indent];
+        let columns = self.style.width.map(|width| self.columns_after(width, prefixes, Wrap::Words));
+        for (number, mut part) in wrap(line, columns, Wrap::Words).into_iter().enumerate() {
+            for segment in &mut part {
+                segment.text = segment.text.replace(NO_BREAK, " ");
+            }
+            self.put_line(prefixes[number.min(1)], &part);
+        }
     }
 
     fn times(&self, digest: &SessionDigest, conversation: &Conversation, facts: &HeaderFacts) -> Line {
@@ -259,7 +269,7 @@ fn dotted(parts: Vec<(ScreenTone, String)>) -> Line {
         if !line.is_empty() {
             line.extend(one(ScreenTone::Frame, " · "));
         }
-        line.extend(one(tone, &text));
+        line.extend(one(tone, &text.replace(' ', NO_BREAK)));
     }
     line
 }
