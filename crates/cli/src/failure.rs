@@ -130,7 +130,7 @@ impl From<LibraryError> for Failure {
             LibraryError::Pattern(_) => Self::usage(message).with_hint("`--exact` finds a text as it is"),
             LibraryError::NoStore => Self::nothing(message).with_hint("`steno up` creates one"),
             LibraryError::InvalidName { want, .. } => {
-                let wanted = "a UUID, four or more characters of its beginning or end, `last`";
+                let wanted = "a UUID, four or more of its first or last characters (0-9, a-f), `last`";
                 let wanted = match want {
                     TargetKind::Session | TargetKind::Run => format!("{wanted}, or a path"),
                     TargetKind::Thread => wanted.to_owned(),

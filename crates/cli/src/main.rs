@@ -138,18 +138,23 @@ fn dispatch(command: &Command, settings: &Settings, output: &mut Output) -> Outc
 fn report(failure: &Failure) -> Exit {
     let mut stderr = anstream::stderr().lock();
     let bold = anstyle::AnsiColor::Red.on_default().bold();
+    let width = output::stderr_width();
     // Both may contain text that others chose: runs, turns, files.
-    let shown = |text| steno_views::visible(text, steno_views::Lines::Keep);
+    let shown = |text, first| {
+        output::wrapped_message(&steno_views::visible(text, steno_views::Lines::Keep), first, width)
+    };
+    let mut first = 0;
     // Nothing can be done when stderr is gone too.
     if failure.exit != Exit::NothingFound {
         write!(stderr, "{bold}error:{bold:#} ").ok();
+        first = "error: ".len();
     }
-    writeln!(stderr, "{}", shown(&failure.message)).ok();
+    writeln!(stderr, "{}", shown(&failure.message, first)).ok();
     for line in &failure.list {
         writeln!(stderr, "  {line}").ok();
     }
     if let Some(hint) = &failure.hint {
-        writeln!(stderr, "hint: {}", shown(hint)).ok();
+        writeln!(stderr, "hint: {}", shown(hint, "hint: ".len())).ok();
     }
     failure.exit
 }

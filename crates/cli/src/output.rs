@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use anstream::AutoStream;
@@ -202,6 +203,37 @@ pub fn joined_lines(parts: &[String], gap: &str, width: Option<usize>) -> Vec<St
     lines
 }
 
+/// Breaks a message between words for a terminal of this width; commands in backticks stay whole. The first line begins
+/// after some columns.
+pub fn wrapped_message(text: &str, first: usize, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let (mut out, mut columns) = (String::new(), first);
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+            columns = 0;
+        }
+        let mut is_code = false;
+        let words = line.split(|next| {
+            is_code ^= next == '`';
+            next == ' ' && !is_code
+        });
+        for (place, word) in words.enumerate() {
+            let len = columns_of(word);
+            if place > 0 && columns + 1 + len > width {
+                out.push_str("\n  ");
+                columns = 2;
+            } else if place > 0 {
+                out.push(' ');
+                columns += 1;
+            }
+            out.push_str(word);
+            columns += len;
+        }
+    }
+    out
+}
+
 /// Tells whether stdout shows colours.
 pub fn colors_are_on() -> bool {
     AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
@@ -209,12 +241,20 @@ pub fn colors_are_on() -> bool {
 
 /// Asks how wide the terminal is that stdout goes to.
 fn terminal_width() -> Option<usize> {
-    let stdout = io::stdout();
-    if !stdout.is_terminal() {
+    terminal_width_of(&io::stdout())
+}
+
+/// Asks how wide the terminal is that stderr goes to.
+pub fn stderr_width() -> Option<usize> {
+    terminal_width_of(&io::stderr())
+}
+
+fn terminal_width_of(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
         return None;
     }
     let wish = std::env::var("COLUMNS").ok();
-    let size = rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col);
+    let size = rustix::termios::tcgetwinsize(stream).ok().map(|size| size.ws_col);
     width_of(wish.as_deref(), size)
 }
 
@@ -288,6 +328,16 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_broken_between_words() {
+        let check = |text, first, want: &str| assert_eq!(wrapped_message(text, first, Some(20)), want);
+        check("one two three", 7, "one two three");
+        check("one two three four", 7, "one two three\n  four");
+        check("give `steno show last` or\nanother", 6, "give\n  `steno show last`\n  or\nanother");
+        check("a-word-that-is-wider-than-the-line", 0, "a-word-that-is-wider-than-the-line");
+        assert_eq!(wrapped_message("one two three four five six", 0, None), "one two three four five six");
+    }
 
     #[test]
     fn width_comes_from_the_user_or_the_system() {

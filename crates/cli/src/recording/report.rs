@@ -12,7 +12,7 @@ use steno_views::count;
 
 use super::rederive;
 use crate::failure::Failure;
-use crate::output::{Output, size};
+use crate::output::{Output, joined_lines, size};
 
 /// What the store has after a pass.
 pub struct Report {
@@ -122,16 +122,22 @@ impl Report {
         for line in rederive::report_lines(&self.rederived) {
             output.line(&line);
         }
-        output.line(&format!(
-            "in the store: {}{}{}; size {}: {} of files stored in {}, transcripts {}",
+        let sessions = format!(
+            "in the store: {}{}{}",
             count(total, "session"),
             if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) },
             oldest.map_or(String::new(), |day| format!(", the oldest from {day}")),
+        );
+        let sizes = format!(
+            "size {}: {} of files stored in {}, transcripts {}",
             size(self.kept_bytes + self.transcript_bytes),
             size(self.source_bytes),
             size(self.kept_bytes),
             size(self.transcript_bytes),
-        ));
+        );
+        for line in joined_lines(&[sessions, sizes], "; ", output.width()) {
+            output.line(&line);
+        }
     }
 
     fn to_json(&self) -> String {
