@@ -1,6 +1,7 @@
 //! `steno pause` and `steno resume`: pauses and resumes recording.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use steno_journal::{Journal, Pause};
 use steno_recorder::sources::{SkipReport, SourceRecorder, SourceRecorderOptions, follower};
 use steno_views::count;
@@ -38,8 +39,8 @@ pub fn pause(args: &PauseArgs, settings: &Settings) -> Outcome {
     if !store.wait_for_pause() {
         recording::warn("a recording that began before the pause has not stopped yet");
     }
-    let end = until
-        .map_or("`steno resume`".to_owned(), |until| until.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+    let local = |until: Timestamp| until.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string();
+    let end = until.map_or("`steno resume`".to_owned(), local);
     notice(&format!("recording is paused until {end}"));
     notice(if pause.skips {
         "sessions that agents write to until then are not archived any further"

@@ -22,6 +22,12 @@ pub fn unknown_agent_hint(agent: Option<&str>) -> Option<String> {
     Some(format!("unknown agent `{agent}`; known agents: {}", names.join(", ")))
 }
 
+/// Returns the name of an agent by its name or title, such as `Claude Code`; other words are unchanged.
+pub fn agent_name(word: &str) -> String {
+    let known = Provider::ALL.iter().find(|known| known.title().eq_ignore_ascii_case(word));
+    known.map_or(word, |known| known.as_str()).to_owned()
+}
+
 /// Reads the filters of sessions, and the words that their titles must have.
 pub fn read_filter(args: &FilterArgs, words: &[String]) -> Result<ListFilter, Failure> {
     let now = now();
@@ -29,7 +35,7 @@ pub fn read_filter(args: &FilterArgs, words: &[String]) -> Result<ListFilter, Fa
         since_ms: read_time(args.since.as_deref(), &now)?,
         until_ms: read_time(args.until.as_deref(), &now)?,
         project: args.project.clone(),
-        agent: args.agent.clone(),
+        agent: args.agent.as_deref().map(agent_name),
         model: args.model.clone(),
         branch: args.branch.clone(),
         is_failed: args.failed,

@@ -25,9 +25,9 @@ pub fn run(args: &SpineArgs, settings: &Settings, output: &mut Output) -> Outcom
     }
 }
 
-/// Returns the error that there is no spine, with a hint.
+/// Returns the answer that there is no spine, with a hint.
 fn no_spines() -> Failure {
-    Failure::nothing("the store has no spines").with_hint(
+    Failure::empty("the store has no spines").with_hint(
         "`steno spine record` creates them from sessions of Codex, `steno app-server` records them live",
     )
 }

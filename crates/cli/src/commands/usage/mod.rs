@@ -10,7 +10,7 @@ use steno_library::{Library, UsageColumn, UsageFilter, UsageQuery, UsageTable};
 
 use self::sources::{UsageResult, from_homes, from_paths, from_store};
 use self::table::{TableStyle, print_table};
-use super::session_filter::unknown_agent_hint;
+use super::session_filter::{agent_name, unknown_agent_hint};
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::IdMarks;
@@ -59,7 +59,7 @@ fn query(args: &UsageArgs) -> Result<UsageQuery, Failure> {
         by: args.by.iter().map(|group| group.0).collect(),
         only: UsageFilter {
             project: args.project.clone(),
-            agent: args.agent.clone(),
+            agent: args.agent.as_deref().map(agent_name),
             model: args.model.clone(),
             branch: args.branch.clone(),
         },
