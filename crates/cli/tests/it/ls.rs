@@ -1,5 +1,6 @@
 //! `steno ls`: lists every session of the store, or every run, with its state.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -118,6 +119,35 @@ fn session_is_live_until_its_writer_ends() {
     check(&steno, &[plain(RUN, "live")]);
     live.finish();
     check(&steno, &[plain(RUN, "done")]);
+}
+
+#[test]
+fn session_that_grew_within_a_minute_is_live() {
+    let steno = Steno::new();
+    let now = jiff::Timestamp::now();
+    let ago = |number: u8, seconds: i64, ends: bool| {
+        let at = (now - jiff::SignedDuration::from_secs(seconds)).to_string();
+        let mut events = vec![
+            json!({ "type": "run.started", "timestamp": at, "payload": { "name": "a", "kind": "session" } }),
+            json!({ "type": "step.started", "path": "turn-0001", "timestamp": at,
+                "payload": { "name": "turn-0001", "kind": "turn" } }),
+        ];
+        let end = json!({ "type": "run.completed", "timestamp": at, "payload": { "name": "a", "kind": "session" } });
+        events.extend(ends.then_some(end));
+        steno.recorded(&id(number), &events);
+    };
+    ago(1, 1, false);
+    ago(2, 120, false);
+    ago(3, 1, true);
+    let states: BTreeMap<String, Value> = steno
+        .run(&["ls", "--json"])
+        .json()
+        .into_iter()
+        .map(|row| (row["run_id"].as_str().unwrap().to_owned(), row["state"].clone()))
+        .collect();
+    assert_eq!(states, [(id(1), json!("live")), (id(2), json!("open")), (id(3), json!("open"))].into());
+    let live = steno.run(&["ls", "--live", "--json"]).json();
+    assert_eq!(live.iter().map(|row| row["run_id"].clone()).collect::<Vec<_>>(), [json!(id(1))]);
 }
 
 #[test]

@@ -22,11 +22,9 @@ pub fn sources(dir: &Path) -> Vec<PathBuf> {
         let is_file = Path::new(name).extension().is_some_and(|end| end == "jsonl");
         let places = ["/projects/", "/sessions/", "/session-state/", "/chats/"];
         let is_session = places.iter().any(|place| name.contains(place));
-        // No adapter reads the protocol between an editor and Gemini CLI.
-        let is_read = !dir.ends_with("acp");
         (is_file && is_session && name.starts_with("home/"))
             || file == "stream.ndjson"
-            || (file == "duplex.jsonl" && is_read)
+            || file == "duplex.jsonl"
     };
     places::files_below(dir).into_iter().filter(is_source).map(|name| dir.join(name)).collect()
 }
@@ -87,9 +85,9 @@ fn less_used(known: &ShowAnswer, now: &ShowAnswer, is_sum_kept: bool) -> Option<
     (is_less(&before, &after) && !is_replaced).then(|| format!("its usage {before:?} becomes {after:?}"))
 }
 
-/// Tells whether some tokens are less than before.
+/// Tells whether some tokens are less than before. Some sources do not divide input into cached and other tokens.
 pub fn is_less(before: &UsageAnswer, after: &UsageAnswer) -> bool {
-    let tokens = |usage: &UsageAnswer| [usage.input, usage.cache_read, usage.cache_write, usage.output];
+    let tokens = |usage: &UsageAnswer| [usage.input + usage.cache_read + usage.cache_write, usage.output];
     tokens(before).into_iter().zip(tokens(after)).any(|(known, now)| now < known)
 }
 
