@@ -47,7 +47,7 @@ fn command_line(session: &Session) -> Option<String> {
     if let Some(name) = wrap.text("name").filter(|name| !name.is_empty()) {
         return first_line(&name);
     }
-    let words = wrap.items("command").into_iter().filter_map(|word| text_of(word));
+    let words = wrap.items("command").into_iter().filter_map(text_of);
     let words: Vec<String> = words.map(|word| crate::shell_word(&word)).collect();
     first_line(&words.join(" "))
 }
