@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, ioctl_tiocsctty, kill_process, kill_process_group, setsid};
 use rustix::termios::{isatty, tcsetpgrp};
@@ -21,6 +22,9 @@ use steno_model::wrap::ProcessEnd;
 
 /// The first argument of the process.
 pub const ARGUMENT: &str = "__wrap-leader";
+
+/// How long the terminal stays after the end of the command. Nobody notices it.
+const LAST_WORDS: Duration = Duration::from_millis(20);
 
 /// Returns the command that starts a leader. Its streams are those of the command.
 pub fn command(words: &[OsString]) -> io::Result<Command> {
@@ -68,7 +72,7 @@ fn lead(words: &[OsString]) -> io::Result<ProcessEnd> {
     }
     forward_signals(pid, signals)?;
     tcsetpgrp(terminal, pid).ok();
-    wait(pid, |status| {
+    let end = wait(pid, |status| {
         if !status.stopped() {
             return;
         }
@@ -80,7 +84,11 @@ fn lead(words: &[OsString]) -> io::Result<ProcessEnd> {
         }
         tcsetpgrp(terminal, pid).ok();
         kill_process_group(pid, Signal::CONT).ok();
-    })
+    })?;
+    // The terminal ends with this process. The system then discards what the command has just printed, if it has not been
+    // moved to the other side yet, which is the work of a thread of the system.
+    std::thread::sleep(LAST_WORDS);
+    Ok(end)
 }
 
 /// Returns the signals that this process ignores, a bit each, where the system tells.
