@@ -3,7 +3,7 @@
 //! What such a usage is made of is kept in a column, so that it can be counted again when another session of the family
 //! changes. `docs/format/index.md` describes its lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::params;
 use steno_model::RunId;
@@ -37,19 +37,21 @@ impl Update<'_> {
     /// An error of SQLite.
     pub fn count_family(&self, root: RunId, owner: impl Fn(RunId) -> RunId) -> Result<(), Error> {
         let family = self.family(root)?;
-        if family.values().all(|member| member.parts.is_none()) {
+        let needs_below =
+            |member: &Member| member.parts.as_ref().is_some_and(|usage| usage.parts.needs_below());
+        if !family.values().any(needs_below) {
             return Ok(());
         }
-        let children = |member: &Member| {
-            let parts = member.parts.as_ref();
-            parts.map(|parts| parts.children.clone()).unwrap_or_default()
+        let children = |member: &Member| -> Vec<RunId> {
+            let children = member.parts.iter().flat_map(|usage| &usage.children);
+            children.map(|child| owner(*child)).collect::<BTreeSet<_>>().into_iter().collect()
         };
         let links =
             |member: &Member| FamilyLinks { parent: member.parent.map(&owner), children: children(member) };
         let parents = parents_of(&family.iter().map(|(id, member)| (*id, links(member))).collect());
         let known = family.iter().map(|(id, member)| (*id, (member.tokens, children(member)))).collect();
         let below = used_below(&known, &parents);
-        for (id, member) in &family {
+        for (id, member) in family.iter().filter(|(_, member)| needs_below(member)) {
             let Some(SessionUsageParts { parts, .. }) = &member.parts else { continue };
             let (used, by_model) = parts.sum(below.get(id).copied().unwrap_or_default());
             self.put_usage(*id, used, &by_model)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use steno_testkit::{needs, shared_dir, tool};
+use steno_testkit::{needs, places, shared_dir, tool};
 
 use crate::kit::{Steno, id, run};
 
@@ -496,4 +496,31 @@ fn compare_with_transcripts(files: &str, jq: &Path) -> [usize; 3] {
         counts = [counts[0] + 1, counts[1] + failures, counts[2] + paths.len()];
     }
     counts
+}
+
+/// What an update of the index changes must be what a new index has: sessions move below others, and sums of agents
+/// include them.
+#[test]
+fn index_after_each_import_equals_a_new_one() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    for capture in ["gemini/0.61.0/json_output", "claude/2.1.325/compact", "codex/0.166.0/exec_main"] {
+        let dir = shared.join("captures").join(capture);
+        // Subagents before the sessions that started them.
+        let mut sources: Vec<_> = places::files_below(&dir)
+            .into_iter()
+            .filter(|name| name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.contains("/chats/"))
+            .map(|name| dir.join(name))
+            .collect();
+        sources.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
+        let steno = Steno::new();
+        let mut sessions = 0;
+        for source in sources {
+            steno.run(&["import", &source.to_string_lossy()]);
+            let listed = steno.run(&["ls", "--json"]).out;
+            sessions = listed.lines().count();
+            steno.run(&["index", "rebuild"]);
+            assert_eq!(steno.run(&["ls", "--json"]).out, listed, "{}", source.display());
+        }
+        assert!(sessions > 0, "{capture}");
+    }
 }

@@ -54,6 +54,8 @@ pub(super) fn session(
         return Ok(Some(FoldedSession { runs, session: None }));
     }
     let mut session = fold_runs(id, read, Content::Whole);
+    // The ids as recorded: which session a run shows may change later.
+    let usage_parts = usage_parts(&session);
     session.rename_children(|run| relations.owner(run));
     for (row, run) in runs.iter_mut().filter_map(|row| {
         let run = session.runs.iter().find(|run| run.id() == row.run)?;
@@ -67,7 +69,7 @@ pub(super) fn session(
     let indexed = IndexedSession {
         project: digest.directory.as_deref().map(|directory| projects.root_of(directory)),
         root: relations.root(id),
-        usage_parts: usage_parts(&session),
+        usage_parts,
         events: runs.iter().map(|row| row.seq_last).sum(),
         bytes: runs.iter().map(|row| row.bytes).sum(),
         calls: calls(&session),
@@ -122,10 +124,10 @@ fn damage(row: &mut RunRow, state: &str, error: &JournalError) {
     row.damage = Some(with_causes(error));
 }
 
-/// Returns what the usage of a session is made of, if that depends on the sessions below it.
+/// Returns what the usage of a session is made of, and the sessions that it started, if one of both matters to others.
 fn usage_parts(session: &Session) -> Option<SessionUsageParts> {
-    let parts = Some(&session.usage_parts).filter(|parts| parts.needs_below())?;
-    Some(SessionUsageParts { parts: parts.clone(), children: session.linked_sessions() })
+    let (parts, children) = (session.usage_parts.clone(), session.linked_sessions());
+    (parts.needs_below() || !children.is_empty()).then_some(SessionUsageParts { parts, children })
 }
 
 fn calls(session: &Session) -> Vec<CallRow> {

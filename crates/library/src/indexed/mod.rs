@@ -381,8 +381,14 @@ fn apply(
     let moved = rows.keys().filter(|run| before.owner(**run) != after.owner(**run));
     let runs = stale.gone.iter().chain(stale.changed.keys()).chain(moved);
     let sessions: BTreeSet<RunId> = runs.flat_map(|run| [before.owner(*run), after.owner(*run)]).collect();
-    let roots: BTreeSet<RunId> =
-        sessions.iter().flat_map(|session| [before.root(*session), after.root(*session)]).collect();
+    // Sessions that did not change may get another top-level session when one above them is gone.
+    let owners = rows.keys().map(|run| after.owner(*run));
+    let moved = owners.filter(|session| before.root(*session) != after.root(*session));
+    let roots: BTreeSet<RunId> = sessions
+        .iter()
+        .flat_map(|session| [before.root(*session), after.root(*session)])
+        .chain(moved.map(|session| after.root(session)))
+        .collect();
     let jobs: Vec<FoldJob> = sessions
         .into_iter()
         .map(|session| {

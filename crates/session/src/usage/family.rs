@@ -81,7 +81,10 @@ pub fn used_below(
     sessions: &BTreeMap<RunId, (Tokens, Vec<RunId>)>,
     parents: &BTreeMap<RunId, RunId>,
 ) -> BTreeMap<RunId, UsedBelow> {
-    let is_below = |child: &RunId, id: &RunId| sessions.contains_key(child) && parents.get(child) == Some(id);
+    let is_below = |child: &RunId, id: &RunId| {
+        let mut above = std::iter::successors(parents.get(child), |parent| parents.get(parent));
+        sessions.contains_key(child) && above.any(|parent| parent == id)
+    };
     let complete = |(id, (_, links)): (&RunId, &(Tokens, Vec<RunId>))| {
         let is_complete = links.iter().all(|child| is_below(child, id));
         (*id, UsedBelow { tokens: Tokens::default(), is_complete })
