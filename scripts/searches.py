@@ -88,9 +88,9 @@ def texts_of(event):
         yield "output", output_text(payload.get("output"), payload.get("error"))
     elif event["type"] == "step.completed" and payload.get("kind") == "command":
         result = payload.get("result")
-        for stream in ("stdout", "stderr"):
-            if isinstance(result, dict) and isinstance(result.get(stream), str):
-                yield "output", output_text(result[stream], None)
+        streams = ("stdout", "stdout_end", "stderr", "stderr_end")
+        printed = [result[name] for name in streams if isinstance(result, dict) and isinstance(result.get(name), str)]
+        yield "output", "\n".join(output_text(text, None) for text in printed) if printed else None
 
 
 class Text:

@@ -42,12 +42,8 @@ impl DigestState {
     /// Reads the state of a session: a failure of its run, else the end of its last turn, else that of its run. A run
     /// can end in the middle of a turn, so it does not end one.
     pub(crate) fn of(session: &Session) -> Self {
-        let main = session.runs.first().map(|main| &main.summary);
-        let end = main.map_or(State::Open, |main| main.state);
-        // The agent may end so after it has done its work.
-        let is_cut_off = main.is_some_and(|main| main.has_failed_exit)
-            && session.turns.last().is_none_or(|last| last.status == TurnStatus::InProgress);
-        if is_cut_off {
+        let end = session.runs.first().map_or(State::Open, |main| main.summary.state);
+        if has_failed_command(session) {
             return Self::Failed;
         }
         match (end, session.turns.last().map(|last| last.status)) {
@@ -58,6 +54,17 @@ impl DigestState {
             (_, Some(TurnStatus::InProgress)) | (State::Open, None) => Self::Open,
         }
     }
+}
+
+/// Tells whether a command of `steno run` failed: a plain one, or an agent in the middle of a turn. Servers are often ended
+/// by a signal, and an agent may end with a code after it has done its work.
+fn has_failed_command(session: &Session) -> bool {
+    let run = match session.turns.last() {
+        None => session.runs.first(),
+        Some(last) if last.status == TurnStatus::InProgress => session.runs.get(last.at.run.0),
+        Some(_) => None,
+    };
+    run.is_some_and(|run| run.channel.as_deref() == Some("wrap") && run.summary.has_failed_exit)
 }
 
 /// Tells whether a request of the last turn is open: it was asked, and neither answered nor overtaken by its result.

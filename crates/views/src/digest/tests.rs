@@ -113,6 +113,27 @@ fn check_state(lines: &[Value], want: DigestState) {
 }
 
 #[test]
+fn exit_of_a_wrapped_command_may_be_a_failure() {
+    let check = |channel: &str, between: &[Value], end: &Value, want: DigestState| {
+        let mut head = started();
+        head[2]["source"] = json!({"channel": channel, "adapter": "x/1"});
+        let end = json!(["run.completed", "", end]);
+        let lines: Vec<Value> = [head].into_iter().chain(between.to_vec()).chain([end]).collect();
+        assert_eq!(digest(&lines).state, want, "{lines:?}");
+    };
+    let (failed, killed) = (json!({"exit_code": 3}), json!({"signal": 9}));
+    check("wrap", &[], &json!({"exit_code": 0}), DigestState::Done);
+    check("wrap", &[], &failed, DigestState::Failed);
+    check("wrap", &[], &killed, DigestState::Failed);
+    check("wrap", &[turn()], &json!({"exit_code": 0}), DigestState::Open);
+    check("wrap", &[turn()], &failed, DigestState::Failed);
+    let ended = json!(["step.completed", "turn-0001", {"name": "turn-0001", "kind": "turn"}]);
+    check("wrap", &[turn(), ended], &failed, DigestState::Done);
+    // A client ends its server.
+    check("mcp", &[], &killed, DigestState::Done);
+}
+
+#[test]
 fn state_is_that_of_the_last_turn() {
     let ended = |payload: &Value| {
         let mut all = json!({"name": "turn-0001", "kind": "turn"});
@@ -127,9 +148,6 @@ fn state_is_that_of_the_last_turn() {
     // A process can end in the middle of a turn.
     let failed_run = json!(["run.completed", "", {"error": "boom"}]);
     check_state(&[json!(["run.completed", "", {}])], DigestState::Open);
-    check_state(&[json!(["run.completed", "", {"exit_code": 0}])], DigestState::Open);
-    check_state(&[json!(["run.completed", "", {"exit_code": 3}])], DigestState::Failed);
-    check_state(&[ended(&json!({})), json!(["run.completed", "", {"exit_code": 3}])], DigestState::Done);
     check_state(std::slice::from_ref(&failed_run), DigestState::Failed);
     check_state(&[ended(&json!({})), failed_run], DigestState::Failed);
     let asked = json!(["step.started", "turn-0001.approval", {"name": "a1", "kind": "approval", "tool_call_id": "c1"}]);

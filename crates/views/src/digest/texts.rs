@@ -90,17 +90,16 @@ pub fn each_text(session: &Session, mut take: impl FnMut(TextUnit, Option<String
         }
     }
     for step in session.steps.iter().filter(|step| step.kind.as_ref().is_some_and(|kind| kind.is(COMMAND))) {
-        for (block, _) in (0..).zip(STREAMS) {
-            if let Some(at) = step.completed {
-                take(TextUnit { at, block, kind: TextKind::Output, call: None }, None);
-            }
+        if let Some(at) = step.completed {
+            take(TextUnit { at, block: 0, kind: TextKind::Output, call: None }, None);
         }
     }
 }
 
-/// The kind of the step that a plain command is, and the fields of its result with what it printed.
+/// The kind of the step that a plain command is, and the fields of its result with what it printed. Of a long output,
+/// beginning and end are apart.
 const COMMAND: &str = "command";
-const STREAMS: [&str; 2] = ["stdout", "stderr"];
+const PRINTED: [&str; 4] = ["stdout", "stdout_end", "stderr", "stderr_end"];
 
 /// Reads a text from its event; `None` if the event does not have it.
 #[must_use]
@@ -117,8 +116,10 @@ pub fn unit_text(event: &ExchangeEvent, block: u32, kind: TextKind) -> Option<St
         EventType::ToolCall => arguments_text(&fields.json("input")?),
         EventType::ToolResult => output_text(&fields.json("output")?, fields.error().as_ref()),
         EventType::StepCompleted if fields.text("kind").is_some_and(|kind| kind == COMMAND) => {
-            let stream = STREAMS.get(usize::try_from(block).ok()?)?;
-            output_text(&fields.object("result").json(stream)?, None)
+            let result = fields.object("result");
+            let printed = PRINTED.iter().filter_map(|name| output_text(&result.json(name)?, None));
+            let printed: Vec<String> = printed.collect();
+            (!printed.is_empty()).then(|| printed.join("\n"))
         }
         EventType::RunStarted
         | EventType::RunCompleted

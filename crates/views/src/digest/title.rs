@@ -44,8 +44,8 @@ fn command_line(session: &Session) -> Option<String> {
         return None;
     }
     let wrap = head.object("wrap");
-    if let Some(name) = wrap.text("name").filter(|name| !name.is_empty()) {
-        return first_line(&name);
+    if let Some(name) = wrap.text("name").and_then(|name| first_line(&name)) {
+        return Some(name);
     }
     let words = wrap.items("command").into_iter().filter_map(text_of);
     let words: Vec<String> = words.map(|word| crate::shell_word(&word)).collect();

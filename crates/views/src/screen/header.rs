@@ -11,7 +11,9 @@ use crate::{ParentReport, State};
 
 /// How many characters of a name are shown.
 const NAME_CHARS_MAX: usize = 80;
-/// A space inside a part of a line, where the line is not wrapped.
+/// The longest part of a line that is not wrapped inside.
+const WHOLE_COLUMNS_MAX: usize = 40;
+/// A space inside such a part.
 const NO_BREAK: &str = "\u{a0}";
 
 /// What the header says that the session itself does not know.
@@ -269,7 +271,9 @@ fn dotted(parts: Vec<(ScreenTone, String)>) -> Line {
         if !line.is_empty() {
             line.extend(one(ScreenTone::Frame, " · "));
         }
-        line.extend(one(tone, &text.replace(' ', NO_BREAK)));
+        let is_short = crate::columns_of(&text) <= WHOLE_COLUMNS_MAX;
+        let text = if is_short { text.replace(' ', NO_BREAK) } else { text };
+        line.extend(one(tone, &text));
     }
     line
 }
