@@ -18,7 +18,8 @@ pub fn no_session_matches(filter: &ListFilter) -> Failure {
 /// Returns the names of the agents as a hint, if a filter names another one.
 pub fn unknown_agent_hint(agent: Option<&str>) -> Option<String> {
     let names: Vec<&str> = Provider::ALL.iter().map(|known| known.as_str()).collect();
-    let agent = agent.filter(|agent| !names.iter().any(|known| known.eq_ignore_ascii_case(agent)))?;
+    let agent =
+        agent.filter(|agent| !names.iter().any(|known| known.eq_ignore_ascii_case(&agent_name(agent))))?;
     Some(format!("unknown agent `{agent}`; known agents: {}", names.join(", ")))
 }
 

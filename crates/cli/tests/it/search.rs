@@ -285,7 +285,9 @@ fn search_with_a_budget_names_how_to_read_on() {
     let last = steno.run(&["search", "pencil", "--limit", "2", "--skip", "4"]).out;
     assert!(last.contains("2 shown") && !last.contains("--skip"), "{last}");
     let small = steno.run(&["search", "pencil", "--budget", "80"]).out;
-    assert!(small.contains("0 shown") && small.contains("`--budget` is too small"), "{small}");
+    assert!(small.contains("1 shown") && small.contains("`--skip 1`"), "{small}");
+    let beyond = steno.run(&["search", "pencil", "--skip", "6"]);
+    assert!(beyond.code == 1 && beyond.err.contains("only 6 sessions match"), "{beyond:?}");
 }
 
 #[test]

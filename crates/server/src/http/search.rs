@@ -20,6 +20,8 @@ const SESSIONS_LEN: usize = 20;
 const SESSIONS_LEN_MAX: usize = 1000;
 const HITS_LEN: usize = 3;
 const HITS_LEN_MAX: usize = 1000;
+/// How many sessions may be left out.
+const SKIP_MAX: usize = 100_000;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -34,7 +36,7 @@ pub(super) struct SearchQuery {
     #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Sessions to leave out, to read on: `next_skip` of the answer before
-    #[param(nullable = false, minimum = 0)]
+    #[param(nullable = false, minimum = 0, maximum = 100_000)]
     skip: Option<usize>,
     /// Hits of each session
     #[param(nullable = false, minimum = 1, maximum = 1000)]
@@ -52,6 +54,9 @@ pub(super) async fn search(
     InQuery(filter): InQuery<SessionFilterQuery>,
 ) -> Result<Response, Problem> {
     let skip = wanted.skip.unwrap_or(0);
+    if skip > SKIP_MAX {
+        return Err(Problem::bad_request(format!("`skip` must be at most {SKIP_MAX}")));
+    }
     let limits = SearchLimits {
         sessions: limit("limit", wanted.limit.unwrap_or(SESSIONS_LEN), SESSIONS_LEN_MAX)?,
         hits: limit("hits", wanted.hits.unwrap_or(HITS_LEN), HITS_LEN_MAX)?,

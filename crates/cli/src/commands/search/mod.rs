@@ -19,7 +19,7 @@ use crate::time_words::now;
 /// How many bytes a token of a language model has, roughly.
 const TOKEN_BYTES: usize = 4;
 /// What the last line takes of a budget.
-const FOOTER_BYTES: usize = 240;
+const FOOTER_BYTES: usize = 400;
 
 pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let query = read_query(args)?;
@@ -38,6 +38,9 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     if report.sessions_found == 0 {
         return Err(Failure::empty(format!("no text matches; searched {}", covered(&report)))
             .with_hint(no_hit_hint(args)));
+    }
+    if report.sessions_found <= args.skip as u64 {
+        return Err(Failure::empty(format!("only {} match", count(report.sessions_found, "session"))));
     }
     Ok(Exit::Done)
 }
@@ -156,7 +159,8 @@ impl<'a> Printer<'a> {
         for hit in lines.hits(&session.hits) {
             // A session is not named without a hit.
             let wanted: Vec<&str> = head.iter().map(String::as_str).chain([hit.as_str()]).collect();
-            if !self.budget.take(&wanted) {
+            // A search shows one hit at least, so that reading on comes to an end.
+            if !self.budget.take(&wanted) && self.hits_shown > 0 {
                 self.is_full = true;
                 self.is_cut = head.is_none();
                 return self.is_cut;
@@ -166,7 +170,9 @@ impl<'a> Printer<'a> {
             self.hits_shown += 1;
         }
         if session.more > 0 {
-            self.output.line(&format!("    {}", count(session.more, "more hit")));
+            let more = format!("    {}", count(session.more, "more hit"));
+            self.budget.take(&[&more]);
+            self.output.line(&more);
         }
         true
     }
@@ -175,12 +181,13 @@ impl<'a> Printer<'a> {
     fn json(&mut self, session: &SessionHits) -> bool {
         for (number, hit) in session.hits.iter().enumerate() {
             let json = hit.to_json(session, self.ids);
-            if !self.budget.take(&[json.as_str()]) {
+            if !self.budget.take(&[json.as_str()]) && self.hits_shown > 0 {
                 self.is_full = true;
                 self.is_cut = number > 0;
                 return self.is_cut;
             }
             self.output.json_line(json.as_str());
+            self.hits_shown += 1;
         }
         true
     }
@@ -194,10 +201,11 @@ impl<'a> Printer<'a> {
     }
 
     fn finish(self, report: &SearchReport) {
+        let is_beyond = report.sessions_found <= self.sessions_skipped as u64;
         let next = self.next_skip(report);
         if self.args.json {
             self.output.json_line(report.to_json(next).as_str());
-        } else if report.sessions_found > 0 {
+        } else if !is_beyond {
             for line in self.lines.broken(&footer(report, self.hits_shown, next)) {
                 self.output.line(&line);
             }
@@ -211,7 +219,6 @@ fn footer(report: &SearchReport, hits_shown: u64, next: Option<u64>) -> String {
     let hits = report.hits;
     let shown = if hits_shown < hits { format!(", {hits_shown} shown") } else { String::new() };
     let more = match next {
-        Some(_) if hits_shown == 0 => "; `--budget` is too small for a hit".to_owned(),
         Some(next) => format!("; `--skip {next}` shows other sessions, `--limit 0 --hits 0` all hits"),
         None if hits_shown < hits => "; `--limit 0 --hits 0` shows all".to_owned(),
         None => String::new(),
