@@ -13,8 +13,9 @@ use super::numbers::EntryNumbers;
 /// How long to wait for another process that appends to the file, which takes no longer than one line.
 const LOCK_WAIT: Duration = Duration::from_millis(2);
 const LOCK_TRIES_MAX: u32 = 2500;
-/// The longest line that can be an entry. Another program may have written to the file.
-const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The longest line that can be an entry, which has the text of an event in other JSON. Another program may have written to
+/// the file.
+const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 /// A file that log records about entries are appended to.
 pub struct EntryFile {
@@ -141,7 +142,7 @@ impl EntryFile {
         while reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? > 0 {
             is_whole = line.ends_with(b"\n");
             // A longer line is not an entry.
-            if !is_rest {
+            if !is_rest && (is_whole || (line.len() as u64) < LINE_BYTES_MAX) {
                 numbers.read(&line);
             }
             is_rest = !is_whole;

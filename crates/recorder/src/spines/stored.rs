@@ -62,11 +62,21 @@ pub fn record_thread(
     for rollout in library.rollouts(thread)? {
         let (path, unpacked) = (rollout.path().to_owned(), rollout.packing()?);
         let file = SessionFile { path: &path, bytes: &mut RolloutReader::open(rollout)?, unpacked };
-        let (threads, written) = record_rollout(journal, file, &mut InVault { library }, forgotten)?;
+        let recorded = record_rollout(journal, file, &mut InVault { library }, forgotten);
+        let (threads, written) = recorded.map_err(error_of_vault)?;
         let before = all.map_or_else(SpineWriteReport::default, |(_, before)| before);
         all = Some((threads, before + written));
     }
     Ok(all)
+}
+
+/// Returns the error of the vault or the library that a reader passed on as an error of the system.
+fn error_of_vault(error: Error) -> Error {
+    let Error::Source { path, source } = error else { return error };
+    match source.downcast::<LibraryError>() {
+        Ok(inner) => Error::from(inner),
+        Err(source) => Error::Source { path, source },
+    }
 }
 
 /// The bytes of a session file, which another thread unpacks while they are read: unpacked, a small file can be larger than
@@ -81,7 +91,11 @@ impl RolloutReader {
         let failed = |error| Error::from(LibraryError::from(FileError::of("read", rollout.path(), error)));
         let (pipe, mut into) = io::pipe().map_err(failed)?;
         // Ends with an error if the reader is dropped before the end.
-        let unpacking = std::thread::spawn(move || rollout.write_to(&mut into));
+        let path = rollout.path().to_owned();
+        let unpacking = std::thread::Builder::new()
+            .name("steno-unpack".to_owned())
+            .spawn(move || rollout.write_to(&mut into))
+            .map_err(|error| LibraryError::from(FileError::of("read", &path, error)))?;
         Ok(BufReader::with_capacity(PIECE_BYTES, Self { pipe, unpacking: Some(unpacking) }))
     }
 }
