@@ -185,11 +185,12 @@ pub fn notice(text: &str) {
 /// Joins parts with a gap, on as many lines as a terminal of this width needs.
 pub fn joined_lines(parts: &[String], gap: &str, width: Option<usize>) -> Vec<String> {
     let mut lines = Vec::<String>::new();
-    for part in parts {
+    for (number, part) in parts.iter().enumerate() {
+        // The end of a gap stays on its line.
+        let end = if number + 1 == parts.len() { 0 } else { gap.trim_end().len() };
+        let fits = |last: &str, width| columns_of(last) + gap.len() + columns_of(part) + end <= width;
         match lines.last_mut() {
-            Some(last)
-                if width.is_none_or(|width| columns_of(last) + gap.len() + columns_of(part) <= width) =>
-            {
+            Some(last) if width.is_none_or(|width| fits(last, width)) => {
                 last.push_str(gap);
                 last.push_str(part);
             }

@@ -88,7 +88,7 @@ fn human_line(event: &ExchangeEvent, width: Option<usize>) -> String {
         Some(_) | None => place,
     };
     let chars_max = room(used + columns_of(&place) + 2).unwrap_or(TEXT_CHARS_MAX);
-    let detail: String = detail.chars().take(BEGINNING_CHARS_MAX).collect();
+    let detail = cut(&detail, BEGINNING_CHARS_MAX);
     for part in [place, cut(&visible(&detail, Lines::Escape), chars_max)] {
         if !part.is_empty() {
             line.extend(std::iter::repeat_n(' ', padding));

@@ -35,8 +35,13 @@ struct RestoreItem {
 pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let library = runs::need_library(settings)?;
     let manifests = files_of(&args.run, &library)?;
-    let is_of_store = |file: &Manifest| file.info.path.0.starts_with(&settings.store.value);
-    if args.to.is_none() && !args.list && !manifests.is_empty() && manifests.iter().all(is_of_store) {
+    let mut manifests = manifests;
+    if args.to.is_none() && !args.list {
+        // The recordings of `steno` were in the store, where nothing is to be written.
+        let store = settings.store.value.canonicalize()?;
+        manifests.retain(|file| !file.info.path.0.starts_with(&store));
+    }
+    if manifests.is_empty() {
         return Err(Failure::nothing("this session has no file of an agent, only a recording in the store")
             .with_hint("`--to DIR` writes the recording to a directory"));
     }

@@ -70,6 +70,7 @@ fn lead(words: &[OsString]) -> io::Result<ProcessEnd> {
     for signal in late {
         signals.handle().add_signal(signal)?;
     }
+    let handle = signals.handle();
     forward_signals(pid, signals)?;
     tcsetpgrp(terminal, pid).ok();
     let end = wait(pid, |status| {
@@ -85,8 +86,10 @@ fn lead(words: &[OsString]) -> io::Result<ProcessEnd> {
         tcsetpgrp(terminal, pid).ok();
         kill_process_group(pid, Signal::CONT).ok();
     })?;
-    // The terminal ends with this process. The system then discards what the command has just printed, if it has not been
-    // moved to the other side yet, which is the work of a thread of the system.
+    // Its number may soon be that of another process.
+    handle.close();
+    // The terminal ends with this process. The system then discards what the command has just printed, if a thread of the
+    // system has not moved it to the other side yet. Nothing tells when it has, so this is likely, not certain.
     std::thread::sleep(LAST_WORDS);
     Ok(end)
 }
