@@ -21,6 +21,11 @@ doc:
 bench:
     cargo bench --no-fail-fast -p steno-journal -p steno-adapters -p steno-recorder -p steno-server --bench journal --bench adapters --bench import_and_reading --bench load
 
+# The time until a command that prints 1 GB has ended, under `steno run` and with `CMD | cat`; builds the release
+run-speed *args:
+    cargo build --release -p steno
+    scripts/run_speed.py {{args}}
+
 # Builds the journal and the vault with each known mistake; the tests must notice every one
 mutants *args:
     scripts/mutants.sh {{args}}
