@@ -82,9 +82,9 @@ pub enum ColorChoice {
 /// What an acknowledgement guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LevelChoice {
-    /// Survives a crash of the process
+    /// Survives the death of the process
     Written,
-    /// Survives a power failure
+    /// Survives a power cut
     Synced,
 }
 
@@ -102,15 +102,15 @@ pub enum Command {
     /// Archive the agents' files on this machine, and follow them
     ///
     /// Keeps every byte of the agents' files, including each version of a file that is rewritten, and turns their
-    /// records into events of runs. Files that have not changed since the last start are skipped. Press Ctrl-C to
-    /// stop. With `--once`, `up` stops as soon as everything is archived.
+    /// records into events of runs. Files that have not changed since they were last archived are skipped. Press Ctrl-C
+    /// to stop. With `--once`, `up` stops as soon as everything is archived.
     Up(UpArgs),
     /// Archive agents' files, once
     ///
-    /// Keeps every byte of the files, and turns their records into events of runs. Files that have not changed since they
-    /// were last archived are skipped. Files that another `steno` is recording are skipped too: if that `steno` follows
-    /// them, nothing is lost and the exit code is 0. If no `steno` follows them and nothing else was archived, the exit
-    /// code is 1.
+    /// Keeps every byte of the files, and turns their records into events of runs. Files that have not changed since
+    /// they were last archived are skipped. Files that another `steno` is recording are skipped too: if that `steno`
+    /// follows them, nothing is lost and the exit code is 0. If no `steno` follows them and nothing else was archived,
+    /// the exit code is 1.
     Import(ImportArgs),
     /// Archive agents' files, then follow them
     ///
@@ -128,15 +128,15 @@ pub enum Command {
     /// Write the files of a session back, byte for byte
     ///
     /// Restores the session's own file, the files of its subagents, and the files stored next to them. The files get
-    /// the current time, so that the agent's cleanup does not delete them at once and the agent can resume the
-    /// session. Existing files are not changed. If one of them differs from the stored file, nothing is written, unless
-    /// `--replace` keeps it aside. The command that resumes the session is printed to stderr.
+    /// the current time, so that the agent's cleanup does not delete them at once and the agent can resume the session.
+    /// Existing files are not changed. If one of them differs from the stored file, nothing is written, unless
+    /// `--replace` renames it first. The command that resumes the session is printed to stderr.
     Restore(RestoreArgs),
     /// Delete sessions from the store permanently
     ///
     /// Deletes their files with all copies, their lines in files that several sessions share, their transcripts, and
-    /// the trace spines of their threads. A tombstone without names remains, so that they are not archived again. The
-    /// agent's own files are not changed. A session that is being recorded is not deleted.
+    /// the trace spines of their threads. A tombstone without names remains, so that the sessions are not archived
+    /// again. The agent's own files are not changed. A session that is being recorded is not deleted.
     Forget(ForgetArgs),
     /// Show what takes up space in the store
     ///
@@ -149,15 +149,15 @@ pub enum Command {
     /// Run `steno up` at every login
     ///
     /// Installs a systemd user unit on Linux, or a launchd agent on macOS. The service uses this program, this store,
-    /// and the agents' homes that are set in the environment of this shell. If the service cannot be started, nothing stays
-    /// installed and the exit code is 3.
+    /// and the agents' homes that are set in the environment of this shell. If the service cannot be started, nothing
+    /// stays installed and the exit code is 3.
     Service(ServiceArgs),
     /// Pause recording
     ///
     /// During a pause, `up` and `watch` do not read agents' files; `import`, `record`, `spine record` and recording
-    /// over HTTP fail; `app-server`, `mcp`, `proxy` and `run` forward without recording. When `pause` returns, nothing is
-    /// recorded any more. What agents write to their files during the pause is archived afterwards, unless `--skip`
-    /// is given.
+    /// through the HTTP API fail; `app-server`, `mcp`, `proxy` and `run` forward without recording. When `pause`
+    /// returns, nothing is recorded any more. What agents write to their files during the pause is archived afterwards,
+    /// unless `--skip` is given.
     Pause(PauseArgs),
     /// Resume recording after a pause
     Resume,
@@ -170,8 +170,8 @@ pub enum Command {
     Record(RecordArgs),
     /// Show the events of a run
     ///
-    /// An agent's file may contain several runs: the text output then names the run whenever it changes. Events
-    /// are numbered from 1 in each file. If several files contain a run, further copies are shown with the name of their
+    /// An agent's file may contain several runs: the text output then names the run whenever it changes. Events are
+    /// numbered from 1 in each file. If several files contain a run, further copies are shown with the name of their
     /// file. Files compressed with zstd (`.zst`) are read directly.
     Events(EventsArgs),
     /// Show the steps of a session as a tree
@@ -180,37 +180,34 @@ pub enum Command {
     /// Several files of one session are merged. With a session's file, the subagents in the directory next to it are
     /// read too.
     ///
-    /// `open` means that the record has no end. An agent's session can be resumed at any time, so its files never say
-    /// that it has ended.
+    /// `open` means that the end of the last turn is not recorded.
     Tree(ViewArgs),
     /// Show a session as a conversation
     ///
-    /// The header says what the session is, what it used, and what its record lacks. Messages are shown in full, changes as
-    /// diffs, commands with exit code and duration; `-t` sets how much is shown. On a terminal, long outputs are folded and
-    /// a pager is started (`STENO_PAGER`, else `PAGER`, else `less -R`). In a pipe nothing is folded or wrapped. `--json`
-    /// prints everything, one object per run.
+    /// The header says what the session is, what it used, and what its record lacks. Messages are shown in full,
+    /// changes as diffs, commands with exit code and duration; `-t` sets how much is shown. On a terminal, long outputs
+    /// are folded and a pager is started (`STENO_PAGER`, else `PAGER`, else `less -R`). In a pipe nothing is folded or
+    /// wrapped. `--json` prints everything, one object per session.
     ///
-    /// Subagents are shown below the call that started them, with less detail. Several files of one session are merged. With
-    /// a session's file, the subagents in the directory next to it are read too.
+    /// Subagents are shown below the call that started them, with less detail. Several files of one session are merged.
+    /// With a session's file, the subagents in the directory next to it are read too.
     ///
     /// Copies of a session that continued differently are branches. They are not shown here; `--branches` lists them.
     ///
-    /// `open` means that the record has no end. An agent's session can be resumed at any time, so its files never say
-    /// that it has ended.
+    /// `open` means that the end of the last turn is not recorded.
     Show(ShowArgs),
     /// Show a session as it is recorded
     ///
-    /// It reads as with `steno show`; a call without a result is running. Without RUN it shows the session that is being
-    /// recorded, or says which was the latest. `--events`, `--json` and `--raw` print events instead.
+    /// It reads as with `steno show`; a call without a result is running. Without RUN it shows the session that is
+    /// being recorded, or says which was the latest. `--events`, `--json` and `--raw` print events instead.
     ///
     /// Stops when the run is completed and no process records it any more.
     Follow(FollowArgs),
     /// List the sessions in the store
     ///
-    /// The session with the latest event comes first. A row is a session: the agent's own file, other recordings of
-    /// the same session, and its subagents: `+2` stands for two child sessions, `×3` for three recordings. On a
-    /// terminal, the shortest part of the id that names the session is shown, and the title is cut to fit; a pipe gets
-    /// everything.
+    /// The session with the latest event comes first. A row covers the agent's own file, other recordings of the same
+    /// session, and its subagents. `+2` stands for two child sessions, `×3` for three recordings. On a terminal, the
+    /// shortest part of the id that names the session is shown, and the title is cut to fit; a pipe gets everything.
     ///
     /// Marks: `●` live (being recorded, or grown within a minute), `?` waiting for an approval, `○` done, `✗` failed,
     /// `⊘` interrupted, `·` without a recorded end, `◌` deleted, shortened or rewritten by the agent, `!` damaged.
@@ -220,17 +217,17 @@ pub enum Command {
     Ls(LsArgs),
     /// Search the texts of all sessions
     ///
-    /// All words must be in the same text: a prompt, an answer, a thought, the arguments of a call, or its output. A word
-    /// matches whole words and parts of identifiers, in any case. `"two words"` is a phrase, `pre*` a prefix and
+    /// All words must be in the same text: a prompt, an answer, a thought, the arguments of a call, or its output. A
+    /// word matches whole words and parts of identifiers, in any case. `"two words"` is a phrase, `pre*` a prefix and
     /// `/expression/` a regular expression. `in:prompt,answer,thought,command,output` limits the kinds of text;
     /// `tool:NAME`, `path:TEXT` and `exit:CODE` limit the calls. In a shell, put the whole query in single quotes.
     ///
     /// `steno show 7c9e:12` opens the hit that is listed as `7c9e:12`. The last line says what was searched.
     Search(SearchArgs),
-    /// Show the state of the search index, or make it again
+    /// Show the state of the search index, or rebuild it
     ///
-    /// Everything in the index comes from the transcripts. `search` and `up` bring it up to date, and a damaged one is made
-    /// again by itself.
+    /// Everything in the index comes from the transcripts. `search` and `up` bring it up to date, and a damaged index
+    /// is rebuilt automatically.
     Index(IndexArgs),
     /// Show which session changed which file, as patches
     ///
@@ -265,9 +262,9 @@ pub enum Command {
     Entries(EntriesArgs),
     /// Show how many tokens sessions used, and what they cost
     ///
-    /// Reads every session in the store, including those that the agent has deleted since. Files that
-    /// are not archived yet, or only in part, are read from the agents' homes, including those that
-    /// `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `GEMINI_CLI_HOME` and `COPILOT_HOME` name. Forgotten and excluded sessions are not read. Without a store, or
+    /// Reads every session in the store, including those that the agent has deleted since. Files that are not archived
+    /// yet, or only in part, are read from the agents' homes, including those that `CLAUDE_CONFIG_DIR`, `CODEX_HOME`,
+    /// `GEMINI_CLI_HOME` and `COPILOT_HOME` name. Forgotten and excluded sessions are not read. Without a store, or
     /// with `--live`, only the homes are read. A line on stderr says what was read.
     ///
     /// Each response counts once, even if several records, resumed sessions and forks repeat it. `exact` is false if
@@ -288,11 +285,12 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run a command, and record what it prints
     ///
-    /// Agents are recognised by the JSON that they print, which becomes a session: `claude -p --output-format stream-json`,
-    /// `codex exec --json`, `gemini --output-format stream-json` or `json`, `copilot -p --output-format json` and
-    /// `opencode run --format json`. The output of other commands is kept as plain text. Every byte is forwarded before it
-    /// is recorded, terminals stay terminals, signals are passed on, and the exit code is that of the command. A second
-    /// process records. If the store cannot be written to, nothing is recorded: `run` warns, and the command runs anyway.
+    /// Agents are recognised by the JSON that they print, which becomes a session: `claude -p --output-format
+    /// stream-json`, `codex exec --json`, `gemini --output-format stream-json` or `json`, `copilot -p --output-format
+    /// json` and `opencode run --format json`. The output of other commands is kept as plain text. Every byte is
+    /// forwarded before it is recorded, terminals stay terminals, signals are passed on, and the exit code is that of
+    /// the command. A second process records. If the store cannot be written to, nothing is recorded: `run` warns, and
+    /// the command runs anyway.
     ///
     /// `run` ends when the command ends. If the command leaves programs in the background, their later output is still
     /// forwarded but not recorded. On a terminal they get SIGHUP, as when a terminal window is closed.
@@ -301,12 +299,12 @@ pub enum Command {
     Run(RunArgs),
     /// Record the messages between a client and `codex app-server`
     ///
-    /// Configure the client to start `steno app-server -- codex app-server` instead of `codex app-server`. Every byte is
-    /// forwarded first, in both directions. The messages are recorded as runs, and as one trace spine per thread. If
-    /// the store cannot be written to, nothing is recorded: `app-server` warns at the beginning and at the end, and
-    /// the server runs anyway. The exit code is that of the server.
+    /// Configure the client to start `steno app-server -- codex app-server` instead of `codex app-server`. Every byte
+    /// is forwarded first, in both directions. The messages are recorded as runs, and as one trace spine per thread. If
+    /// the store cannot be written to, nothing is recorded: `app-server` warns at the beginning and at the end, and the
+    /// server runs anyway. The exit code is that of the server.
     AppServer(AppServerArgs),
-    /// Record the calls of tools between an agent and an MCP server
+    /// Record the tool calls between an agent and an MCP server
     ///
     /// Configure the agent to start `steno mcp -- SERVER` instead of the server, or let `--wrap-config` do it for all
     /// servers of a configuration file. Every byte is forwarded first, in both directions. Calls and results are
@@ -316,10 +314,10 @@ pub enum Command {
     /// Record model calls over HTTP, as a proxy in front of an API
     ///
     /// Listens on 127.0.0.1 and forwards every request to the upstream, and nowhere else. Answers are passed on as they
-    /// come. Set the base URL of an agent or a program to the address that is printed at the start. Calls of the APIs of
-    /// Anthropic (Messages), OpenAI (Responses, Chat Completions) and Gemini (`generateContent`) become runs. Keys and
-    /// cookies are never recorded. If the store cannot be written to, nothing is recorded, and requests are forwarded
-    /// anyway. Press Ctrl-C to stop.
+    /// come. Set the base URL of an agent or a program to the address that is printed at the start. Calls of the APIs
+    /// of Anthropic (Messages), OpenAI (Responses, Chat Completions) and Gemini (`generateContent`) become runs. Keys
+    /// and cookies are never recorded. If the store cannot be written to, nothing is recorded, and requests are
+    /// forwarded anyway. Press Ctrl-C to stop.
     Proxy(ProxyArgs),
     /// Show the settings and where each comes from
     Config(ConfigArgs),

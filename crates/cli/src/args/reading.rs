@@ -18,7 +18,7 @@ pub struct ViewArgs {
     /// Show every system step, instead of one line for several in a row
     #[arg(long)]
     pub all: bool,
-    /// Print one JSON object per line: a tree (`tree`), or the conversation of a run (`show`)
+    /// Print one JSON object per line: a tree (`tree`), or the conversation of a session (`show`)
     #[arg(long)]
     pub json: bool,
 }

@@ -52,7 +52,7 @@ pub struct ReceiptExportArgs {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     pub format: ReceiptFormat,
-    /// Add hashes of the lines that the receipt is made from, and proofs that they are lines of the run
+    /// Add hashes of the lines that the receipt is made from, and proofs that they are lines of their runs
     #[arg(long, conflicts_with = "records")]
     pub integrity: bool,
     /// Read a directory of records (`threads/`, `turns/`, `items/`, `events/`) instead of the store

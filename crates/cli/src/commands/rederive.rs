@@ -60,7 +60,7 @@ fn print(done: &RederiveReport, as_json: bool, output: &mut Output) {
     }
     let lines = rederive::report_lines(done);
     if lines.is_empty() {
-        output.line("nothing to derive again");
+        output.line("no run has to be derived again");
     }
     for line in &lines {
         output.line(line);

@@ -129,7 +129,7 @@ fn doctor_suggests_rederive_which_keeps_old_transcripts() {
     assert_eq!(awaiting(&steno), (0, false));
     done(&steno.run(&["verify"]));
     let said = steno.run(&["rederive"]);
-    assert_eq!((said.code, said.out.as_str()), (0, "nothing to derive again\n"));
+    assert_eq!((said.code, said.out.as_str()), (0, "no run has to be derived again\n"));
     let total = steno.run(&["du", "--json"]).json().pop().unwrap();
     assert!(total["superseded_bytes"].as_u64().unwrap() > 1_000, "{total}");
 }
@@ -377,7 +377,7 @@ fn damaged_run_is_derived_again_only_by_name() {
         // It continues, and once is enough.
         done(&steno.run(&["import"]));
         let said = steno.run(&["rederive", &id(1)]);
-        assert_eq!(said.out, "nothing to derive again\n", "{about}");
+        assert_eq!(said.out, "no run has to be derived again\n", "{about}");
     }
 }
 

@@ -69,7 +69,7 @@ fn wrong_line(wrong: &WrongEvidence) -> String {
 }
 
 fn report_line(report: &EvidenceReport) -> String {
-    let mut words = format!("positions: {} of {} found in the evidence", report.found, report.all);
+    let mut words = format!("evidence of events: {} of {} found", report.found, report.all);
     for (number, what) in [
         (report.wrong, "wrong"),
         (report.without, "without evidence"),
