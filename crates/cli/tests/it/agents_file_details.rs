@@ -244,5 +244,5 @@ fn gemini_sessions_get_a_directory_that_is_archived_later() {
     let said = steno.run(&["rederive", "--json"]);
     assert_eq!((said.code, &said.json()[0]["runs"]), (0, &json!(1)), "{said:?}");
     assert_eq!(project_of(), json!("/srv/shop"));
-    assert!(steno.run(&["rederive"]).out.contains("nothing to derive again"));
+    assert!(steno.run(&["rederive"]).out.contains("no run has to be derived again"));
 }
