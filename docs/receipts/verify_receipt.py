@@ -40,7 +40,8 @@ EFFECTS = {"approval_required_count": "approvals", "approval_allowed_count": "ap
            "sandbox_denied_count": "sandbox denials"}
 CLASSES = {"command_execution_count": "command", "file_change_count": "file_change"}
 WHO = "router", "agent_emitted"
-LAST_STOPS = "end_turn", "stop_sequence", "max_tokens", "refusal", "stop", "length", "content_filter"
+LAST_STOPS = ("end_turn", "stop_sequence", "max_tokens", "refusal", "stop", "length", "content_filter", "completed",
+              "max_output_tokens", "STOP", "MAX_TOKENS", "content-filter")
 COUNT_LIMIT = 2 ** 64
 TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)"
                   r"(?:\.([0-9]{1,9}))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))")

@@ -153,8 +153,8 @@ fn entries_accept_json() {
 fn help_explains_open_homes_and_counts() {
     let steno = Steno::new();
     for (command, words) in [
-        ("tree", &["can be resumed at any time"][..]),
-        ("show", &["can be resumed at any time"]),
+        ("tree", &["the end of the last turn is not recorded"][..]),
+        ("show", &["the end of the last turn is not recorded"]),
         ("usage", &["CLAUDE_CONFIG_DIR", "CODEX_HOME", "cached", "subagent"]),
         ("events", &["for agents' files, the events derived from them", ".zst"]),
         ("entries", &["its first words, or the session's id"]),
