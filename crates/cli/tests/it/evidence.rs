@@ -146,7 +146,9 @@ fn evidence_of_a_compressed_file_counts_unpacked_bytes() {
     let (code, wrong, report) = positions(&steno, &[]);
     assert_eq!((code, wrong.len(), &report["state"]), (0, 0, &json!("ok")));
     assert_eq!((&report["records"], &report["found"]), (&json!(all), &json!(all)));
-    assert!(steno.run(&["verify"]).out.contains(&format!("ok       evidence of events: {all} of {all} found")));
+    assert!(
+        steno.run(&["verify"]).out.contains(&format!("ok       evidence of events: {all} of {all} found"))
+    );
 }
 
 /// Rewrites a transcript or segment, and deletes its seals.

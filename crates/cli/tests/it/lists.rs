@@ -508,8 +508,10 @@ fn index_after_each_import_equals_a_new_one() {
         // Subagents before the sessions that started them.
         let mut sources: Vec<_> = places::files_below(&dir)
             .into_iter()
-            .filter(|name| name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.contains("/chats/"))
             .map(|name| dir.join(name))
+            .filter(|path| {
+                path.extension().is_some_and(|end| ["json", "jsonl", "ndjson"].iter().any(|of| end == *of))
+            })
             .collect();
         sources.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
         let steno = Steno::new();
