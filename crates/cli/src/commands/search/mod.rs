@@ -40,7 +40,8 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
             .with_hint(no_hit_hint(args)));
     }
     if report.sessions_found <= args.skip as u64 {
-        return Err(Failure::empty(format!("only {} match", count(report.sessions_found, "session"))));
+        let found = count(report.sessions_found, "session");
+        return Err(Failure::empty(format!("{found} found, and all of them left out by `--skip`")));
     }
     Ok(Exit::Done)
 }
