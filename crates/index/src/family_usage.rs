@@ -73,7 +73,7 @@ impl Update<'_> {
                 Ok(row.get_ref(place)?.as_str_or_null()?.and_then(|text| RunId::parse(text).ok()))
             };
             let parts = row.get_ref(2)?.as_str_or_null()?.map(from_text);
-            let own = || {
+            let own = || -> rusqlite::Result<Tokens> {
                 let mut counts = (3..9).map(|place| row.get::<_, Option<i64>>(place));
                 read_numbers(|| Ok(counts.next().transpose()?.flatten().unwrap_or(0).cast_unsigned()))
             };

@@ -185,16 +185,19 @@ pub(crate) const BELOW_COLUMNS: &str = "root, last_at, last_ms, responses, calls
      output_tokens, cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, reasoning_tokens, exact, \
      used_by_model, runs, events, bytes";
 
-/// Returns tokens in the order of the columns.
+/// Returns tokens as values of the columns; null if there are none.
 pub(crate) fn numbers_of(tokens: Option<Tokens>) -> [Option<i64>; 6] {
-    let Some(Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning }) = tokens else {
-        return [None; 6];
-    };
-    [input, output, cache_read, cache_write, cache_write_1h, reasoning].map(|count| Some(count.cast_signed()))
+    tokens.map_or([None; 6], |tokens| counts_of(tokens).map(|count| Some(count.cast_signed())))
+}
+
+/// Returns tokens in the order of the columns.
+pub(crate) fn counts_of(tokens: Tokens) -> [u64; 6] {
+    let Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning } = tokens;
+    [input, output, cache_read, cache_write, cache_write_1h, reasoning]
 }
 
 /// Reads tokens in the order of the columns.
-pub(crate) fn read_numbers(mut next: impl FnMut() -> rusqlite::Result<u64>) -> rusqlite::Result<Tokens> {
+pub(crate) fn read_numbers<E>(mut next: impl FnMut() -> Result<u64, E>) -> Result<Tokens, E> {
     Ok(Tokens {
         input: next()?,
         output: next()?,

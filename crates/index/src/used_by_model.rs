@@ -2,7 +2,9 @@
 //!
 //! `docs/format/index.md` describes the lines. The sums are in columns of their own.
 
-use steno_session::usage::{ModelUsage, RequestLength, Tokens};
+use steno_session::usage::{ModelUsage, RequestLength};
+
+use crate::rows::{counts_of, read_numbers};
 
 /// Writes the lines.
 pub(crate) fn to_text(list: &[ModelUsage]) -> String {
@@ -11,20 +13,9 @@ pub(crate) fn to_text(list: &[ModelUsage]) -> String {
 
 /// Writes the line of a model.
 pub(crate) fn to_line(used: &ModelUsage) -> String {
-    let Tokens { input, output, cache_read, cache_write, cache_write_1h, reasoning } = used.tokens;
     let flags = [used.length.is_sum, used.is_lower_bound].map(u64::from);
-    let numbers = [
-        used.length.above,
-        flags[0],
-        flags[1],
-        input,
-        output,
-        cache_read,
-        cache_write,
-        cache_write_1h,
-        reasoning,
-    ];
-    let numbers = numbers.map(|number| number.to_string()).join(" ");
+    let numbers = [used.length.above].into_iter().chain(flags).chain(counts_of(used.tokens));
+    let numbers = numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
     // The name is last: it may have spaces. A line break in a name would begin another line.
     format!("{numbers} {}", used.model.replace('\n', " "))
 }
@@ -40,19 +31,14 @@ pub(crate) fn from_line(line: &str) -> Option<ModelUsage> {
     let mut next = || fields.next()?.parse::<u64>().ok();
     let length = RequestLength { above: next()?, is_sum: next()? != 0 };
     let is_lower_bound = next()? != 0;
-    let tokens = Tokens {
-        input: next()?,
-        output: next()?,
-        cache_read: next()?,
-        cache_write: next()?,
-        cache_write_1h: next()?,
-        reasoning: next()?,
-    };
+    let tokens = read_numbers(|| next().ok_or(())).ok()?;
     Some(ModelUsage { model: fields.next()?.to_owned(), length, tokens, is_lower_bound })
 }
 
 #[cfg(test)]
 mod tests {
+    use steno_session::usage::Tokens;
+
     use super::*;
 
     #[test]
