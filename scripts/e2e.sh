@@ -7,7 +7,7 @@
 # With arguments, runs only the claims whose names contain one of them. The claims are in scripts/e2e; the rig that runs
 # the agents is in ../shared.
 #
-# Needs root for namespaces, and npm to fetch the agents. If STENO_E2E_AGENTS names a directory below /tmp, the agents
+# Needs root for namespaces, zstd, and npm to fetch the agents. If STENO_E2E_AGENTS names a directory below /tmp, the agents
 # stay there for the next run.
 title=e2e
 # shellcheck source=scripts/supervised.sh
@@ -15,7 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/supervised.sh"
 
 agents=(claude codex gemini copilot)
 
-need python3 npm unshare ip
+need python3 npm unshare ip zstd
 python3 -c 'import tomllib' 2>/dev/null || absent "python3 is older than 3.11"
 need_root "the rig makes namespaces"
 if [ -n "${STENO_SHARED:-}" ] && [ ! -d "$STENO_SHARED" ]; then

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Compares `steno run -- CMD` with `CMD | cat`: the time until CMD has ended, and whether every byte was recorded.
+Needs zstd.
 
 Usage: run_speed.py [STENO] [--mb 1024] [--rounds 5]
 
@@ -18,7 +19,11 @@ COMMANDS = {
     "head": "head -c {bytes} /dev/zero",
     "seq": "seq -f %030g 1 {lines}",
     "yes": "yes 'the quick brown fox jumps over' | head -c {bytes}",
+    "cat": "i=0; while [ $i -lt {times} ]; do cat {text}; i=$((i+1)); done",
 }
+# The text that `cat` prints again and again.
+TEXT_BYTES = 64 * 1024 * 1024
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def timed(words, done, **options):
@@ -35,12 +40,12 @@ def lost_and_kept(store):
     for name in os.listdir(os.path.join(store, "wraps")):
         if not name.endswith(".wrap"):
             continue
-        with open(os.path.join(store, "wraps", name), "rb") as wrap:
+        with subprocess.Popen(["zstd", "-dcq", os.path.join(store, "wraps", name)], stdout=subprocess.PIPE) as unpacked:
+            wrap = unpacked.stdout
             for line in iter(wrap.readline, b""):
                 control = json.loads(line)
                 if "len" in control:
-                    wrap.seek(control["len"] + 1, os.SEEK_CUR)
-                    kept += control["len"]
+                    kept += len(wrap.read(control["len"] + 1)) - 1
                 lost += control.get("lost", {}).get("bytes", 0)
     transcripts = os.path.join(store, "transcripts")
     for name in os.listdir(transcripts) if not kept else []:
@@ -50,6 +55,17 @@ def lost_and_kept(store):
                 kept += result.get("stdout_bytes", 0)
                 lost += result.get("stdout_lost_bytes", 0)
     return kept, lost
+
+
+def write_text(path):
+    """Writes a text of the project's own sources."""
+    sources = []
+    for dir, _, names in os.walk(os.path.join(ROOT, "crates")):
+        sources += [os.path.join(dir, name) for name in names if name.endswith(".rs")]
+    text = b"".join(open(source, "rb").read() for source in sorted(sources))
+    with open(path, "wb") as file:
+        for at in range(0, TEXT_BYTES, len(text)):
+            file.write(text[: TEXT_BYTES - at])
 
 
 def main():
@@ -62,8 +78,10 @@ def main():
     size = args.mb * 1024 * 1024
     steno = os.path.abspath(args.steno)
     is_slow = False
+    text = tempfile.NamedTemporaryFile(dir=args.dir)
+    write_text(text.name)
     for name, command in COMMANDS.items():
-        command = command.format(bytes=size, lines=size // 31)
+        command = command.format(bytes=size, lines=size // 31, times=size // TEXT_BYTES, text=text.name)
         plain, wrapped, returned, counts = [], [], [], set()
         for _ in range(args.rounds):
             with tempfile.TemporaryDirectory(dir=args.dir) as dir:

@@ -1,6 +1,7 @@
 """Wraps, read without `steno`."""
 
 import json
+import subprocess
 
 from promises import demand
 
@@ -9,7 +10,8 @@ class Wrap:
     """The file of a command: the bytes of each lane, what was lost, and how the command ended."""
 
     def __init__(self, file):
-        header, _, rest = file.partition(b"\n")
+        unpacked = subprocess.run(["zstd", "-dcq"], input=file, stdout=subprocess.PIPE, check=True).stdout
+        header, _, rest = unpacked.partition(b"\n")
         self.header = json.loads(header)
         self.lanes = {"out": b"", "err": b"", "in": b""}
         self.lost, self.ended = 0, None

@@ -5,6 +5,7 @@
 //! than it, and only for a limited time: after that, bytes are forwarded and counted.
 
 mod forward;
+mod pack;
 mod queue;
 #[cfg(target_os = "linux")]
 mod splice;

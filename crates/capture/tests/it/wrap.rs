@@ -3,12 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::pipe::pipe;
 use serde_json::Value;
+use steno_capture::packing::Unpacker;
 use steno_capture::wrap::{
     ForwardEnd, Forwarder, RecordingPermit, SpoolHost, SpoolQueue, SpoolReport, SpoolWriter, Stop,
 };
@@ -26,6 +27,8 @@ struct SmallFile {
     room: AtomicUsize,
     /// How often there was no room at all.
     refusals: AtomicUsize,
+    /// How many bytes came from a pipe.
+    moved: AtomicUsize,
 }
 
 impl DiskFile for SmallFile {
@@ -38,6 +41,14 @@ impl DiskFile for SmallFile {
         self.room.fetch_sub(room, Ordering::SeqCst);
         self.bytes.lock().unwrap().extend_from_slice(&bytes[..room]);
         Ok(room)
+    }
+
+    fn append_from_pipe(&self, pipe: BorrowedFd<'_>, len: usize) -> io::Result<usize> {
+        let room = self.room.load(Ordering::SeqCst).min(len);
+        let mut bytes = vec![0; room];
+        let read = if room == 0 { 0 } else { rustix::io::read(pipe, &mut bytes)? };
+        self.moved.fetch_add(read, Ordering::SeqCst);
+        if room == 0 { self.append(&[0]) } else { self.append(&bytes[..read]) }
     }
 
     fn overwrite(&self, _bytes: &[u8], _offset: u64) -> io::Result<usize> {
@@ -93,18 +104,20 @@ fn begin(file: &Arc<SmallFile>) -> SpoolWriter {
     SpoolWriter::begin(disk, Box::new(Host(Arc::clone(file))), &header()).unwrap()
 }
 
-/// Reads a file: what each lane has, how much is lost, and whether it has its end.
-fn parse(mut bytes: &[u8]) -> ([Vec<u8>; 3], u64, bool) {
+/// Reads a file, which may end anywhere: what each lane has, how much is lost, and whether it has its end.
+fn parse(packed: &[u8]) -> ([Vec<u8>; 3], u64, bool) {
+    let mut bytes = Vec::new();
+    Unpacker::default().unpack(packed, &mut |piece| bytes.extend_from_slice(piece)).unwrap();
+    let mut bytes = &bytes[..];
     let (mut lanes, mut lost, mut is_ended) = (<[Vec<u8>; 3]>::default(), 0, false);
-    while !bytes.is_empty() {
-        let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
         let control: Value = serde_json::from_slice(&bytes[..end]).unwrap();
         bytes = &bytes[end + 1..];
         if let Some(len) = control["len"].as_u64() {
-            let (content, rest) = bytes.split_at(usize::try_from(len).unwrap());
+            let (content, rest) = bytes.split_at(usize::try_from(len).unwrap().min(bytes.len()));
             let lane = WrapLane::ALL.into_iter().find(|lane| control["lane"] == lane.as_str()).unwrap();
             lanes[lane as usize].extend_from_slice(content);
-            bytes = rest.strip_prefix(b"\n").unwrap();
+            bytes = rest.strip_prefix(b"\n").unwrap_or_default();
         }
         lost += control["lost"]["bytes"].as_u64().unwrap_or(0);
         is_ended |= control["ended"].is_object();
@@ -165,10 +178,67 @@ fn record_without_room_for_its_end_says_so() {
         let report = writer.end(ProcessEnd::Code(0), &now());
         assert!(report.is_untold, "room {room}");
         assert_eq!(report.written + report.lost, 200);
-        let bytes = file.bytes.lock().unwrap();
-        let there = bytes.iter().filter(|byte| matches!(byte, 1 | 2)).count() as u64;
-        assert_eq!(report.written, there, "room {room}");
+        let (lanes, ..) = parse(&file.bytes.lock().unwrap());
+        assert_eq!(report.written, lanes[0].len() as u64, "room {room}");
     }
+}
+
+/// Bytes of 64 values, which can be compressed to three quarters.
+fn noise(len: usize) -> Vec<u8> {
+    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = |_| {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        word.to_le_bytes()[0] % 64
+    };
+    (0..len).map(next).collect()
+}
+
+/// Writes a long frame, perhaps from a pipe.
+fn write_long(writer: &mut SpoolWriter, bytes: &[u8], is_piped: bool) {
+    if !is_piped {
+        return writer.frame(WrapLane::Out, &now(), bytes);
+    }
+    let (from, into) = pipe().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| io::Write::write_all(&mut std::fs::File::from(into), bytes).unwrap());
+        writer.piped_frame(WrapLane::Out, &now(), from.as_fd(), bytes.len());
+    });
+}
+
+#[test]
+fn long_frames_are_there_or_counted_wherever_the_disk_is_full() {
+    // The first long frame is compressed. The second is stored, in three blocks.
+    let (packed, stored) = (noise(100_000), noise(300_000));
+    let sent = (packed.len() + stored.len()) as u64;
+    let rooms = (0..420_000).step_by(1499).chain(0..40).chain(75_000..75_800).chain([usize::MAX / 2]);
+    let (mut torn, mut moved, mut complete) = (0, 0, 0);
+    for room in rooms {
+        for is_piped in [false, true] {
+            let file = Arc::new(SmallFile::default());
+            file.room.store(RESERVE, Ordering::SeqCst);
+            let mut writer = begin(&file);
+            file.room.store(room, Ordering::SeqCst);
+            write_long(&mut writer, &packed, is_piped);
+            write_long(&mut writer, &stored, is_piped);
+            let report = writer.end(ProcessEnd::Code(0), &now());
+            let (lanes, lost, is_ended) = parse(&file.bytes.lock().unwrap());
+            let there = lanes[0].len() as u64;
+            assert_eq!(
+                (report.written, report.written + report.lost),
+                (there, sent),
+                "room {room}, {is_piped}"
+            );
+            assert_eq!(report.is_untold, !is_ended, "room {room}, {is_piped}");
+            assert!(report.is_untold || lost == report.lost, "room {room}, {is_piped}");
+            assert!([&packed[..], &stored].concat().starts_with(&lanes[0]) || lanes[0] == stored);
+            torn += u32::from(report.is_untold);
+            complete += u32::from(there == sent);
+            moved += file.moved.load(Ordering::SeqCst);
+        }
+    }
+    assert!(torn > 100 && complete > 0 && moved > 1_000_000, "{torn} {complete} {moved}");
 }
 
 fn writing(queue: &SpoolQueue, file: &Arc<SmallFile>) -> std::thread::JoinHandle<SpoolReport> {

@@ -65,9 +65,20 @@ pub fn wait_for_spool(steno: &Steno, said: &str) {
     });
 }
 
+/// Unpacks a wrap, as far as it is whole.
+pub fn unpack(wrap: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let mut reader = zstd::stream::read::Decoder::new(wrap).unwrap();
+    // A file that is being written ends inside of a frame.
+    std::io::Read::read_to_end(&mut reader, &mut plain).ok();
+    plain
+}
+
 /// Returns what a wrap has of a lane, up to the last whole frame.
 #[track_caller]
-pub fn lane_of(mut wrap: &[u8], lane: &str) -> (Vec<u8>, u64) {
+pub fn lane_of(wrap: &[u8], lane: &str) -> (Vec<u8>, u64) {
+    let wrap = unpack(wrap);
+    let mut wrap = &wrap[..];
     let (mut bytes, mut lost) = (Vec::new(), 0);
     while let Some(end) = wrap.iter().position(|byte| *byte == b'\n') {
         let control: Value = serde_json::from_slice(&wrap[..end]).unwrap();

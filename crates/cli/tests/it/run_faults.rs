@@ -10,7 +10,7 @@ use steno_testkit::{is_root, needs, skip, tool};
 
 use crate::full_disks::MountedDisk;
 use crate::kit::{RunningSteno, Steno, wait_until};
-use crate::run::{events, lane, lane_of, verify, wait_for_archive, wait_for_spool};
+use crate::run::{events, lane, lane_of, unpack, verify, wait_for_archive, wait_for_spool};
 
 /// Returns the process that records into a store.
 fn recorder_of(steno: &Steno) -> Option<u32> {
@@ -222,7 +222,9 @@ fn full_disk_delays_nothing_and_every_byte_is_there_or_counted() {
 /// Checks that each frame of a lane is where it belongs, between the bytes that are counted as lost. Returns how many
 /// bytes are kept and lost.
 #[track_caller]
-fn check_places(mut wrap: &[u8], lane: &str, said: &[u8]) -> (usize, usize) {
+fn check_places(wrap: &[u8], lane: &str, said: &[u8]) -> (usize, usize) {
+    let wrap = unpack(wrap);
+    let mut wrap = &wrap[..];
     let (mut kept, mut lost) = (0, 0);
     while let Some(end) = wrap.iter().position(|byte| *byte == b'\n') {
         let control: Value = serde_json::from_slice(&wrap[..end]).unwrap();

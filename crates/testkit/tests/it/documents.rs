@@ -185,7 +185,7 @@ fn other_titles_of_decisions_are_found() {
 
 /// Returns true if a decision has its number and an instruction as title. A verb that is missing here is added.
 fn is_instruction(path: &str, page: &str) -> bool {
-    const VERBS: &str = "Accept Compute Derive Do End Forget Index Keep Make Merge Name Put Read Recognise Record Rewrite \
+    const VERBS: &str = "Accept Compress Compute Derive Do End Forget Index Keep Make Merge Name Put Read Recognise Record Rewrite \
                          Share Store Sync Treat Write";
     let title = page.lines().next().and_then(|line| line.strip_prefix("# ")?.split_once(": "));
     title.is_some_and(|(number, words)| {

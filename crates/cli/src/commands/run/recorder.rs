@@ -1,12 +1,13 @@
 //! The recorder: a process of its own that archives the file of a running command.
 
 use std::ffi::OsString;
-use std::io::BufRead as _;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use steno_capture::packing::UnpackReader;
 use steno_disk::LockGuard;
 use steno_journal::Journal;
 use steno_recorder::sources::{
@@ -182,9 +183,13 @@ impl Rush {
 impl Growth<'_> {
     /// Tells whether the file has more than its header, the first line.
     fn has_output(&self) -> bool {
-        let file = std::fs::File::open(self.path).map(std::io::BufReader::new);
-        let header = file.and_then(|mut file| file.skip_until(b'\n'));
-        header.is_ok_and(|header| self.size() > header as u64)
+        let file = std::fs::File::open(self.path).map(|file| BufReader::new(UnpackReader::new(file)));
+        let has_output = file.and_then(|mut file| {
+            file.skip_until(b'\n')?;
+            Ok(!file.fill_buf()?.is_empty())
+        });
+        // A frame that is being written cannot be unpacked yet.
+        has_output.unwrap_or(false)
     }
 
     fn size(&self) -> u64 {
