@@ -25,6 +25,7 @@ impl SearchHit {
             object.number("seq", self.seq.get());
             string(object, "handle", Some(&self.handle(ids)));
             string(object, "kind", Some(self.kind.name()));
+            string(object, "tool", self.tool.as_deref());
             string(object, "title", digest.title.as_deref());
             string(object, "project", session.row.project.as_deref());
             string(object, "branch", digest.branch.as_deref());

@@ -10,8 +10,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use steno_index::{Index, Query, RunToRead, SessionFilter, SessionRow, TextPlace};
-use steno_model::{RunId, Seq, Timestamp};
-use steno_views::digest::TextKind;
+use steno_model::{ExchangeEvent, RunId, Seq, Timestamp};
+use steno_views::digest::{TextKind, tool_name};
 
 pub use self::json::{plural, shortest_id};
 pub use self::matcher::PatternError;
@@ -32,6 +32,8 @@ pub struct SearchHit {
     pub seq: Seq,
     /// What it is.
     pub kind: TextKind,
+    /// The tool, if it is of a call or its result.
+    pub tool: Option<String>,
     /// The part of the text with the match.
     pub snippet: Snippet,
     /// How often the query occurs in the text.
@@ -252,13 +254,14 @@ fn families(
     Ok(families)
 }
 
-/// Makes the hit of a text.
-fn hit(place: &TextPlace, found: &TextMatch<'_>) -> SearchHit {
+/// Makes the hit of a text of an event.
+fn hit(place: &TextPlace, event: &ExchangeEvent, found: &TextMatch<'_>) -> SearchHit {
     SearchHit {
         session: place.session,
         run: place.run,
         seq: place.seq,
         kind: place.kind,
+        tool: tool_name(event),
         snippet: Snippet::around(&found.text, &found.ranges),
         matches: found.ranges.len() as u64,
     }

@@ -229,7 +229,7 @@ impl Scan<'_> {
             if found.is_enough() {
                 found.hits.more += u64::from(self.matcher.is_match(&text));
             } else {
-                found.hits.hits.extend(self.matcher.find(&text).map(|matched| hit(place, &matched)));
+                found.hits.hits.extend(self.matcher.find(&text).map(|matched| hit(place, &event, &matched)));
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::cost::{Cost, Prices};
 
 pub use calls::{CallDigest, paths_changed};
 pub use state::DigestState;
-pub use texts::{TextKind, TextUnit, arguments_text, each_text, output_text, unit_text};
+pub use texts::{TextKind, TextUnit, arguments_text, each_text, output_text, tool_name, unit_text};
 
 /// What lists say of a session. Counts are of the session itself, without its child sessions.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,7 @@
 //! The texts of a session that a search looks at, and how they are read from an event.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson, text_of};
 use steno_model::{EventType, ExchangeEvent};
@@ -128,6 +130,14 @@ pub fn unit_text(event: &ExchangeEvent, block: u32, kind: TextKind) -> Option<St
         | EventType::CallWorkflowStarted
         | EventType::CallWorkflowCompleted => None,
     }
+}
+
+/// Returns the tool of a call or result; `None` for other events.
+#[must_use]
+pub fn tool_name(event: &ExchangeEvent) -> Option<String> {
+    let is_call = matches!(event.event_type.known(), Some(EventType::ToolCall | EventType::ToolResult));
+    let name = is_call.then(|| PayloadFields::of(event).text("name").map(Cow::into_owned)).flatten();
+    name.filter(|name| !name.is_empty())
 }
 
 /// Returns the text of a block and what it is; `None` for blocks without text.

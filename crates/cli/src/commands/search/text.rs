@@ -4,6 +4,7 @@ use anstyle::{AnsiColor, Style};
 use jiff::Zoned;
 use steno_library::{IdIndex, SearchHit, SessionHits, shortest_id};
 use steno_model::RunId;
+use steno_views::digest::TextKind;
 use steno_views::{Lines, columns_of, cut, visible};
 
 use crate::id_lines::project_name;
@@ -12,8 +13,9 @@ use crate::time_words::age;
 
 /// The width of a line where the terminal's is not known.
 const WIDTH_DEFAULT: usize = 160;
-/// The width of the column of kinds.
-const KIND_CHARS: usize = "command".len();
+/// The width of the column of kinds and tools: at least, and at most.
+const KIND_COLUMNS_MIN: usize = "command".len();
+const KIND_COLUMNS_MAX: usize = 16;
 /// The least number of columns for the text of a match.
 const SNIPPET_COLUMNS_MIN: usize = 24;
 
@@ -48,10 +50,13 @@ impl SearchText<'_> {
         let dim = Style::new().dimmed();
         let handles: Vec<String> = hits.iter().map(|hit| hit.handle(self.ids)).collect();
         let handle_chars = handles.iter().map(String::len).max().unwrap_or(0);
-        let room = self.width().saturating_sub(handle_chars + KIND_CHARS + 8).max(SNIPPET_COLUMNS_MIN);
-        hits.iter().zip(handles).map(move |(hit, handle)| {
-            let (kind, text) = (hit.kind.name(), centred(hit, room));
-            format!("    {handle:<handle_chars$}  {dim}{kind:<KIND_CHARS$}{dim:#}  {text}")
+        let kinds: Vec<String> = hits.iter().map(kind_word).collect();
+        let kind_columns = kinds.iter().map(|kind| columns_of(kind)).max().unwrap_or(0).max(KIND_COLUMNS_MIN);
+        let room = self.width().saturating_sub(handle_chars + kind_columns + 8).max(SNIPPET_COLUMNS_MIN);
+        hits.iter().zip(handles).zip(kinds).map(move |((hit, handle), kind)| {
+            let gap = " ".repeat(kind_columns - columns_of(&kind));
+            let text = centred(hit, room);
+            format!("    {handle:<handle_chars$}  {dim}{kind}{dim:#}{gap}  {text}")
         })
     }
 
@@ -66,16 +71,28 @@ impl SearchText<'_> {
     }
 }
 
-/// Returns the text around the first match, at most so many columns wide, with matches marked.
+/// Returns what a hit is in: the tool of a call, or the kind of the text.
+fn kind_word(hit: &SearchHit) -> String {
+    let tool = hit.tool.as_deref().filter(|_| hit.kind == TextKind::Command);
+    visible(&cut(tool.unwrap_or_else(|| hit.kind.name()), KIND_COLUMNS_MAX), Lines::Escape).into_owned()
+}
+
+/// Returns the text around the first match, at most so many columns wide, with matches marked. Several spaces outside of
+/// matches, as those that indent a line, are shown as one.
 fn centred(hit: &SearchHit, columns: usize) -> String {
     let snippet = &hit.snippet;
     let first = snippet.matches.first().cloned().unwrap_or(0..0);
     let mark = AnsiColor::Yellow.on_default().bold();
+    let is_match = |place: usize| snippet.matches.iter().any(|found| found.contains(&place));
+    let is_gap = |place: usize| {
+        let bytes = snippet.text.as_bytes();
+        bytes[place] == b' ' && (place == 0 || bytes[place - 1] == b' ') && !is_match(place)
+    };
     // A third of the line is before the match.
     let mut start = first.start;
     let mut used = 0;
     for (place, letter) in snippet.text[..first.start].char_indices().rev() {
-        used += width_of(letter);
+        used += if is_gap(place) { 0 } else { width_of(letter) };
         if used > columns / 3 {
             break;
         }
@@ -88,22 +105,18 @@ fn centred(hit: &SearchHit, columns: usize) -> String {
     }
     let mut is_cut_after = snippet.is_cut_after;
     let mut is_marked = false;
-    for (place, letter) in snippet.text[start..].char_indices().map(|(place, letter)| (start + place, letter))
-    {
+    let letters = snippet.text[start..].char_indices().map(|(place, letter)| (start + place, letter));
+    for (place, letter) in letters.filter(|(place, _)| !is_gap(*place)) {
         let shown = visible(letter.encode_utf8(&mut [0; 4]), Lines::Escape).into_owned();
         if used + columns_of(&shown) > columns {
             is_cut_after = true;
             break;
         }
         used += columns_of(&shown);
-        let is_match = snippet.matches.iter().any(|found| found.contains(&place));
-        if is_match != is_marked {
-            line.push_str(&if is_match {
-                mark.render().to_string()
-            } else {
-                mark.render_reset().to_string()
-            });
-            is_marked = is_match;
+        if is_match(place) != is_marked {
+            is_marked = !is_marked;
+            let change = if is_marked { mark.render().to_string() } else { mark.render_reset().to_string() };
+            line.push_str(&change);
         }
         line.push_str(&shown);
     }
@@ -122,7 +135,24 @@ fn width_of(letter: char) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use steno_library::Snippet;
+    use steno_model::Seq;
+
     use super::*;
+
+    #[test]
+    fn indentation_takes_no_room() {
+        let text = "  if down:         raise Gone(   )".to_owned();
+        let at = text.find("Gone").unwrap();
+        let matches = std::iter::once(at..at + 8).collect();
+        let snippet = Snippet { text, matches, is_cut_before: false, is_cut_after: false };
+        let (run, seq) = (RunId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(), Seq::FIRST);
+        let hit =
+            SearchHit { session: run, run, seq, kind: TextKind::Output, tool: None, snippet, matches: 1 };
+        let plain = |columns| anstream::adapter::strip_str(&centred(&hit, columns)).to_string();
+        assert_eq!(plain(60), "if down: raise Gone(   )");
+        assert_eq!(plain(30), "…wn: raise Gone(   )");
+    }
 
     #[test]
     fn long_line_is_broken_after_semicolons() {
