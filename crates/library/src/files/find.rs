@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use steno_capture::discovery::may_have_records;
 use steno_views::{Lines, visible};
 
+use super::last_time::may_have_records_since;
 use super::subagents::subagent_dirs;
 use super::unrecognized::check_transcript;
 use super::{AgentFile, FileError, FileReport};
@@ -147,11 +148,21 @@ impl Files {
         Self { waiting, sources, has_more: true, ..Self::default() }
     }
 
-    /// Keeps only files that were changed at or after a time.
+    /// Keeps only files that were changed at or after a time, and may have records from then on.
     #[must_use]
     pub fn changed_since(mut self, time: SystemTime) -> Self {
         let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|about| about.modified());
-        self.waiting.retain(|path| changed(path).is_ok_and(|changed| changed >= time));
+        let first = jiff::Timestamp::try_from(time).unwrap_or(jiff::Timestamp::MIN);
+        let is_wanted = |path: &PathBuf| {
+            changed(path).is_ok_and(|changed| changed >= time) && may_have_records_since(path, first)
+        };
+        let mut wanted = Vec::with_capacity(self.waiting.len());
+        in_order(&self.waiting, is_wanted, |is_wanted| {
+            wanted.push(is_wanted);
+            true
+        });
+        let mut wanted = wanted.into_iter();
+        self.waiting.retain(|_| wanted.next() == Some(true));
         self
     }
 

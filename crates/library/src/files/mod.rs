@@ -5,6 +5,7 @@ mod error;
 mod events;
 mod find;
 mod group;
+mod last_time;
 mod subagents;
 mod unrecognized;
 
