@@ -196,10 +196,16 @@ class Node:
 
     def __init__(self, run, event, path):
         self.run, self.event, self.path, self.again, self.next = run, event, path, [], None
+        self.is_branch = False
+
+
+# The ids that tie a fact to one of another run, whether it is added where they do not, and ids by which only later runs
+# find it.
+Ids = namedtuple("Ids", "own stands_alone of_parts", defaults=[()])
 
 
 def ids_of(event, turn, counts):
-    """What a fact is known by in other runs: ids that tie it to one, and whether it is added where they do not."""
+    """What a fact is known by in other runs."""
     def numbered(*key):
         counts[key] = counts.get(key, 0) + 1
         return (*key, counts[key])
@@ -212,42 +218,56 @@ def ids_of(event, turn, counts):
     message, kind = word(payload.get("id")), event.kind()
     known = [] if message is None else [("message", message)]
     if event.type == "message.user":
-        return known, False
+        return Ids(known, False)
     if event.type == "message.assistant":
-        return ids_of_words(event, known, numbered)
+        return ids_of_words(event, known, numbered, by_call)
     if event.type in ("tool.call", "tool.result"):
         call, who = word(payload.get("call_id")), word(payload.get("fidelity"), "")
-        return ([], False) if call is None else (by_call(event.type, call, apart=who), True)
+        return Ids([], False) if call is None else Ids(by_call(event.type, call, apart=who), True)
     if event.type in ("step.call_workflow.started", "step.call_workflow.completed"):
         child = word(inside(event.record, "child_run_id"))
         known = [] if child is None else [("child", child, event.is_end())]
         known += [] if call is None else by_call("child of", call, event.is_end())
-        return known, bool(known)
+        return Ids(known, bool(known))
     if kind == "turn":
-        return [("turn", turn, event.is_end())], True
+        return Ids([("turn", turn, event.is_end())], True)
     if kind == "approval" and call is not None:
-        return by_call("approval", call, event.is_end()), True
+        return Ids(by_call("approval", call, event.is_end()), True)
     if kind == "amend" and call is not None:
-        return [numbered("amend", call, event.text_of("result"))], True
-    return [], False
+        return Ids([numbered("amend", call, event.text_of("result"))], True)
+    return Ids([], False)
 
 
-def ids_of_words(event, known, numbered):
+def ids_of_words(event, known, numbered, by_call):
     """The ids of what the model said. A record that asks for calls and nothing else is known by these calls."""
     blocks, response = event.blocks(), word(event.payload.get("response"))
     if not blocks:
-        return [] if response is None else [("usage", response)], False
+        return Ids([] if response is None else [("usage", response)], False)
     words = tuple(word(block.get(name)) or "" for block in blocks
                   for name in ("type", "text", "thinking", "tool_id", "command"))
     if response is not None:
         known.append(numbered("response", response, words))
     calls = [word(block.get("tool_id")) if block.get("type") == "tool_use" else None for block in blocks]
     if None in calls:
-        return known, False
-    return known + [numbered("use", *calls)], True
+        parts = [key for call in calls if call is not None and len(blocks) > 1 for key in by_call("use", call)]
+        return Ids(known, False, parts)
+    together = by_call("use", *calls)
+    each = [key for call in calls if len(calls) > 1 for key in by_call("use", call)]
+    return Ids(known + together + each, True)
+
+
+def texts_of(event):
+    """Who says what, of a message that has texts; else None."""
+    blocks = event.blocks() if event.type in ("message.user", "message.assistant") else []
+    texts = tuple(word(block.get("text")) or "" for block in blocks if block.get("type") == "text")
+    return (event.type, texts) if any(texts) else None
 
 
 MAY_RETURN = "tool.call", "tool.result", "approval", "use", "child of"  # an agent may use the id of a call again
+
+
+class Place(namedtuple("Place", "path is_own is_alike")):
+    """Where a turn of a run stands in the session: whether no run before has it, or one has only its texts."""
 
 
 class Line:
@@ -256,8 +276,10 @@ class Line:
     def __init__(self, runs):
         self.nodes, self.known, self.turn_of_id, self.paths, self.turn_ids = [], {}, {}, set(), {}
         self.has_id = set()  # the turns whose provider's id is known
+        self.turns_with = {}  # the turns that have a text
         for event in runs[0].events:
-            self.note_turn(event, event.path)
+            if event.type == "step.started" and event.kind() == "turn":
+                self.name_turn(event, event.path)
         counts = {}
         for event in runs[0].events:
             turn = nearest(event.path, self.paths)
@@ -265,103 +287,143 @@ class Line:
             if self.nodes:
                 self.nodes[-1].next = node
             self.nodes.append(node)
-            self.learn(ids_of(event, turn or "", counts)[0], turn, node)
+            self.learn(ids_of(event, turn or "", counts), turn, node)
         for number, run in enumerate(runs[1:], 1):
             if run.channel != "exec":  # it counts its items, and its ids mean nothing elsewhere
                 self.add(number, run)
 
-    def note_turn(self, event, path):
-        if event.type == "step.started" and event.kind() == "turn":
-            turn_id = word(event.payload.get("turn_id"))
-            self.name_turn(turn_id, path)
-            self.paths.add(path)
-
-    def name_turn(self, turn_id, path):
+    def name_turn(self, start, path):
+        self.paths.add(path)
+        turn_id = word(start.payload.get("turn_id"))
         if turn_id is not None:
             self.turn_ids.setdefault(turn_id, path)
             self.has_id.add(path)
 
     def find(self, ids, turn):
         """The node of one of these ids. That of a call which another turn has is another call's."""
-        for key in ids:
+        for key in ids.own:
             elsewhere = key[0] in MAY_RETURN and turn is not None and self.turn_of_id.get(key, turn) != turn
             if key in self.known and not elsewhere:
                 return self.known[key]
         return None
 
-    def learn(self, ids, turn, node):
-        for key in ids:
+    def learn(self, ids, turn, node, is_new=True):
+        for key in [*ids.own, *ids.of_parts]:
             self.known.setdefault(key, node)
             if turn is not None:
                 self.turn_of_id.setdefault(key, turn)
+        texts = texts_of(node.event)
+        if is_new and turn is not None and texts:
+            self.turns_with.setdefault(texts, []).append(turn)
 
     def place_turns(self, run):
-        """Where each turn of a run stands in the session, and which of these no run before has."""
-        starts = [e for e in run.events if e.type == "step.started" and e.kind() == "turn"]
-        begun, places, own = {start.path for start in starts}, {}, set()
-        for start in starts:
-            turn_id = word(start.payload.get("turn_id"))
+        """Where each turn of a run stands in the session."""
+        starts, places = {}, {}
+        for event in run.events:
+            if event.type == "step.started" and event.kind() == "turn":
+                starts.setdefault(event.path, event)
+        turn_ids = {path: word(start.payload.get("turn_id")) for path, start in starts.items()}
+        for path, turn_id in turn_ids.items():
             if turn_id in self.turn_ids:
-                places[start.path] = self.turn_ids[turn_id]
-        turn_ids = {}
-        for start in starts:
-            turn_ids.setdefault(start.path, word(start.payload.get("turn_id")))
+                places[path] = Place(self.turn_ids[turn_id], False, False)
+        self.place_by_facts(run, starts, turn_ids, places)
+        self.place_by_texts(run, turn_ids, places)
+        for path, start in starts.items():
+            if path not in places:
+                free = f"{path}@{run.channel or 'other'}"
+                names = [path, free] + [f"{free}-{n}" for n in range(2, len(self.paths) + 3)]
+                own = next(name for name in names if name not in self.paths)
+                places[path] = Place(own, True, False)
+                self.name_turn(start, own)
+        return places
+
+    def place_by_facts(self, run, starts, turn_ids, places):
+        """By the first id that a run before has too. Turns with different ids are two turns."""
         counts = {}
         for event in run.events:
-            path, ids = nearest(event.path, begun), ids_of(event, "", counts)[0]
+            path, ids = nearest(event.path, starts), ids_of(event, "", counts).own
             if path is None or path in places:
                 continue
             ids = [key for key in ids if key[0] not in MAY_RETURN or (*key[:-1], 2) not in self.known]
             known = next((self.turn_of_id[key] for key in ids if key in self.turn_of_id), None)
-            # Turns with different ids are two turns.
             if known is not None and not (known in self.has_id and turn_ids[path] is not None):
-                self.name_turn(turn_ids[path], known)
-                places[path] = known
-        for start in starts:
-            if start.path not in places:
-                free = f"{start.path}@{run.channel or 'other'}"
-                names = [start.path, free] + [f"{free}-{n}" for n in range(2, len(self.paths) + 3)]
-                places[start.path] = next(name for name in names if name not in self.paths)
-                self.note_turn(start, places[start.path])
-                own.add(places[start.path])
-        return places, own
+                self.name_turn(starts[path], known)
+                places[path] = Place(known, False, False)
+
+    def place_by_texts(self, run, turn_ids, places):
+        """By the texts of its messages without an id, if a run before has all of them in one turn: that is no proof."""
+        like = {}
+        for event in run.events:
+            path, texts = nearest(event.path, turn_ids), texts_of(event)
+            if path is None or path in places or turn_ids[path] is not None:
+                continue
+            if texts and word(event.payload.get("id")) is None:
+                with_texts = self.turns_with.get(texts, [])
+                like[path] = [turn for turn in like.get(path, with_texts) if turn in with_texts]
+        taken = {place.path for place in places.values()}
+        for path in turn_ids:
+            found = [turn for turn in like.get(path, []) if turn not in taken]
+            if found:
+                taken.add(found[-1])
+                places[path] = Place(found[-1], False, True)
 
     def add(self, number, run):
-        (places, own), counts, last = self.place_turns(run), {}, self.nodes[0]
-        now, in_turn = None, {}  # the turn that began last, and the last fact of each turn
+        places, counts, last, facts = self.place_turns(run), {}, self.nodes[0], []
         for event in run.events:
             if event.type in ("run.started", "run.completed"):
                 continue
             begun = nearest(event.path, places)
-            path = event.path if begun is None else places[begun] + event.path[len(begun):]
+            place = None if begun is None else places[begun]
+            path = event.path if begun is None else place.path + event.path[len(begun):]
             turn = nearest(path, self.paths)
-            ids, stands_alone = ids_of(event, turn or "", counts)
-            node = self.find(ids, turn)
+            ids = ids_of(event, turn or "", counts)
+            facts.append((event, path, turn, ids, self.find(ids, turn), place is not None and place.is_alike))
+        own = {place.path for place in places.values() if place.is_own}
+        now, in_turn = None, {}  # the turn that began last, and the last fact of each turn
+        added = []  # for each fact, the node that it adds, or None
+        for event, path, turn, ids, node, is_alike in facts:
             if event.type == "step.started" and event.kind() == "turn":
                 now = turn
             before = last if turn is None else in_turn.get(turn) or self.known.get(("turn", turn, False)) or last
-            if node:
-                node.again.append((number, event, path, False))
-            elif turn is None or turn in own or stands_alone:
+            is_new = node is None and (turn is None or turn in own or ids.stands_alone)
+            if is_alike or not node and not is_new:
+                is_usage = event.type == "message.assistant" and "usage" in event.payload
+                before.again.append((number, event, path, is_alike or not is_usage))
+                continue
+            if is_new:
                 node = Node(number, event, path)
                 node.next, before.next = before.next, node
-                self.learn(ids, turn, node)
             else:
-                is_usage = event.type == "message.assistant" and "usage" in event.payload
-                before.again.append((number, event, path, not is_usage))
-                continue
+                node.again.append((number, event, path, False))
+                node.is_branch &= run.channel == "disk"
+            self.learn(ids, turn, node, is_new)
+            added.append(node if is_new else None)
             if turn is not None:
                 in_turn[turn] = node
             if turn is None or now is None or turn == now:
                 last = node
+        if run.channel == "disk" and None in added:
+            self.cut_branch(number, added[len(added) - added[::-1].index(None):])
+
+    def cut_branch(self, number, tail):
+        """What a copy of the agent's file has at its end, where the session goes on in another way."""
+        words = "message.user", "message.assistant", "tool.call"
+        if not any(node.event.type in words for node in tail):
+            return
+        after = tail[-1].next
+        while after and (after.run == number or after.is_branch):
+            after = after.next
+        for node in tail if after else ():
+            node.is_branch = True
 
     def __iter__(self):
         """Every event with its run, its path in the session, whether it is told again, and whether it is left out."""
         node = self.nodes[0]
         while node:
-            yield node.run, node.event, node.path, False, False
-            for run, event, path, is_left_out in node.again:
-                yield run, event, path, True, is_left_out
+            if not node.is_branch:
+                yield node.run, node.event, node.path, False, False
+                for run, event, path, is_left_out in node.again:
+                    yield run, event, path, True, is_left_out
             node = node.next
 
 
@@ -426,7 +488,8 @@ class Call:
 
     def outcome(self):
         if self.result is None or not (self.is_answered or self.is_amended):
-            return "open"
+            answers = [ANSWERS.get(approval.decision) for approval in self.approvals]
+            return "denied" if False in answers and True not in answers else "open"
         if self.result.outcome in ("denied", "interrupted", "failed", "ok"):
             return self.result.outcome
         return "failed" if self.result.outcome is None and self.result.error is not None else "unknown"
@@ -659,7 +722,7 @@ class Session:
             is_router, outcome = payload.get("fidelity") == "router", word(payload.get("outcome"))
             call.answer(Result(run, is_router, outcome, error_of(payload)))
         else:
-            call.is_made |= payload.get("input_available") is not False
+            call.is_made |= payload.get("input_available") is not False or bool(word(payload.get("name")))
         fact_of = call.turn if is_result else turn
         fact_of and fact_of.fact(event, is_again)
 
@@ -786,15 +849,14 @@ def usage_in(events):
     """What one run says that a turn used: how well it knows it, the sum, its own report, whether there may be more."""
     own, responses, final, with_id, total = None, {}, set(), set(), {}
     for event in events:
-        usage, scope = event.payload.get("usage"), event.payload.get("usage_scope")
-        if not isinstance(usage, dict) or scope == "session":
+        usage, scope = event.payload.get("usage"), word(event.payload.get("usage_scope"), "response")
+        if not isinstance(usage, dict) or scope not in ("response", "turn"):  # others cover more than the turn
             continue
         if scope == "turn":
             own = event.text_of("usage")
             continue
-        response = event.payload.get("response")
-        key = event.seq if response is None else event.text_of("response")
-        if key not in responses and isinstance(response, str):
+        key = response_of(event)
+        if key[0] == "response" and isinstance(event.payload["response"], str):
             with_id.add(key)
         counts = responses.setdefault(key, {})
         for name, value in usage.items():  # a name has its place even if its value is no count
@@ -811,6 +873,13 @@ def usage_in(events):
             total[name] = min(total.get(name, 0) + number, COUNT_LIMIT - 1)
     rank = 3 if not all_final else 0 if len(with_id) == len(responses) else 1
     return (rank, total, None, not all_final) if responses else None
+
+
+def response_of(event):
+    """What names the response of a report: its id, else the total of the thread after it, else its number."""
+    names = ["response", "thread_tokens", "response"][not isinstance(event.payload.get("response"), str):]
+    name = next((name for name in names if event.payload.get(name) is not None), None)
+    return (name, event.text_of(name)) if name else ("seq", event.seq)
 
 
 def find_usage(turn):

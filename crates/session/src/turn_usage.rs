@@ -110,7 +110,8 @@ fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
     if let Some(id) = response.as_ref().filter(|name| name.as_str().starts_with('"')) {
         return Some((NameKind::Id, id.clone()));
     }
-    let total = fields.json("thread_tokens").map(|total| (NameKind::Total, total));
+    let total = fields.json("thread_tokens").filter(|total| !total.is_null());
+    let total = total.map(|total| (NameKind::Total, total));
     total.or_else(|| response.map(|number| (NameKind::Number, number)))
 }
 
@@ -118,7 +119,9 @@ fn response_name(fields: &PayloadFields<'_>) -> Option<(NameKind, RawJson)> {
 /// that other programs can check them.
 pub(crate) fn cost_in_one_run(runs: Vec<(RunNumber, TurnUsage)>, heads: &[SessionRun]) -> Option<TurnCost> {
     let ranked = runs.into_iter().filter_map(|(run, usage)| Some((usage.rank()?, run, usage)));
-    let (_, run, usage) = ranked.min_by_key(|(rank, run, _)| (*rank, *run))?;
+    let (_, run, mut usage) = ranked.min_by_key(|(rank, run, _)| (*rank, *run))?;
+    // It covers more than the turn, so it proves nothing about it.
+    usage.process = None;
     cost(vec![(run, usage)], heads)
 }
 
@@ -219,6 +222,20 @@ mod tests {
     }
 
     #[test]
+    fn receipt_takes_no_usage_of_a_process() {
+        let process = r#"{"usage":{"out":12},"usage_scope":"process"}"#;
+        let turn = r#"{"usage":{"out":11},"usage_scope":"turn"}"#;
+        for (reports, want) in [(vec![process], None), (vec![process, turn], Some(r#"{"out":11}"#))] {
+            let mut usage = TurnUsage::default();
+            for report in &reports {
+                usage.take(&PayloadFields::parse(report));
+            }
+            let cost = cost_in_one_run(vec![(RunNumber::MAIN, usage)], &[]);
+            assert_eq!(cost.as_ref().map(|cost| cost.report.as_str()), want, "{reports:?}");
+        }
+    }
+
+    #[test]
     fn responses_count_once_and_turn_totals_only_instead() {
         check(&["{}", r#"{"usage":null}"#], None, false);
         let (early, late) = (
@@ -237,6 +254,8 @@ mod tests {
         let first = r#"{"response":1,"usage":{"a":0},"final":true}"#;
         check(&[first, r#"{"response":1,"usage":{"a":5,"a":1}}"#], Some(r#"{"a":1}"#), false);
         check(&[r#"{"usage":{"out":99},"usage_scope":"session"}"#], None, false);
+        let numbered = r#"{"response":3,"usage":{"out":4},"thread_tokens":null,"final":true}"#;
+        check(&[other, numbered], Some(r#"{"out":7,"cached":4}"#), false);
         let process = r#"{"usage":{"out":12},"usage_scope":"process"}"#;
         check(&[process], Some(r#"{"out":12}"#), true);
         check(&[process, turn], Some(r#"{"out":11}"#), false);

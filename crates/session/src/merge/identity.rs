@@ -32,7 +32,7 @@ pub(super) struct Identities {
     turns: HashMap<String, String>,
     /// Hashes of messages and calls, in any turn.
     looks: HashMap<u64, u64>,
-    /// The turns that have a text, by the hash of speaker and text.
+    /// The turns that have a message with certain texts, by the hash of speaker and texts.
     texts: HashMap<u64, Vec<String>>,
 }
 
@@ -62,8 +62,8 @@ pub(super) struct FactKeys {
     alike: Vec<String>,
     /// The keys that its blocks would have as messages of their own, as other channels report them.
     parts: Vec<String>,
-    /// The hash of speaker and text.
-    text: Option<u64>,
+    /// The hash of speaker and texts.
+    texts: Option<u64>,
     /// Whether it is a message with an id.
     has_id: bool,
     /// Whether it has usage.
@@ -101,25 +101,16 @@ impl Identities {
         if let Some(turn) = turn.filter(|_| keys.has_usage) {
             self.with_usage.entry(turn.to_owned()).or_insert(node);
         }
-        for key in &keys.exact {
-            if let Some(turn) = turn {
-                self.turns.entry(key.clone()).or_insert_with(|| turn.to_owned());
-            }
-        }
         for key in &keys.alike {
             self.alike.entry(key.clone()).or_default().push(node);
         }
-        for key in &keys.parts {
-            if is_id(key) {
-                self.exact.entry(key.clone()).or_insert(node);
-            } else {
-                self.parts.entry(key.clone()).or_default().push(node);
-            }
+        for key in keys.parts.iter().filter(|key| !is_id(key)) {
+            self.parts.entry(key.clone()).or_default().push(node);
         }
-        if let (Some(turn), Some(text)) = (turn, keys.text) {
-            self.texts.entry(text).or_default().push(turn.to_owned());
+        if let (Some(turn), Some(texts)) = (turn, keys.texts) {
+            self.texts.entry(texts).or_default().push(turn.to_owned());
         }
-        self.name(keys, node, channel);
+        self.name(keys, turn, node, channel);
     }
 
     /// Records the content hash of an event.
@@ -129,10 +120,13 @@ impl Identities {
         }
     }
 
-    /// Adds the ids of a fact on a channel.
-    pub(super) fn name(&mut self, keys: &FactKeys, node: usize, channel: &str) {
-        for key in &keys.exact {
+    /// Adds the ids of a fact on a channel, unless an earlier fact has them.
+    pub(super) fn name(&mut self, keys: &FactKeys, turn: Option<&str>, node: usize, channel: &str) {
+        for key in keys.exact.iter().chain(keys.parts.iter().filter(|key| is_id(key))) {
             self.exact.entry(key.clone()).or_insert(node);
+            if let Some(turn) = turn {
+                self.turns.entry(key.clone()).or_insert_with(|| turn.to_owned());
+            }
         }
         if keys.has_id {
             let channels = self.channels.entry(node).or_default();
@@ -221,10 +215,10 @@ impl Identities {
         unique_keys.into_iter().find_map(|key| self.turns.get(key)).cloned()
     }
 
-    /// Returns the turns that have the text of a message without an id; `None` if it has an id or no text.
-    pub(super) fn turns_with_text(&self, event: &ExchangeEvent) -> Option<&[String]> {
-        let text = text_of(event).filter(|_| PayloadFields::of(event).text("id").is_none())?;
-        Some(self.texts.get(&text).map(Vec::as_slice).unwrap_or_default())
+    /// Returns the turns that have the texts of a message without an id; `None` if it has an id or no text.
+    pub(super) fn turns_with_texts(&self, event: &ExchangeEvent) -> Option<&[String]> {
+        let texts = texts_of(event).filter(|_| PayloadFields::of(event).text("id").is_none())?;
+        Some(self.texts.get(&texts).map(Vec::as_slice).unwrap_or_default())
     }
 
     /// Tells whether the session has a fact with the same content; `None` if the event is not compared.
@@ -264,9 +258,11 @@ impl FactKeys {
                 let id = fields.text("id").map(|id| format!("message {id}"));
                 let has_id = id.is_some();
                 let (exact, alike) = (id.into_iter().collect(), vec![alike]);
-                Self { exact, alike, has_id, text: text_of(event), ..Self::default() }
+                Self { exact, alike, has_id, texts: texts_of(event), ..Self::default() }
             }
-            EventType::MessageAssistant => Self { text: text_of(event), ..assistant(&fields, turn, counts) },
+            EventType::MessageAssistant => {
+                Self { texts: texts_of(event), ..assistant(&fields, turn, counts) }
+            }
             EventType::ToolCall => of_call("call", &fields, turn, counts),
             EventType::ToolResult => of_call("result", &fields, turn, counts),
             EventType::CallWorkflowStarted | EventType::CallWorkflowCompleted => {
@@ -420,13 +416,30 @@ fn words_of_blocks(blocks: &[&serde_json::value::RawValue], is_wanted: impl Fn(&
     words
 }
 
-/// Returns the hash of a message's speaker and text; `None` if it has no text.
-fn text_of(event: &ExchangeEvent) -> Option<u64> {
-    let is_message =
-        matches!(event.event_type.known(), Some(EventType::MessageUser | EventType::MessageAssistant));
+/// Returns the hash of a message's speaker and texts; `None` if it has no text.
+fn texts_of(event: &ExchangeEvent) -> Option<u64> {
+    let speaker = match event.event_type.known()? {
+        EventType::MessageUser => "user",
+        EventType::MessageAssistant => "assistant",
+        EventType::RunStarted
+        | EventType::RunCompleted
+        | EventType::StepStarted
+        | EventType::StepCompleted
+        | EventType::CallWorkflowStarted
+        | EventType::CallWorkflowCompleted
+        | EventType::ToolCall
+        | EventType::ToolResult => return None,
+    };
     let fields = PayloadFields::of(event);
-    let text = words_of(&fields, |kind| is_message && kind == "text");
-    (!text.is_empty()).then(|| hash(&format!("{}\0{text}", fields.text("role").unwrap_or_default())))
+    let mut texts = Vec::new();
+    for block in fields.items("blocks") {
+        let block = PayloadFields::parse(block.get());
+        if block.text("type").is_some_and(|kind| kind == "text") {
+            texts.push(block.text("text").unwrap_or_default().into_owned());
+        }
+    }
+    let has_text = texts.iter().any(|text| !text.is_empty());
+    has_text.then(|| hash(&format!("{speaker}\0{}", texts.join("\0"))))
 }
 
 /// Returns the content hash of a message or a call.

@@ -5,6 +5,8 @@
 //! inserted after the last preceding fact that both runs have. Times are not used.
 
 #[cfg(test)]
+mod by_ids_tests;
+#[cfg(test)]
 mod http_call_tests;
 mod http_calls;
 mod identity;
@@ -267,7 +269,8 @@ impl Timeline {
                     let is_alike = known == FactMatch::Alike(node);
                     *(if is_alike { &mut head.alike } else { &mut head.matched }) += 1;
                     compared.take(node);
-                    self.identities.name(&new.keys, node, head.channel.as_deref().unwrap_or_default());
+                    let channel = head.channel.as_deref().unwrap_or_default();
+                    self.identities.name(&new.keys, new.turn.as_deref(), node, channel);
                     // A fact that another channel has is not part of a copy's branch.
                     if rank(head) != 0 {
                         self.nodes[node].branch = None;

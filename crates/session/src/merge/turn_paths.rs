@@ -27,7 +27,7 @@ pub(super) struct PathMap {
     /// The session paths of turns that no earlier run has.
     own: HashSet<String>,
     /// The run's own paths of turns that only texts match with one of the session.
-    alike: PathTree<()>,
+    alike: HashSet<String>,
 }
 
 /// A turn of a run that is being matched.
@@ -51,7 +51,8 @@ impl PathMap {
 
     /// Tells whether an event is in a turn that only texts match with one of the session.
     pub(super) fn is_alike(&self, event: &ExchangeEvent) -> bool {
-        self.alike.around(&event.path.to_text()).is_some()
+        let path = event.path.to_text();
+        self.paths.around(&path).is_some_and(|(_, end)| self.alike.contains(&path[..end]))
     }
 
     /// Tells whether no earlier run has the turn at this path.
@@ -96,7 +97,7 @@ impl TurnPaths {
         let mut map = PathMap::default();
         for turn in turns {
             if turn.is_alike {
-                map.alike.insert(&turn.path, ());
+                map.alike.insert(turn.path.clone());
             }
             let path = turn.known.unwrap_or_else(|| {
                 let own = self.free(&turn.path, head.channel.as_deref().unwrap_or("other"));
@@ -165,15 +166,16 @@ fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &I
     let mut taken: HashSet<String> = turns.iter().filter_map(|turn| turn.known.clone()).collect();
     let mut places = PathTree::default();
     for (number, turn) in turns.iter().enumerate() {
-        if turn.known.is_none() && turn.id.is_none() {
-            places.insert(&turn.path, number);
-        }
+        places.insert(&turn.path, number);
     }
     // For each turn, the turns of the session that have all of its texts so far.
     let mut candidates: HashMap<usize, Vec<&str>> = HashMap::new();
     for event in events {
         let Some((number, _)) = places.around(&event.path.to_text()) else { continue };
-        let Some(with_text) = identities.turns_with_text(event) else { continue };
+        if turns[*number].known.is_some() || turns[*number].id.is_some() {
+            continue;
+        }
+        let Some(with_text) = identities.turns_with_texts(event) else { continue };
         let is_there = |turn: &&str| with_text.iter().any(|known| known == turn);
         match candidates.entry(*number) {
             Entry::Occupied(mut known) => known.get_mut().retain(is_there),
