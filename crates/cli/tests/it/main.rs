@@ -40,6 +40,7 @@ mod proxy_model;
 mod queries;
 mod questions;
 mod receipt;
+mod receipt_channels;
 mod record;
 mod rederive;
 mod run;
