@@ -28,7 +28,8 @@ pub fn shown(library: Library) -> Library {
 
 fn bar(total: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} reading {pos} of {len} sessions for the index");
+    let style =
+        ProgressStyle::with_template("{bar:30} reading {human_pos} of {human_len} sessions for the index");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

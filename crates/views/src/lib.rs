@@ -67,7 +67,7 @@ mod visible;
 pub use event_ref::EventRef;
 pub use shell_word::shell_word;
 pub use steno_session::{ParentReport, State, session_run_id};
-pub use text_format::{Rounding, columns_of, count, cut, padding, short_number};
+pub use text_format::{Rounding, columns_of, count, count_in_digits, cut, padding, short_number, thousands};
 pub use visible::{Lines, visible};
 
 /// Returns what is known of the end of a turn in the words for runs and steps.

@@ -5,7 +5,7 @@
 use serde_json::value::RawValue;
 use steno_model::json::{JsonString, RawJson};
 
-use crate::text_format::count;
+use crate::text_format::{count_in_digits, thousands};
 use steno_session::PayloadFields;
 use steno_session::usage::{Counts, Tokens};
 
@@ -88,7 +88,7 @@ pub fn placeholder(field: &dyn Fn(&str) -> Option<RawJson>) -> Option<String> {
     let mut parts = vec![kind];
     parts.extend(["media_type", "path", "url"].into_iter().filter_map(text));
     let size = field("size_bytes").and_then(|size| size.as_str().parse().ok());
-    parts.extend(size.map(|size: u64| count(size, "byte")));
+    parts.extend(size.map(|size: u64| count_in_digits(size, "byte")));
     Some(format!("[{}]", parts.join(", ")))
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn block(block: &RawValue) -> Option<String> {
     let data = fields.string("data").or_else(|| source.string("data"));
     let name = text("tool_name").or_else(|| text("name")).map(|name| format!(" {name}")).unwrap_or_default();
     // Four letters of base64 are three bytes.
-    let size = data.map(|data| count(data.as_raw().len() as u64 / 4 * 3, "byte"));
+    let size = data.map(|data| count_in_digits(data.as_raw().len() as u64 / 4 * 3, "byte"));
     let parts: Vec<String> = [format!("{kind}{name}")].into_iter().chain(media).chain(size).collect();
     Some(format!("[{}]", parts.join(", ")))
 }
@@ -134,7 +134,10 @@ pub fn usage(report: &RawJson, scope: Option<&str>) -> Option<String> {
     let sum = |of: fn(&Tokens) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
     let (input, cached, output) = (sum(|of| of.input), sum(|of| of.cache_read), sum(|of| of.output));
     let scope = scope.map(|scope| format!(" of the {scope}")).unwrap_or_default();
-    (input + cached + output > 0).then(|| format!("usage{scope}: {input} in, {cached} cached, {output} out"))
+    (input + cached + output > 0).then(|| {
+        let [input, cached, output] = [input, cached, output].map(thousands);
+        format!("usage{scope}: {input} in, {cached} cached, {output} out")
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -45,9 +45,29 @@ pub(crate) fn room(width: Option<usize>, used: usize, otherwise: usize) -> usize
     width.map_or(otherwise, |width| width.saturating_sub(used + 1).max(ROOM_MIN))
 }
 
-/// Returns a number with its noun, which takes an `s` for any number but one.
+/// Returns a number for people, with commas between its thousands. JSON, exports and receipts have digits only.
+#[must_use]
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Returns a number for people with its noun, which takes an `s` for any number but one.
 #[must_use]
 pub fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", thousands(number)) }
+}
+
+/// Returns a number with its noun like [`count`], with digits only: for texts that programs store or compare.
+#[must_use]
+pub fn count_in_digits(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
@@ -128,8 +148,9 @@ pub(crate) fn summarize_steps(names: impl ExactSizeIterator<Item = String>, char
             None => seen.push((name, 1)),
         }
     }
-    let parts =
-        seen.into_iter().map(|(name, times)| if times == 1 { name } else { format!("{name} ×{times}") });
+    let parts = seen
+        .into_iter()
+        .map(|(name, times)| if times == 1 { name } else { format!("{name} ×{}", thousands(times)) });
     let line = format!("{}: {}", count(number, "system step"), parts.collect::<Vec<_>>().join(", "));
     cut(&line, chars_max)
 }
@@ -154,6 +175,15 @@ mod tests {
     #[test]
     fn count_adds_an_s() {
         assert_eq!([0, 1, 2].map(|number| count(number, "event")), ["0 events", "1 event", "2 events"]);
+        assert_eq!([1, 2].map(|number| count_in_digits(number, "event")), ["1 event", "2 events"]);
+    }
+
+    #[test]
+    fn thousands_are_separated_for_people() {
+        let numbers = [0, 999, 1_000, 45_678, 1_234_567].map(thousands);
+        assert_eq!(numbers, ["0", "999", "1,000", "45,678", "1,234,567"]);
+        assert_eq!(count(12_345, "call"), "12,345 calls");
+        assert_eq!(count_in_digits(12_345, "call"), "12345 calls");
     }
 
     #[test]

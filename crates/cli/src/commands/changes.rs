@@ -5,7 +5,7 @@ use steno_index::{CallFilter, IndexedCall};
 use steno_library::Library;
 use steno_model::json::RawJson;
 use steno_views::nodes::{DiffLineKind, FileChangeKind, FileDiff};
-use steno_views::{Lines, columns_of, count, cut, visible};
+use steno_views::{Lines, columns_of, count, cut, thousands, visible};
 
 use super::call_lines::{CallLines, check_matches, shown_count, text};
 use super::session_filter::read_filter;
@@ -53,7 +53,7 @@ pub fn run(args: &ChangesArgs, settings: &Settings, output: &mut Output) -> Outc
     if shown < changes.len() && !args.json {
         let dim = Style::new().dimmed();
         let total = count(changes.len() as u64, "change");
-        output.line(&format!("{dim}{shown} of {total}; `--limit 0` lists all{dim:#}"));
+        output.line(&format!("{dim}{} of {total}; `--limit 0` lists all{dim:#}", thousands(shown as u64)));
     }
     if changes.is_empty() {
         check_matches(&filter, &list)?;
@@ -78,7 +78,9 @@ fn head(lines: &CallLines<'_>, change: &Change<'_>, diff: Option<&FileDiff>) -> 
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     let (start, used) = lines.start(change.call);
     let path = visible(change.path, Lines::Escape);
-    let counts = diff.map(|diff| format!("  +{} −{}", diff.added, diff.removed)).unwrap_or_default();
+    let counts = diff
+        .map(|diff| format!("  +{} −{}", thousands(diff.added), thousands(diff.removed)))
+        .unwrap_or_default();
     let row = lines.list.sessions.get(&change.call.root);
     let title = row.and_then(|row| row.digest.title.as_deref()).unwrap_or_default();
     let title = visible(title, Lines::Escape);

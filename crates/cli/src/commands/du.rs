@@ -7,7 +7,7 @@ use serde_json::json;
 use steno_disk::StorePath;
 use steno_library::Library;
 use steno_vault::{SourceUsage, Usage, Vault};
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, thousands, visible};
 
 use crate::args::{DuArgs, DuGroup};
 use crate::failure::{Exit, Failure, Outcome};
@@ -107,10 +107,15 @@ fn print(
             Some((agent, session)) => format!("{} {}", visible(agent, Lines::Escape), marks.mark(session)),
             None => visible(name, Lines::Escape).into_owned(),
         };
-        output.line(&format!("{:>8} {:>8} {:>6}  {name}", size(sum.own), size(sum.bytes), sum.files));
+        output.line(&format!(
+            "{:>8} {:>8} {:>6}  {name}",
+            size(sum.own),
+            size(sum.bytes),
+            thousands(sum.files)
+        ));
     }
     if shown < rows.len() {
-        output.line(&format!("and {} more; `--all` shows them", rows.len() - shown));
+        output.line(&format!("and {} more; `--all` shows them", thousands((rows.len() - shown) as u64)));
     }
     output.line("");
     output.line(&format!(

@@ -8,7 +8,7 @@ use steno_journal::Store;
 use steno_library::Library;
 use steno_recorder::sources::{RecordingCounts, RederiveReport, SourceListing};
 use steno_vault::{Outlines, Role, Vault};
-use steno_views::count;
+use steno_views::{count, thousands};
 
 use super::rederive;
 use crate::failure::Failure;
@@ -90,11 +90,12 @@ impl Report {
         }
         let total: u64 = self.sessions.values().sum();
         let oldest = self.oldest.as_deref().and_then(|time| time.get(..10));
-        let by: Vec<String> = self.sessions.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let by: Vec<String> =
+            self.sessions.iter().map(|(name, count)| format!("{} {name}", thousands(*count))).collect();
         let health = &self.health;
         output.line(&format!(
             "{} of {} new or changed: {} read, {} recorded",
-            health.files_new,
+            thousands(health.files_new),
             count(health.files, "file"),
             size(health.bytes_read),
             count(health.events, "event"),

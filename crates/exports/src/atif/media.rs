@@ -10,7 +10,7 @@ use steno_model::json::{Fields, JsonString, text_of};
 use super::base64;
 use super::text::push_text;
 use steno_session::PayloadFields;
-use steno_views::count;
+use steno_views::count_in_digits;
 
 /// The directory of media files, beside the trajectory.
 pub const MEDIA_DIR: &str = "media";
@@ -136,7 +136,7 @@ impl Media {
         };
         let sha256 = HEXLOWER.encode(&Sha256::digest(&bytes));
         let path = format!("{MEDIA_DIR}/{sha256}.{ending}");
-        let size = count(bytes.len() as u64, "byte");
+        let size = count_in_digits(bytes.len() as u64, "byte");
         if !keeper.sink.keep(&path, &bytes) {
             keeper.left_count += 1;
             return push_text_part(out, &format!("[{media_type}, {size}, sha256 {sha256}]"));

@@ -15,7 +15,7 @@ use super::text::{push_clean, push_list, push_text};
 use super::{MAPPING, SCHEMA_VERSION, TrajectoryCounts};
 use steno_session::PayloadFields;
 use steno_session::usage::TokenUsage;
-use steno_views::count;
+use steno_views::count_in_digits;
 
 /// A trajectory with its counts.
 #[derive(Debug)]
@@ -164,26 +164,35 @@ impl Notes<'_> {
                 .into(),
         );
         let words = self.run.steps.iter().filter(|step| super::step::is_of_words(step)).count() as u64;
-        say(words > 0, format!("{} of the agent that no record ties to one response.", count(words, "step")));
+        say(
+            words > 0,
+            format!("{} of the agent that no record ties to one response.", count_in_digits(words, "step")),
+        );
         let dangling = self.run.calls.iter().filter(|call| call.result.is_none()).count() as u64;
-        say(dangling > 0, format!("{} without a result.", count(dangling, "call")));
+        say(dangling > 0, format!("{} without a result.", count_in_digits(dangling, "call")));
         let copied = self.run.steps.iter().filter(|step| step.copied_from.is_some()).count() as u64;
         say(
             copied > 0,
-            format!("{} copied from another run, whose trajectory has their metrics.", count(copied, "step")),
+            format!(
+                "{} copied from another run, whose trajectory has their metrics.",
+                count_in_digits(copied, "step")
+            ),
         );
         let unnamed = self.children.iter().filter(|child| !self.run.links.contains(&child.id)).count() as u64;
-        say(unnamed > 0, format!("{} that no call here names.", count(unnamed, "embedded subagent")));
+        say(
+            unnamed > 0,
+            format!("{} that no call here names.", count_in_digits(unnamed, "embedded subagent")),
+        );
         let media = self.media_left + self.run.media_unread;
         say(
             media > 0,
             format!(
                 "{} described only by type and size.",
-                count(media, "medium").replace("mediums", "media")
+                count_in_digits(media, "medium").replace("mediums", "media")
             ),
         );
         let unknown: u64 = self.run.unknown.values().sum();
-        say(unknown > 0, format!("{} not understood and left out.", count(unknown, "record")));
+        say(unknown > 0, format!("{} not understood and left out.", count_in_digits(unknown, "record")));
         notes
     }
 }

@@ -12,7 +12,7 @@ use super::test_files::TestFiles;
 use super::turn::{Call, Turn};
 use super::window::{self, Concern, Refusal, Span};
 use super::working_directory::WorkingDirectory;
-use steno_views::count;
+use steno_views::count_in_digits;
 
 /// The options of the user, apart from the window.
 #[derive(Clone, Debug, Default)]
@@ -210,7 +210,7 @@ impl Start {
             }
         }
         if unknown > 0 {
-            let calls = count(unknown, "call");
+            let calls = count_in_digits(unknown, "call");
             doubts.push(format!(
                 "{calls} before the window may have changed files in a way that is not recorded"
             ));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::session::Session;
 use super::turn::{Approval, Turn, TurnEnd};
 use steno_model::SpineSource;
-use steno_views::count;
+use steno_views::count_in_digits;
 
 /// The selection of a part of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Span {
     /// Finds the selected turns of a session.
     pub(super) fn turns<'a>(&self, session: &'a Session) -> Result<&'a [Turn], Refusal> {
         let all = &session.turns;
-        let has = || format!("the session has {}", count(all.len() as u64, "turn"));
+        let has = || format!("the session has {}", count_in_digits(all.len() as u64, "turn"));
         match *self {
             Self::Turns(first, last) => {
                 let from = usize::try_from(first).ok().and_then(|first| first.checked_sub(1));
@@ -132,7 +132,10 @@ impl Span {
             }
             Self::Seqs(first, last) => {
                 if last != u64::MAX && last > session.last_seq {
-                    return Err(Refusal::new(format!("the spine has {}", count(session.last_seq, "record"))));
+                    return Err(Refusal::new(format!(
+                        "the spine has {}",
+                        count_in_digits(session.last_seq, "record")
+                    )));
                 }
                 let is_in = |turn: &&Turn| turn.seqs.0 >= first && turn.seqs.1 <= last;
                 let cut = all.iter().find(|turn| turn.seqs.0 <= last && turn.seqs.1 >= first && !is_in(turn));
@@ -228,7 +231,7 @@ pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, Strin
             add(Concern::Compaction, "crosses a compaction".to_owned());
         }
         if turn.questions > 0 {
-            let asked = count(turn.questions, "question");
+            let asked = count_in_digits(turn.questions, "question");
             add(Concern::UserInput, format!("asked the user {asked}, and the answer is not a prompt"));
         }
         if turn.media > 0 {
@@ -236,7 +239,7 @@ pub(super) fn concerns(session: &Session, turns: &[Turn]) -> Vec<(Concern, Strin
             add(Concern::Media, format!("has {given} from the user, which the instruction cannot contain"));
         }
         if turn.subagents > 0 {
-            let worked = count(turn.subagents, "subagent");
+            let worked = count_in_digits(turn.subagents, "subagent");
             add(Concern::Subagents, format!("used {worked}, whose work is in another spine"));
         }
         if session.gaps.iter().any(|seq| (first..=last).contains(seq)) {

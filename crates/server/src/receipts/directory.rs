@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use steno_disk::read_host_file;
 use steno_model::receipt::{MissingRange, Receipt};
 use steno_model::records::{EventRecord, ItemRecord, ThreadRecord, TurnRecord};
-use steno_views::count;
+use steno_views::count_in_digits;
 use steno_views::receipt::{MissingEvents, ReceiptInput, RecordOrigin, TurnFacts, build};
 
 use super::Error;
@@ -194,7 +194,7 @@ fn check_all(path: &Path, unreadable: u64) -> Result<(), Error> {
     match unreadable {
         0 => Ok(()),
         number => {
-            let why = format!("it has {} that cannot be read", count(number, "record"));
+            let why = format!("it has {} that cannot be read", count_in_digits(number, "record"));
             Err(Error::Records { path: path.to_owned(), why })
         }
     }

@@ -4,7 +4,7 @@ use steno_journal::{Reader, Store};
 use steno_model::json::Fields;
 use steno_model::receipt::{Integrities, Integrity, LineageRun, MissingRange, Receipt, SCHEMA_ID};
 use steno_model::{ExchangeEvent, RunId};
-use steno_views::count;
+use steno_views::count_in_digits;
 use steno_views::receipt::{check_lines, first_difference, to_json};
 
 use super::superseded::choices;
@@ -258,7 +258,7 @@ fn report_integrity(integrity: Option<&Integrities>, without_integrity: &str, pr
     match integrity {
         Some(integrity) => {
             for tree in integrity.all() {
-                let lines = count(tree.lines.len() as u64, "line");
+                let lines = count_in_digits(tree.lines.len() as u64, "line");
                 proven
                     .holds
                     .push(format!("the receipt is made from {lines} of the tree with root {}", tree.root));

@@ -312,5 +312,5 @@ pub struct Fact {
 /// Returns a number of branches in words.
 #[must_use]
 pub fn count_of_branches(branches: u64) -> String {
-    if branches == 1 { "1 branch".to_owned() } else { format!("{branches} branches") }
+    if branches == 1 { "1 branch".to_owned() } else { format!("{} branches", crate::thousands(branches)) }
 }

@@ -350,7 +350,7 @@ impl ReceiptBuilder<'_> {
         let Approvals { required, allowed, denied } = facts.approvals;
         let mut known = |count: Option<u64>, field: &str, what: &str, open: u64| {
             if count.is_some() && open > 0 {
-                let calls = crate::count(open, "call");
+                let calls = crate::count_in_digits(open, "call");
                 let reason = format!("a lower bound: the record does not say what became of {calls}");
                 say(&format!("side_effect_boundary.{field}"), &reason);
             }

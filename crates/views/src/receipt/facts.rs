@@ -163,7 +163,7 @@ fn left_out(session: &Session, turn: &Turn) -> Vec<String> {
         if RunNumber(number) != RunNumber::MAIN && !has_provider_ids(run) {
             reasons.push(format!("run {} is left out: its ids are its own", run.id()));
         } else if events > 0 {
-            let events = crate::count(events, "event");
+            let events = crate::count_in_digits(events, "event");
             reasons.push(format!("{events} of run {} left out: no id ties them to the turn", run.id()));
         }
     }

@@ -6,7 +6,7 @@ use steno_model::RunId;
 use steno_model::receipt::{Integrities, MissingRange, Receipt};
 
 use super::pretty::compact;
-use crate::{Lines, count, visible};
+use crate::{Lines, count, thousands, visible};
 
 /// Returns a receipt as lines. Foreign text is escaped for the terminal. If the receipt names several runs, `run` is the run of
 /// the turn's numbers. Events are written as `RUN:SEQ`.
@@ -98,10 +98,10 @@ impl Rows {
         let span = events.first_seq.zip(events.last_seq);
         let span = span.map(|(first, last)| format!(" from {} to {}", named(run, first), named(run, last)));
         let span = span.unwrap_or_default();
-        self.add("events", &format!("{}{span}, missing: {missing}", events.event_count));
+        self.add("events", &format!("{}{span}, missing: {missing}", thousands(events.event_count)));
         for integrity in receipt.integrity.iter().flat_map(Integrities::all) {
             let lines = count(integrity.lines.len() as u64, "line");
-            self.add("integrity", &format!("{lines} in a tree of {}", integrity.tree_size));
+            self.add("integrity", &format!("{lines} in a tree of {}", thousands(integrity.tree_size)));
             self.add("root", &integrity.root);
         }
         for unavailable in &receipt.unavailable {

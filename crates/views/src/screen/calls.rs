@@ -9,7 +9,7 @@ use super::wrap::{Wrap, wrap};
 use super::{Detail, GUTTER_COLUMNS, INDENT_COLUMNS, Screen, ScreenTone, TEXT_COLUMNS_MAX, one, spaces};
 use crate::conversation::{ChildRun, ToolResult, ToolUse, tool_output};
 use crate::nodes::{FileDiff, call_diffs};
-use crate::text_format::duration;
+use crate::text_format::{count, duration, thousands};
 use steno_session::call_output;
 
 /// How many rows of the terminal one long line takes before it is cut.
@@ -101,7 +101,7 @@ impl<'a> CallView<'a> {
         };
         let is_search = SEARCHES.contains(&&*name.to_lowercase());
         let found = self.output.lines().filter(|line| !line.trim().is_empty()).count();
-        let found = if is_search { format!(" ({found})") } else { String::new() };
+        let found = if is_search { format!(" ({})", thousands(found as u64)) } else { String::new() };
         let target = if target.is_empty() { String::new() } else { format!(" {target}") };
         vec![
             Segment::new(ScreenTone::Call, &name),
@@ -404,7 +404,7 @@ fn short_line(line: Line, columns_max: usize) -> Line {
         return line;
     }
     let mut first = wrap(&line, Some(columns_max), Wrap::Letters).swap_remove(0);
-    let hint = format!(" ⋯ {} more columns, shown by -t 4", long - columns_max);
+    let hint = format!(" ⋯ {}, shown by -t 4", count((long - columns_max) as u64, "more column"));
     first.push(Segment::new(ScreenTone::Frame, &hint));
     first
 }

@@ -4,6 +4,7 @@ use super::call_words::relative;
 use super::segments::{Line, Segment};
 use super::{ScreenTone, one};
 use crate::nodes::{DiffLine, DiffLineKind, FileChangeKind, FileDiff, Hunk};
+use crate::text_format::thousands;
 
 /// Returns how many lines a diff adds and removes, as `+9 −4`.
 pub(super) fn counts(diffs: &[FileDiff]) -> Line {
@@ -11,11 +12,11 @@ pub(super) fn counts(diffs: &[FileDiff]) -> Line {
     let (added, removed) = (sum(|diff| diff.added), sum(|diff| diff.removed));
     let mut line = Line::new();
     if added > 0 {
-        line.push(Segment::new(ScreenTone::Added, &format!("+{added}")));
+        line.push(Segment::new(ScreenTone::Added, &format!("+{}", thousands(added))));
     }
     if removed > 0 {
         let gap = if added > 0 { " " } else { "" };
-        line.push(Segment::new(ScreenTone::Removed, &format!("{gap}−{removed}")));
+        line.push(Segment::new(ScreenTone::Removed, &format!("{gap}−{}", thousands(removed))));
     }
     line
 }

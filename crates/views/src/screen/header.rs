@@ -6,7 +6,7 @@ use super::wrap::{Wrap, wrap};
 use super::{Screen, ScreenTone, one};
 use crate::conversation::{Block, BlockText, Conversation, Item, block_text, count_of_branches};
 use crate::digest::{DigestState, SessionDigest};
-use crate::text_format::{Rounding, count, cut, duration, milliseconds_between, short_number};
+use crate::text_format::{Rounding, count, cut, duration, milliseconds_between, short_number, thousands};
 use crate::{ParentReport, State};
 
 /// How many characters of a name are shown.
@@ -104,7 +104,7 @@ impl Screen<'_> {
         parts.push((ScreenTone::Frame, calls + &below.unwrap_or_default()));
         let bad = [(digest.failures, "failed"), (digest.denials, "denied")];
         let bad = bad.into_iter().filter(|(number, _)| *number > 0);
-        parts.extend(bad.map(|(number, word)| (ScreenTone::Failed, format!("{number} {word}"))));
+        parts.extend(bad.map(|(number, word)| (ScreenTone::Failed, format!("{} {word}", thousands(number)))));
         dotted(parts)
     }
 }

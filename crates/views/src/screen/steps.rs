@@ -14,7 +14,7 @@ use crate::State;
 use crate::conversation::{Approval, ChildRun, Fact, Item, Turn, tool_output};
 use crate::nodes::markdown;
 use crate::short_text::{gist, reason};
-use crate::text_format::{GROUPED_STEPS_MIN, count, cut, duration, is_minor, summarize_steps};
+use crate::text_format::{GROUPED_STEPS_MIN, count, cut, duration, is_minor, summarize_steps, thousands};
 
 /// How many characters of a name are shown.
 const NAME_CHARS_MAX: usize = 80;
@@ -268,7 +268,7 @@ impl Screen<'_> {
         }
         let mut parts = vec![(ScreenTone::Frame, count(calls, "call"))];
         if failed > 0 {
-            parts.push((ScreenTone::Failed, format!("{failed} failed")));
+            parts.push((ScreenTone::Failed, format!("{} failed", thousands(failed))));
         }
         let mark = [spaces(GUTTER_COLUMNS), Segment::new(ScreenTone::Frame, "▸ ")];
         self.put([&mark, &mark], &joined(parts), Wrap::Words);

@@ -11,7 +11,9 @@ use super::walk::{Node, Visit, Walk};
 use super::{Child, Counts, Forest, JoinKind, RunTree, Step, StepPath};
 use crate::digest::DigestState;
 use crate::short_text::reason;
-use crate::text_format::{GROUPED_STEPS_MIN, columns_of, count, cut, is_minor, room, summarize_steps};
+use crate::text_format::{
+    GROUPED_STEPS_MIN, columns_of, count, cut, is_minor, room, summarize_steps, thousands,
+};
 use crate::visible::{Lines, visible};
 use crate::{ParentReport, State};
 
@@ -371,7 +373,7 @@ fn counts(counts: Counts) -> Option<String> {
         parts.push(count(messages, "message"));
     }
     let bad = [(failed, "failed"), (denied, "denied")].into_iter().filter(|(count, _)| *count > 0);
-    let bad: Vec<String> = bad.map(|(count, word)| format!("{count} {word}")).collect();
+    let bad: Vec<String> = bad.map(|(count, word)| format!("{} {word}", thousands(count))).collect();
     let bad = if bad.is_empty() { String::new() } else { format!(" ({})", bad.join(", ")) };
     if calls > 0 || !bad.is_empty() {
         parts.push(format!("{}{bad}", count(calls, "call")));

@@ -9,7 +9,7 @@ use steno_capture::discovery::{self, Environment, Home, Origin, Retention, Reten
 use steno_model::with_causes;
 use steno_model::{Provider, Vocabulary as _};
 use steno_recorder::sources::{Coverage, Exclusions, SourceFile, SourceLocations, Verdict, coverage};
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, thousands, visible};
 
 use self::exclusions::unmatched_exclusions;
 use self::store::{DoctorFinding, StoreState, store_state};
@@ -266,8 +266,12 @@ fn print_home(checked: &HomeReport, output: &mut Output) {
     ));
     let archived = checked.files - checked.new - checked.behind - checked.forgotten;
     let left = [(checked.forgotten, "forgotten"), (checked.excluded, "excluded")];
-    let left = left.iter().filter(|(files, _)| *files > 0).map(|(files, what)| format!(", {files} {what}"));
-    output.line(&format!("{:<12} archived: {archived} of {}{}", "", checked.files, left.collect::<String>()));
+    let left = left
+        .iter()
+        .filter(|(files, _)| *files > 0)
+        .map(|(files, what)| format!(", {} {what}", thousands(*files)));
+    let (archived, files) = (thousands(archived), thousands(checked.files));
+    output.line(&format!("{:<12} archived: {archived} of {files}{}", "", left.collect::<String>()));
     output.line(&format!("{:<12} {}", "", retention_words(checked)));
 }
 
@@ -287,8 +291,11 @@ fn retention_words(checked: &HomeReport) -> String {
         Some(due) if due <= Timestamp::now() => ", the first one at any moment".to_owned(),
         Some(due) => format!(", the first one on {}", due.strftime("%Y-%m-%d")),
     };
-    let soon =
-        if checked.due_soon > 0 { format!("; {} within a week", checked.due_soon) } else { String::new() };
+    let soon = if checked.due_soon > 0 {
+        format!("; {} within a week", thousands(checked.due_soon))
+    } else {
+        String::new()
+    };
     format!("deletes sessions after {} ({by}){next}{soon}", count(days, "day"))
 }
 

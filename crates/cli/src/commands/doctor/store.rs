@@ -10,7 +10,7 @@ use steno_library::{Library, ListFilter};
 use steno_model::with_causes;
 use steno_recorder::sources::{FollowerProcess, follower, plan_rederive, program_written_at};
 use steno_vault::Vault;
-use steno_views::{count, shell_word};
+use steno_views::{count, shell_word, thousands};
 
 use crate::runs;
 use crate::settings::Settings;
@@ -184,7 +184,7 @@ fn judge(survey: &Survey, store: &Path, findings: &mut Vec<DoctorFinding>) {
 }
 
 fn words(number: u64, one: &str, more: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { more })
+    format!("{} {}", thousands(number), if number == 1 { one } else { more })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use steno_adapters::Sink;
 use steno_library::{FileReport, Files, Origin, Tally, read_events};
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
 use steno_model::{Draft, ExchangeEvent, RunId};
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, thousands, visible};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -84,14 +84,15 @@ fn completeness_line(events: u64, read: &FileReport) -> String {
         bytes => format!(", the last {} not a whole record", count(bytes, "byte")),
     };
     let line = format!(
-        "{}  {} {}{version}  {} from {}, {} of them bookkeeping, {unknown} unknown, {} unreadable{torn}{}",
+        "{}  {} {}{version}  {} from {}, {} of them bookkeeping, {} unknown, {} unreadable{torn}{}",
         read.path.display(),
         surface.provider_name(),
         surface.name(),
         count(events, "event"),
         count(completeness.records, "record"),
-        completeness.bookkeeping,
-        completeness.unreadable,
+        thousands(completeness.bookkeeping),
+        thousands(unknown),
+        thousands(completeness.unreadable),
         if read.is_cut { ", cut inside compressed data" } else { "" },
     );
     visible(&line, Lines::Escape).into_owned()

@@ -51,7 +51,7 @@ pub fn run(args: &AtifArgs, settings: &Settings, output: &mut Output) -> Outcome
 
 fn bar(sessions: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(sessions), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sessions");
+    let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} sessions");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

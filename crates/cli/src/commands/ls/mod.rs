@@ -5,7 +5,7 @@ mod row;
 mod runs;
 
 use steno_library::{Library, ListState, ListedSession};
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, thousands, visible};
 
 use self::layout::Layout;
 use self::row::RowWriter;
@@ -141,7 +141,8 @@ fn notice_sessions_without_events(library: &Library) {
     if total == 0 {
         return;
     }
-    let by: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let by: Vec<String> =
+        counts.iter().map(|(name, count)| format!("{} {name}", thousands(*count))).collect();
     notice(&format!(
         "not listed: {} ({}) with stored files but no events; `steno du --by session --all` lists \
          all sessions, `steno restore SESSION` restores the files of one",

@@ -6,7 +6,7 @@ use steno_library::{IdIndex, ListState, ListedSession, LossKind};
 use steno_model::RunId;
 use steno_session::usage::TokenUsage;
 use steno_views::cost::Prices;
-use steno_views::{Lines, Rounding, count, cut, short_number, visible};
+use steno_views::{Lines, Rounding, count, cut, short_number, thousands, visible};
 
 use super::layout::{Cell, Column, Row};
 use crate::id_lines::{marked, project_name};
@@ -42,7 +42,8 @@ impl RowWriter<'_> {
         row.note = self.note(digest.runs, listed.children);
         row.put(Column::Prompts, number(digest.prompts), plain);
         row.put(Column::Calls, number(digest.calls), plain);
-        let failures = if digest.failures > 0 { format!("{}✗", digest.failures) } else { String::new() };
+        let failures =
+            if digest.failures > 0 { format!("{}✗", thousands(digest.failures)) } else { String::new() };
         row.put(Column::Failures, failures, AnsiColor::Red.on_default());
         row.put(Column::Tokens, digest.usage.map(tokens).unwrap_or_default(), dim);
         let cost = digest.cost(self.prices).map(|cost| cost.text().replace("≥ ", "≥")).unwrap_or_default();
@@ -123,14 +124,14 @@ impl RowWriter<'_> {
         let is_short = self.width.is_some();
         let runs = match runs {
             0 | 1 => None,
-            runs if is_short => Some(format!("×{runs}")),
+            runs if is_short => Some(format!("×{}", thousands(runs))),
             runs => Some(count(runs, "run")),
         };
         let children = match children {
             0 => None,
-            children if is_short => Some(format!("+{children}")),
+            children if is_short => Some(format!("+{}", thousands(children))),
             1 => Some("1 child".to_owned()),
-            children => Some(format!("{children} children")),
+            children => Some(format!("{} children", thousands(children))),
         };
         let parts: Vec<String> = runs.into_iter().chain(children).collect();
         match parts.len() {
@@ -169,7 +170,11 @@ fn look(session: &ListedSession) -> (&'static str, &'static str, Style) {
 pub(super) fn footer(shown: &[ListedSession], total: usize, width: Option<usize>) -> Vec<String> {
     let mut parts = vec![count(total as u64, "session")];
     if shown.len() < total {
-        parts = vec![format!("{} of {}; `--limit 0` lists all", shown.len(), count(total as u64, "session"))];
+        parts = vec![format!(
+            "{} of {}; `--limit 0` lists all",
+            thousands(shown.len() as u64),
+            count(total as u64, "session")
+        )];
     }
     let mut seen: Vec<&str> = Vec::new();
     for session in shown {
@@ -191,7 +196,7 @@ pub(super) fn footer(shown: &[ListedSession], total: usize, width: Option<usize>
 
 /// Returns a number, and nothing for zero.
 fn number(number: u64) -> String {
-    if number == 0 { String::new() } else { number.to_string() }
+    if number == 0 { String::new() } else { thousands(number) }
 }
 
 /// Returns how many tokens were used, in a few characters.

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use jiff::Zoned;
 use steno_library::{IdIndex, Library, RunOverview};
 use steno_model::{RunId, Timestamp};
-use steno_views::{Lines, count, cut, visible};
+use steno_views::{Lines, count, cut, thousands, visible};
 
 use super::{nothing_recorded, shown_count};
 use crate::args::LsArgs;
@@ -68,6 +68,7 @@ fn list_runs(library: &Library, args: &LsArgs, output: &mut Output) -> Result<()
     }
     if shown < rows.len() && output.width().is_some() && !args.json {
         let (dim, total) = (Style::new().dimmed(), count(rows.len() as u64, "run"));
+        let shown = thousands(shown as u64);
         output.line(&format!("{dim}{shown} of {total}; `--limit 0` lists all{dim:#}"));
     }
     Ok(())

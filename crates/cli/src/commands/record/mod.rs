@@ -17,7 +17,7 @@ use steno_library::parse_id;
 use steno_model::json::JsonString;
 use steno_model::limits::LINE_BYTES_MAX;
 use steno_model::{Draft, Error as ModelError, Seq, with_causes};
-use steno_views::count;
+use steno_views::{count, thousands};
 
 use self::run_writer::RunWriter;
 use crate::args::RecordArgs;
@@ -221,7 +221,7 @@ impl AnswerWriter {
         if self.refused == 0 {
             return Ok(self.exit);
         }
-        let message = format!("{} of {} refused", self.refused, count(self.answered, "line"));
+        let message = format!("{} of {} refused", thousands(self.refused), count(self.answered, "line"));
         let failure = Failure { exit: self.exit, ..Failure::nothing(message) };
         Err(failure.with_hint("the answers on stdout say why"))
     }

@@ -5,7 +5,7 @@ mod text;
 use steno_index::{Query, QueryError};
 use steno_library::{IdIndex, SearchLimits, SearchReport, SessionHits, plural};
 use steno_model::RunId;
-use steno_views::count;
+use steno_views::{count, thousands};
 
 use self::text::SearchText;
 use super::session_filter::{read_filter, unknown_agent_hint};
@@ -218,7 +218,7 @@ impl<'a> Printer<'a> {
 /// Returns the last line: what was found, and what was searched.
 fn footer(report: &SearchReport, hits_shown: u64, next: Option<u64>) -> String {
     let hits = report.hits;
-    let shown = if hits_shown < hits { format!(", {hits_shown} shown") } else { String::new() };
+    let shown = if hits_shown < hits { format!(", {} shown", thousands(hits_shown)) } else { String::new() };
     let more = match next {
         Some(next) => format!("; `--skip {next}` shows other sessions, `--limit 0 --hits 0` all hits"),
         None if hits_shown < hits => "; `--limit 0 --hits 0` shows all".to_owned(),

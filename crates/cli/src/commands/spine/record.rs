@@ -66,7 +66,7 @@ const HINT: &str =
 
 fn bar(sources: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(sources), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sources");
+    let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} sources");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

@@ -2,7 +2,7 @@
 
 use steno_library::{UsageRow, UsageTable};
 use steno_session::usage::TokenUsage;
-use steno_views::{Rounding, columns_of, short_number};
+use steno_views::{Rounding, columns_of, short_number, thousands};
 
 /// The least and the largest width of a bar.
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 8..=32;
@@ -90,29 +90,5 @@ impl Layout {
             }
         }
         widths
-    }
-}
-
-/// Writes a number with commas between its thousands.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_are_separated() {
-        let numbers = [0, 999, 1_000, 45_678, 1_234_567].map(thousands);
-        assert_eq!(numbers, ["0", "999", "1,000", "45,678", "1,234,567"]);
     }
 }

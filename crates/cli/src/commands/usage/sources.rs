@@ -11,7 +11,7 @@ use steno_model::Provider;
 use steno_model::{Draft, EventType, ExchangeEvent, RunId, Seq, Timestamp};
 use steno_recorder::sources::{SourceLocations, unrecorded_files};
 use steno_session::usage::UsageBuilder;
-use steno_views::count;
+use steno_views::{count, thousands};
 
 use crate::failure::Failure;
 use crate::output::{Output, notice};
@@ -86,7 +86,8 @@ fn read_files(mut usage: UsageBuilder, files: Files) -> Result<UsageResult, Fail
             }
         }
     })?;
-    let sources = format!("{} ({} of them readable agents' files)", count(files.total, "file"), files.known);
+    let sources =
+        format!("{} ({} of them readable agents' files)", count(files.total, "file"), thousands(files.known));
     Ok(UsageResult { usage, runs: RunCounts::default(), files, sources })
 }
 

@@ -20,7 +20,7 @@ use steno_model::{RunId, with_causes};
 use steno_recorder::evidence::EvidenceCheck;
 use steno_recorder::sources::{has_evidence, runs_with_evidence};
 use steno_vault::Vault;
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, thousands, visible};
 
 use self::connections::verify_connections;
 use self::owners::verify_owners;
@@ -111,7 +111,7 @@ pub fn run(args: &VerifyArgs, settings: &Settings, output: &mut Output) -> Outco
     let mut failed = Vec::new();
     for (tally, noun) in [(transcripts, "transcript"), (spines, "spine"), (connections, "connection")] {
         if tally.bad > 0 {
-            failed.push(format!("{} of {}", tally.bad, count(tally.all(), noun)));
+            failed.push(format!("{} of {}", thousands(tally.bad), count(tally.all(), noun)));
         }
     }
     if evidence.bad > 0 {
@@ -342,7 +342,7 @@ fn parse_seals(path: &Path, text: &str) -> Result<ExpectedSeals, Failure> {
 /// A progress bar on stderr; hidden if stderr is not a terminal.
 fn progress(total: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} transcripts, {eta} left");
+    let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} transcripts, {eta} left");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 

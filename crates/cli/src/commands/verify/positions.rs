@@ -8,7 +8,7 @@ use steno_journal::{SpineReader, Store};
 use steno_model::ThreadId;
 use steno_recorder::evidence::{EvidenceCheck, EvidenceHolder, EvidenceReport, WrongEvidence};
 use steno_vault::Vault;
-use steno_views::{Lines, count, visible};
+use steno_views::{Lines, count, thousands, visible};
 
 use super::CheckCounts;
 use crate::failure::Failure;
@@ -69,7 +69,8 @@ fn wrong_line(wrong: &WrongEvidence) -> String {
 }
 
 fn report_line(report: &EvidenceReport) -> String {
-    let mut words = format!("evidence of events: {} of {} found", report.found, report.all);
+    let mut words =
+        format!("evidence of events: {} of {} found", thousands(report.found), thousands(report.all));
     for (number, what) in [
         (report.wrong, "wrong"),
         (report.without, "without evidence"),
@@ -78,7 +79,7 @@ fn report_line(report: &EvidenceReport) -> String {
         (report.unreadable, "in damaged evidence"),
     ] {
         if number > 0 {
-            words.push_str(&format!(", {number} {what}"));
+            words.push_str(&format!(", {} {what}", thousands(number)));
         }
     }
     if report.wrong > 0 { format!("{}  {words}", damaged()) } else { format!("ok       {words}") }

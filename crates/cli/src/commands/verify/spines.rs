@@ -35,7 +35,7 @@ pub fn notice_unchecked_spines(library: &Library, runs: &[RunId]) -> Result<(), 
 pub fn verify_spines(store: &Store, as_json: bool, output: &mut Output) -> Result<CheckCounts, Failure> {
     let threads = store.spines()?;
     let bar = ProgressBar::with_draw_target(Some(threads.len() as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} spines, {eta} left");
+    let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} spines, {eta} left");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let mut tally = CheckCounts::default();
     // The rest of a forgotten spine may be incomplete, and is not checked. Unreadable tombstones are reported with
