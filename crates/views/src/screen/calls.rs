@@ -230,7 +230,7 @@ impl Screen<'_> {
         self.first_line(&mark, &lines[0], right);
         for line in &lines[1..] {
             let indent = [spaces(INDENT_COLUMNS + 2)];
-            self.put([&indent, &indent], line, Wrap::Letters);
+            self.put([&indent, &[spaces(INDENT_COLUMNS + 4)]], line, Wrap::Output);
         }
     }
 
@@ -249,7 +249,7 @@ impl Screen<'_> {
         let left = room.saturating_sub(columns(&right).max(DURATION_COLUMNS)).max(super::COLUMNS_MIN);
         for (number, mut part) in wrap(line, Some(left), Wrap::Words).into_iter().enumerate() {
             if number > 0 {
-                self.put([&rest, &rest], &part, Wrap::Letters);
+                self.put([&rest, &rest], &part, Wrap::Output);
                 continue;
             }
             part.push(spaces(room.saturating_sub(columns(&part) + columns(&right))));
@@ -288,7 +288,7 @@ impl Screen<'_> {
                 Some(width) => short_line(line, width * ROWS_MAX),
                 None => line,
             };
-            self.put([&indent, &rest], &parts, Wrap::Letters);
+            self.put([&indent, &rest], &parts, Wrap::Output);
         }
     }
 

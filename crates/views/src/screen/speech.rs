@@ -93,7 +93,7 @@ fn code(language: Option<&str>, text: &str, style: SpeechStyle) -> Vec<Line> {
     let tone =
         ScreenTone::Words(crate::nodes::InlineStyle { code: true, ..crate::nodes::InlineStyle::default() });
     let body = style.inside(2);
-    let lines = text.lines().flat_map(|line| wrap(&one(tone, line), body.columns, Wrap::Letters));
+    let lines = text.lines().flat_map(|line| wrap(&one(tone, line), body.columns, Wrap::Output));
     if !style.has_marks {
         let bar = one(ScreenTone::Frame, "▎ ");
         return prefixed(lines.collect(), &bar, &bar);

@@ -154,7 +154,7 @@ impl Screen<'_> {
                 self.put(
                     [&label, &[spaces(INDENT_COLUMNS + 2)]],
                     &one(ScreenTone::Call, command),
-                    Wrap::Letters,
+                    Wrap::Output,
                 );
             }
             UnitContent::Output(text) => {

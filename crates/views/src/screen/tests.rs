@@ -121,6 +121,61 @@ fn work() -> Vec<Value> {
     ]
 }
 
+/// Returns the lines of a drawn session that are below its only call.
+fn below_call(output: &str, width: usize) -> Vec<String> {
+    let lines = [
+        turn(),
+        call("c1", "Bash", "command", &json!({"command": "make"})),
+        result("c1", "failed", &json!(output)),
+    ];
+    let out = drawn(&lines, Some(width), Detail::Changes);
+    let start = out.iter().position(|line| line.contains("$ make")).unwrap();
+    out[start + 1..].to_vec()
+}
+
+#[test]
+fn outputs_are_broken_between_words_and_stay_under_the_gutter() {
+    let words = "error: the gateway did not answer within the time that was set for it, so the order was neither \
+                 charged nor cancelled";
+    assert_eq!(
+        below_call(words, 80),
+        [
+            "       error: the gateway did not answer within the time that was set for it, so",
+            "       the order was neither charged nor cancelled"
+        ]
+    );
+    assert_eq!(below_call(words, 140), [format!("       {words}")]);
+    // A word that is wider than the line is broken anywhere.
+    let token = format!("sum {}", "0123456789".repeat(16));
+    let want = |columns: usize| -> Vec<String> {
+        let letters: Vec<char> = token.chars().collect();
+        letters
+            .chunks(columns - 7)
+            .map(|part| format!("       {}", part.iter().collect::<String>()))
+            .collect()
+    };
+    assert_eq!(below_call(&token, 80), want(80));
+    assert_eq!(below_call(&token, 140), want(140));
+}
+
+#[test]
+fn numbers_for_people_have_commas() {
+    let mut lines = vec![turn()];
+    for number in 0..1_200 {
+        let id = format!("c{number}");
+        lines.push(call(&id, "Bash", "command", &json!({"command": "make"})));
+        lines.push(result(&id, "failed", &json!("no")));
+    }
+    let found = json!("a.rs\n".repeat(1_500));
+    lines.extend([call("g", "Grep", "other", &json!({"pattern": "x"})), result("g", "ok", &found)]);
+    for width in [80, 140] {
+        let out = drawn(&lines, Some(width), Detail::Changes).join("\n");
+        for want in ["1,201 calls · 1,200 failed", "Grep x (1,500)"] {
+            assert!(out.contains(want), "{want}: {}", &out[..400]);
+        }
+    }
+}
+
 #[test]
 fn answers_are_prompts_and_last_words() {
     check(

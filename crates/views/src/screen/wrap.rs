@@ -10,7 +10,10 @@ use super::segments::{Line, Segment};
 pub(super) enum Wrap {
     /// Between words; inside a word only if it is wider than the line.
     Words,
-    /// Anywhere: white space is part of the text.
+    /// Between words of an output or of code, whose white space is kept except where it is wrapped. A word that is wider
+    /// than the line fills the line before.
+    Output,
+    /// Anywhere.
     Letters,
 }
 
@@ -43,7 +46,7 @@ pub(super) fn wrap(line: &[Segment], columns: Option<usize>, mode: Wrap) -> Vec<
         lines.push(line_of(now));
         rest = match mode {
             Wrap::Letters => later,
-            Wrap::Words => &later[later.iter().take_while(|next| next.value == ' ').count()..],
+            Wrap::Words | Wrap::Output => &later[later.iter().take_while(|next| next.value == ' ').count()..],
         };
     }
     lines
@@ -73,7 +76,18 @@ fn end_of_line(letters: &[Letter], columns_max: usize, mode: Wrap) -> usize {
     }
     // White space at the beginning is no place to wrap.
     let first = letters.iter().take_while(|next| next.value == ' ').count();
-    gap.filter(|gap| *gap > first && *gap <= end).unwrap_or(end).max(1)
+    let gap = gap.filter(|gap| *gap > first && *gap <= end);
+    match gap {
+        Some(gap) if mode == Wrap::Output && is_wider(&letters[gap..], columns_max) => end,
+        Some(gap) => gap,
+        None => end.max(1),
+    }
+}
+
+/// Tells whether the next word does not fit on a line of its own.
+fn is_wider(letters: &[Letter], columns_max: usize) -> bool {
+    let word = letters.iter().skip_while(|next| next.value == ' ').take_while(|next| next.value != ' ');
+    word.map(|next| next.columns).sum::<usize>() > columns_max
 }
 
 fn line_of(letters: &[Letter]) -> Line {
@@ -114,6 +128,17 @@ mod tests {
     }
 
     #[test]
+    fn outputs_are_wrapped_between_words_unless_a_word_is_wider_than_the_line() {
+        assert_eq!(texts("error: no such file", 12, Wrap::Output), ["error: no", "such file"]);
+        assert_eq!(texts("  a  b  no", 8, Wrap::Output), ["  a  b ", "no"]);
+        assert_eq!(
+            texts("key: 0123456789abcdef end", 10, Wrap::Output),
+            ["key: 01234", "56789abcde", "f end"]
+        );
+        assert_eq!(texts("0123456789 ab", 10, Wrap::Output), ["0123456789", "ab"]);
+    }
+
+    #[test]
     fn wide_letters_and_marks_are_measured() {
         assert_eq!(texts("日本語です", 4, Wrap::Words), ["日本", "語で", "す"]);
         assert_eq!(texts("日本語", 5, Wrap::Letters), ["日本", "語"]);
@@ -124,7 +149,7 @@ mod tests {
     proptest! {
         #[test]
         fn wrapped_lines_fit_and_keep_every_letter(text in "[a-c日 e\u{301}]{0,60}", columns in 2..12_usize) {
-            for mode in [Wrap::Words, Wrap::Letters] {
+            for mode in [Wrap::Words, Wrap::Output, Wrap::Letters] {
                 let lines = texts(&text, columns, mode);
                 let without_spaces = |text: &str| text.replace(' ', "");
                 prop_assert_eq!(without_spaces(&lines.concat()), without_spaces(&text));
