@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use steno_views::{Lines, columns_of, visible};
 
 use crate::args::ColorChoice;
-use crate::pager::Pager;
+use crate::pager::{Pager, WaitingPage};
 
 /// The stdout of a command. Write errors are kept until [`Output::finish`], so that a command works the same whether
 /// or not its output is read.
@@ -21,6 +21,8 @@ pub struct Output {
     error: Option<io::Error>,
     width: Option<usize>,
     pager: Option<Pager>,
+    /// Lines that are held back until it is known whether they need a pager.
+    waiting: Option<WaitingPage>,
     /// How many lines of a page were printed.
     page_lines: usize,
 }
@@ -39,7 +41,7 @@ impl Output {
         // The choice is about stdout, also if a pager is between.
         let choice = AutoStream::choice(&io::stdout());
         let stream = BufWriter::new(AutoStream::new(stdout_by_blocks(), choice));
-        Self { stream, error: None, width: terminal_width(), pager: None, page_lines: 0 }
+        Self { stream, error: None, width: terminal_width(), pager: None, waiting: None, page_lines: 0 }
     }
 
     /// Returns an output that keeps what is written, up to a number of bytes, as for a terminal of this width.
@@ -47,19 +49,37 @@ impl Output {
         let lines = CollectedLines { bytes: Rc::default(), bytes_max };
         let writer: Box<dyn Write> = Box::new(lines.clone());
         let stream = BufWriter::new(AutoStream::new(writer, anstream::ColorChoice::AlwaysAnsi));
-        (Self { stream, error: None, width: Some(width), pager: None, page_lines: 0 }, lines)
+        (Self { stream, error: None, width: Some(width), pager: None, waiting: None, page_lines: 0 }, lines)
     }
 
-    /// Sends the following lines through a pager, if stdout is a terminal and a pager can be started.
-    pub fn start_pager(&mut self) {
-        if self.width.is_none() || self.pager.is_some() {
-            return;
+    /// Shows the following lines in a pager, if stdout is a terminal, they do not fit on its screen, and a pager can be
+    /// started. They are held back until one of this is known.
+    pub fn page(&mut self) {
+        if let Some(width) = self.width.filter(|_| self.pager.is_none() && self.waiting.is_none()) {
+            self.waiting = Some(WaitingPage::new(width, terminal_rows().unwrap_or(0)));
         }
-        let Some((pager, pipe)) = Pager::start(&|name| std::env::var_os(name)) else { return };
+    }
+
+    /// Prints what is held back, without a pager.
+    pub fn settle(&mut self) {
+        if let Some(page) = self.waiting.take() {
+            self.write(page.bytes());
+        }
         self.flush();
-        let choice = AutoStream::choice(&io::stdout());
-        self.stream = BufWriter::new(AutoStream::new(Box::new(pipe) as Box<dyn Write>, choice));
-        self.pager = Some(pager);
+    }
+
+    /// Tells whether a pager shows the output.
+    pub fn has_pager(&self) -> bool {
+        self.pager.is_some()
+    }
+
+    fn start_pager(&mut self) {
+        if let Some((pager, pipe)) = Pager::start(&|name| std::env::var_os(name)) {
+            let choice = AutoStream::choice(&io::stdout());
+            self.stream = BufWriter::new(AutoStream::new(Box::new(pipe) as Box<dyn Write>, choice));
+            self.pager = Some(pager);
+        }
+        self.settle();
     }
 
     /// Returns the width of the terminal; `None` if stdout is not a terminal or the width is not known.
@@ -79,8 +99,15 @@ impl Output {
 
     /// Writes a line of our own, which may have colours.
     pub fn line(&mut self, text: &str) {
-        self.write(text.as_bytes());
-        self.write(b"\n");
+        let Some(page) = &mut self.waiting else {
+            self.write(text.as_bytes());
+            return self.write(b"\n");
+        };
+        page.push(text);
+        if page.is_too_long() {
+            self.flush();
+            self.start_pager();
+        }
     }
 
     /// Writes bytes past any colour handling.
@@ -123,7 +150,7 @@ impl Output {
     }
 
     pub fn finish(mut self) -> io::Result<()> {
-        self.flush();
+        self.settle();
         // The pager waits for the end of its input.
         drop(self.stream);
         if let Some(pager) = self.pager {
@@ -250,17 +277,24 @@ pub fn stderr_width() -> Option<usize> {
     terminal_width_of(&io::stderr())
 }
 
+/// Asks how many lines the terminal has that stdout goes to.
+fn terminal_rows() -> Option<usize> {
+    let wish = std::env::var("LINES").ok();
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_row);
+    size_of(wish.as_deref(), size)
+}
+
 fn terminal_width_of(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
     }
     let wish = std::env::var("COLUMNS").ok();
     let size = rustix::termios::tcgetwinsize(stream).ok().map(|size| size.ws_col);
-    width_of(wish.as_deref(), size)
+    size_of(wish.as_deref(), size)
 }
 
-/// Chooses the width: the user's setting first, then the system's. A terminal that reports 0 does not know its width.
-fn width_of(wish: Option<&str>, size: Option<u16>) -> Option<usize> {
+/// Chooses a width or height: the user's setting first, then the system's. A terminal that reports 0 does not know it.
+fn size_of(wish: Option<&str>, size: Option<u16>) -> Option<usize> {
     let wish = wish.and_then(|wish| wish.trim().parse().ok());
     [wish, size.map(usize::from)].into_iter().flatten().find(|width| *width > 0)
 }
@@ -350,7 +384,7 @@ mod tests {
             (Some("0"), Some(120), Some(120)),
             (None, None, None),
         ] {
-            assert_eq!(width_of(wish, size), want, "{wish:?} {size:?}");
+            assert_eq!(size_of(wish, size), want, "{wish:?} {size:?}");
         }
     }
 

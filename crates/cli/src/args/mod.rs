@@ -186,7 +186,7 @@ pub enum Command {
     ///
     /// The header says what the session is, what it used, and what its record lacks. Messages are shown in full,
     /// changes as diffs, commands with exit code and duration; `-t` sets how much is shown. On a terminal, long outputs
-    /// are folded and a pager is started (`STENO_PAGER`, else `PAGER`, else `less -R`). In a pipe nothing is folded or
+    /// are folded, and what is longer than the screen is shown in a pager (`STENO_PAGER`, else `PAGER`, else `less -R`). In a pipe nothing is folded or
     /// wrapped. `--json` prints everything, one object per session.
     ///
     /// Subagents are shown below the call that started them, with less detail. Several files of one session are merged.

@@ -106,6 +106,9 @@ pub struct ChangesArgs {
     pub limit: Option<usize>,
     #[command(flatten)]
     pub time: TimeArgs,
+    /// Do not start a pager on a terminal
+    #[arg(long)]
+    pub no_pager: bool,
     /// Print one JSON object per changed file
     #[arg(long)]
     pub json: bool,
@@ -120,6 +123,9 @@ pub struct FailuresArgs {
     pub limit: Option<usize>,
     #[command(flatten)]
     pub time: TimeArgs,
+    /// Do not start a pager on a terminal
+    #[arg(long)]
+    pub no_pager: bool,
     /// Print one JSON object per call
     #[arg(long)]
     pub json: bool,

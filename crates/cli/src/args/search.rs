@@ -24,6 +24,9 @@ pub struct SearchArgs {
     /// Fit the output into about this many tokens of a language model
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<usize>,
+    /// Do not start a pager on a terminal
+    #[arg(long)]
+    pub no_pager: bool,
     /// Print one JSON object per hit, and a last one that says what was searched
     #[arg(long)]
     pub json: bool,

@@ -42,6 +42,9 @@ pub struct UsageArgs {
     /// Print one line for the status line of Claude Code, whose JSON is read from stdin
     #[arg(long, conflicts_with_all = ["paths", "live", "by", "since", "until", "project", "agent", "model", "branch", "json"])]
     pub statusline: bool,
+    /// Do not start a pager on a terminal
+    #[arg(long)]
+    pub no_pager: bool,
     /// Print one JSON object per row
     #[arg(long)]
     pub json: bool,

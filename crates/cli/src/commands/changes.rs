@@ -35,6 +35,9 @@ pub fn run(args: &ChangesArgs, settings: &Settings, output: &mut Output) -> Outc
         .iter()
         .flat_map(|call| call.call.digest.paths.iter().map(move |path| Change { call, path }))
         .collect();
+    if !args.json && !args.no_pager {
+        output.page();
+    }
     let lines =
         CallLines { ids: library.index()?, list: &list, now, time: args.time.form(), width: output.width() };
     let shown = shown_count(args.limit, output.width(), changes.len());

@@ -26,6 +26,9 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
     let library = runs::need_library(settings)?;
     let now = now();
     let list = library.calls(&CallFilter::Failed, &filter, now.timestamp())?;
+    if !args.json && !args.no_pager {
+        output.page();
+    }
     let lines =
         CallLines { ids: library.index()?, list: &list, now, time: args.time.form(), width: output.width() };
     let shown = shown_count(args.limit, output.width(), list.calls.len());

@@ -11,12 +11,12 @@ use steno_views::digest::SessionDigest;
 use steno_views::{Lines, columns_of, count, cut, padding, visible};
 
 use super::doctor::{Examination, Severity, examine};
-use super::picker::{self, Choice};
+use super::picker::{self, Choice, Picker};
 use super::show;
 use crate::args::ShowArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::{minute, project_name};
-use crate::output::{Output, size};
+use crate::output::{Output, notice, size};
 use crate::resume::resume_again;
 use crate::runs;
 use crate::settings::Settings;
@@ -39,9 +39,8 @@ pub fn run(settings: &Settings, output: &mut Output) -> Outcome {
     let is_empty = summary.ok().flatten().is_none_or(|summary| summary.sessions == 0);
     if !is_empty && picker::is_possible() {
         match pick(&lines, settings) {
-            Ok((Choice::Read(run), _)) => return show::run(&ShowArgs::of(run), settings, output),
-            Ok((Choice::Resume(run), library)) => return print_resume(run, &library, settings, output),
-            Ok((Choice::Leave, _)) => {}
+            Ok((Some(run), library)) => return print_resume(run, &library, settings, output),
+            Ok((None, _)) => {}
             // The state can be shown without it.
             Err(failure) => tracing::debug!("no picker: {}", failure.message),
         }
@@ -60,9 +59,38 @@ pub fn run(settings: &Settings, output: &mut Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn pick(head: &[String], settings: &Settings) -> Result<(Choice, Library), Failure> {
+/// Lets the user choose and read sessions. Returns the one to resume; `None` if the user leaves.
+fn pick(head: &[String], settings: &Settings) -> Result<(Option<RunId>, Library), Failure> {
     let library = runs::need_library(settings)?;
-    Ok((picker::choose(&library, head, settings)?, library))
+    let mut picker = Picker::open(&library, head, settings)?;
+    let wanted = loop {
+        match picker.choose()? {
+            Choice::Read(run) if read(run, settings)? => {}
+            Choice::Read(_) | Choice::Leave => break None,
+            Choice::Resume(run) => break Some(run),
+        }
+    };
+    drop(picker);
+    Ok((wanted, library))
+}
+
+/// Shows a session until the user has read it. False if the user does not want to go back to the list.
+fn read(run: RunId, settings: &Settings) -> Result<bool, Failure> {
+    let mut page = Output::new(settings.color.value);
+    let shown = show::run(&ShowArgs::of(run), settings, &mut page);
+    let has_pager = page.has_pager();
+    // A pager that was left early is no failure.
+    page.finish().ok();
+    if let Err(failure) = &shown {
+        crate::report(failure);
+    }
+    if has_pager && shown.is_ok() {
+        return Ok(true);
+    }
+    // The list would hide what was printed.
+    notice("");
+    notice("press a key to return to the list, Esc to leave");
+    picker::wait_for_key()
 }
 
 /// Prints the command that resumes a session in its agent.

@@ -18,12 +18,11 @@ if pid == 0:
     os.execv(sys.argv[1], [sys.argv[1]])
 fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 os.write(master, b"\n")
-seen = b""
+seen, place = b"", 0
 
 def read(until):
-    global seen
-    start = len(seen)
-    while until not in seen[start:]:
+    global seen, place
+    while until not in seen[place:]:
         try:
             piece = os.read(master, 4096)
         except OSError:
@@ -31,6 +30,7 @@ def read(until):
         if not piece:
             return
         seen += piece
+    place = seen.index(until, place) + len(until)
 
 for text, keys in json.loads(sys.argv[4]):
     read(text.encode())
@@ -41,7 +41,12 @@ print(json.dumps([seen.decode(errors="replace"), os.waitstatus_to_exitcode(os.wa
 
 /// Returns what was on the screen, and the exit code.
 fn session(steno: &Steno, rows: u32, steps: &[(&str, &str)]) -> (String, i64) {
-    let script = r#"TERM=xterm PAGER=cat exec python3 -c "$1" "$0" "$2" 100 "$3""#;
+    session_with("cat", steno, rows, steps)
+}
+
+fn session_with(pager: &str, steno: &Steno, rows: u32, steps: &[(&str, &str)]) -> (String, i64) {
+    let script = format!(r#"TERM=xterm PAGER='{pager}' exec python3 -c "$1" "$0" "$2" 100 "$3""#);
+    let script = script.as_str();
     let said =
         run(steno.shell(script, &[DRIVER, &rows.to_string(), &serde_json::to_string(steps).unwrap()]), b"");
     serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{said:?}"))
@@ -76,10 +81,23 @@ fn picker_lists_searches_and_reads_sessions() {
     }
 
     // Typed words leave one session, and Enter reads it.
-    let (screen, code) = session(&steno, 40, &[(HELP, &words.join(" ")), ("1 session\u{1b}", "\r")]);
+    let read = [(HELP, words.join(" ")), ("1 session\u{1b}", "\r".to_owned())];
+    let read: Vec<(&str, &str)> = read.iter().map(|(text, keys)| (*text, keys.as_str())).collect();
+    let leave = [("press a key to return", "\u{1b}")];
+    let (screen, code) = session(&steno, 40, &[&read[..], &leave].concat());
     assert_eq!(code, 0, "{screen}");
     let after = screen.rsplit("\u{1b}[?1049l").next().unwrap();
     assert!(after.contains(words[0]) && !after.contains(HELP), "{after}");
+
+    // Any other key comes back to the list, with the words.
+    let back = [("press a key to return", " "), ("1 session\u{1b}", ""), (HELP, "\u{3}")];
+    let (screen, code) = session(&steno, 40, &[&read[..], &back].concat());
+    assert_eq!((code, screen.matches("\u{1b}[?1049h").count()), (0, 2), "{screen}");
+    // So does leaving the pager.
+    let back = [("LEFT", ""), ("1 session\u{1b}", ""), (HELP, "\u{3}")];
+    let pager = "cat > /dev/null; echo LEFT";
+    let (screen, code) = session_with(pager, &steno, 16, &[&read[..], &back].concat());
+    assert_eq!((code, screen.matches("\u{1b}[?1049h").count()), (0, 2), "{screen}");
 
     // Words that no title has.
     let (screen, code) = session(&steno, 40, &[(HELP, "qqzzqq"), ("no session matches", "\u{3}")]);

@@ -100,7 +100,7 @@ fn answers_fit_the_terminal() {
         for args in ON_TERMINALS {
             let quoted: Vec<String> = args.iter().map(|arg| format!("\"{arg}\"")).collect();
             let command = format!(
-                "COLUMNS={columns} {} --color {color} {} </dev/null",
+                "PAGER=cat COLUMNS={columns} {} --color {color} {} </dev/null",
                 env!("CARGO_BIN_EXE_steno"),
                 quoted.join(" ")
             );

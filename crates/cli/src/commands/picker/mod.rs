@@ -43,24 +43,14 @@ pub fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && has_room && !is_dumb
 }
 
-/// Shows the sessions until the user chooses. `head` are lines above the list.
-pub fn choose(library: &Library, head: &[String], settings: &Settings) -> Result<Choice, Failure> {
-    let mut picker = Picker {
-        library,
-        settings,
-        head,
-        typed: String::new(),
-        sessions: Vec::new(),
-        titles: 0,
-        chosen: 0,
-        previews: HashMap::new(),
-    };
-    picker.list_titles()?;
+/// Waits for a key, so that what is on the terminal can be read. False if the key is one that leaves.
+pub fn wait_for_key() -> Result<bool, Failure> {
     let mut terminal = RawTerminal::open().map_err(|error| terminal_failure(&error))?;
-    let screen = OtherScreen::open().map_err(|error| terminal_failure(&error))?;
-    let choice = picker.run(&mut terminal);
-    drop(screen);
-    choice
+    loop {
+        if let Some(key) = terminal.key(None).map_err(|error| terminal_failure(&error))? {
+            return Ok(key != Key::Leave);
+        }
+    }
 }
 
 fn terminal_failure(error: &io::Error) -> Failure {
@@ -86,7 +76,8 @@ impl Drop for OtherScreen {
     }
 }
 
-struct Picker<'a> {
+/// The list, what was typed, and the line that is chosen: all of it stays while a session is read.
+pub struct Picker<'a> {
     library: &'a Library,
     settings: &'a Settings,
     head: &'a [String],
@@ -98,7 +89,32 @@ struct Picker<'a> {
     previews: HashMap<RunId, Vec<String>>,
 }
 
-impl Picker<'_> {
+impl<'a> Picker<'a> {
+    /// Lists all sessions. `head` are lines above the list.
+    pub fn open(library: &'a Library, head: &'a [String], settings: &'a Settings) -> Result<Self, Failure> {
+        let mut picker = Self {
+            library,
+            settings,
+            head,
+            typed: String::new(),
+            sessions: Vec::new(),
+            titles: 0,
+            chosen: 0,
+            previews: HashMap::new(),
+        };
+        picker.list_titles()?;
+        Ok(picker)
+    }
+
+    /// Shows the sessions until the user chooses. Afterwards the terminal is as it was before.
+    pub fn choose(&mut self) -> Result<Choice, Failure> {
+        let mut terminal = RawTerminal::open().map_err(|error| terminal_failure(&error))?;
+        let screen = OtherScreen::open().map_err(|error| terminal_failure(&error))?;
+        let choice = self.run(&mut terminal);
+        drop(screen);
+        choice
+    }
+
     fn run(&mut self, terminal: &mut RawTerminal) -> Result<Choice, Failure> {
         // What takes time is done when no key follows at once.
         let mut is_settled = false;

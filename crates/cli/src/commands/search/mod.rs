@@ -29,6 +29,9 @@ pub fn run(args: &SearchArgs, settings: &Settings, output: &mut Output) -> Outco
     let search = library.prepare_search(&query, &filter)?;
     let ids = library.index()?;
     let lines = SearchText { ids, now: now(), width: output.width() };
+    if !args.json && !args.no_pager {
+        output.page();
+    }
     let mut printer = Printer::of(args, ids, &lines, output);
     let all_if_zero = |limit: usize| if limit == 0 { usize::MAX } else { limit };
     let sessions = all_if_zero(args.limit).saturating_add(args.skip);

@@ -79,10 +79,10 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
         }
     } else {
         if !args.no_pager {
-            output.start_pager();
+            output.page();
         }
         for (run, branches) in draw(sessions, &related, (args, event), settings, output) {
-            output.flush();
+            output.settle();
             let hint = format!("`steno show {run} --branches` lists them");
             tracing::warn!("{} not shown: {hint}", count_of_branches(branches));
         }

@@ -106,6 +106,9 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
             output.json_line(row.json().as_str());
         }
     } else {
+        if !args.no_pager {
+            output.page();
+        }
         let style = TableStyle {
             marks: &marks,
             ids,

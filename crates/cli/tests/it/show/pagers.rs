@@ -1,4 +1,5 @@
-//! The pager of `steno show`: which one is started and when, what reaches it, and how it ends.
+//! The pager of `steno show` and of lists: which one is started and when, what reaches it, and how it ends. What waits on a
+//! terminal only.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steno_testkit::{needs, tool};
 
-use crate::kit::{Steno, json as parsed, program, run};
+use crate::kit::{Steno, id, json as parsed, program, run};
 
 /// Runs a program on a terminal of 80 columns. Prints what the terminal shows, and the exit code.
 const DRIVER: &str = r#"
@@ -36,7 +37,7 @@ while True:
     if not piece:
         break
     shown += piece
-    if b"ready" in shown and not is_pressed:
+    if asked["until"].encode() in shown and not is_pressed:
         is_pressed = True
         os.write(master, b"\x03")
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -61,15 +62,27 @@ fn long_session() -> Steno {
 /// Shows the session on a terminal. Returns what the terminal shows, and the exit code.
 #[track_caller]
 fn show(steno: &Steno, options: &[&str], variables: &Value, file: Option<&str>) -> (String, i64) {
-    let mut words = vec![program().into_string().unwrap(), "show".into(), "long.jsonl".into()];
-    words.extend(options.iter().map(ToString::to_string));
+    on_terminal(steno, &[&["show", "long.jsonl"], options].concat(), variables, (file, "ready"))
+}
+
+/// Runs a command on a terminal. Ctrl-C is pressed when a text is shown.
+#[track_caller]
+fn on_terminal(
+    steno: &Steno,
+    args: &[&str],
+    variables: &Value,
+    (file, until): (Option<&str>, &str),
+) -> (String, i64) {
+    let mut words = vec![program().into_string().unwrap()];
+    words.extend(args.iter().map(ToString::to_string));
     let mut all = json!({"TERM": "xterm-256color"});
     all.as_object_mut().unwrap().extend(variables.as_object().unwrap().clone());
     let mut python = Command::new("python3");
     python.env_clear().current_dir(steno.dir.path());
+    python.env("STENO_HOME", steno.store()).env("TZ", "UTC");
     python.env("HOME", steno.dir.path()).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     python.arg("-c").arg(DRIVER);
-    python.arg(json!({"words": words, "variables": all, "file": file}).to_string());
+    python.arg(json!({"words": words, "variables": all, "file": file, "until": until}).to_string());
     let said = run(python, b"");
     assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
     let answer = parsed(&said.out);
@@ -147,6 +160,73 @@ fn leaving_the_pager_is_no_error() {
     let pager = "cat > /dev/null; trap 'echo caught; exit 3' INT; echo ready; while :; do sleep 0.05; done";
     let (shown, code) = show(&steno, &[], &json!({"STENO_PAGER": pager}), None);
     assert!(code == 0 && shown.ends_with("caught\r\n"), "{code} {shown:?}");
+}
+
+/// A store with many sessions, each with a failed command and a changed file.
+fn many_sessions() -> Steno {
+    let steno = Steno::new();
+    for number in 1..=30 {
+        let call = |name: &str, class: &str, input: Value, outcome: &str| {
+            let both = json!({"name": name, "call_id": name, "class": class, "fidelity": "agent_emitted"});
+            let with = |field: &str, value: &Value| {
+                let mut payload = both.clone();
+                payload[field] = value.clone();
+                payload
+            };
+            let mut result = with("output", &json!("make: *** no rule"));
+            result["outcome"] = json!(outcome);
+            [("tool.call", with("input", &input)), ("tool.result", result)]
+        };
+        let usage = json!({"input_tokens": 1000, "output_tokens": 10});
+        let source = json!({"adapter": "claude/4", "provider": "claude", "channel": "disk"});
+        let began = [("run.started", json!({"name": "claude", "kind": "session", "source": source}))];
+        let answer = json!({"role": "assistant", "model": "claude-opus-4-8", "response": format!("r{number}"), "usage": usage,
+            "blocks": [{"type": "text", "fidelity": "agent_emitted", "text": "I run make."}]});
+        let edit = json!({"file_path": "/srv/a.rs", "old_string": "a", "new_string": "b"});
+        let events = began
+            .into_iter()
+            .chain([("message.assistant", answer)])
+            .chain(call("Bash", "command", json!({"command": "make"}), "failed"))
+            .chain(call("Edit", "file_change", edit, "ok"));
+        let event = |(kind, payload): (&str, Value)| json!({"type": kind, "timestamp": "2026-06-08T08:14:00Z", "payload": payload});
+        steno.recorded(&id(number), &events.map(event).collect::<Vec<_>>());
+    }
+    steno
+}
+
+#[test]
+fn lists_are_paged_only_if_they_are_longer_than_the_screen() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = many_sessions();
+    let pager = json!({"STENO_PAGER": "cat > /dev/null; echo PAGED"});
+    for (args, is_paged) in [
+        (&["failures", "-n", "0"][..], true),
+        (&["failures", "-n", "3"], false),
+        (&["failures", "-n", "0", "--no-pager"], false),
+        (&["failures", "-n", "0", "--json"], false),
+        (&["changes", "-n", "0"], true),
+        (&["changes", "-n", "2"], false),
+        (&["changes", "-n", "0", "--no-pager"], false),
+        (&["search", "make", "-n", "0"], true),
+        (&["search", "make", "-n", "2"], false),
+        (&["search", "make", "-n", "0", "--no-pager"], false),
+        (&["usage", "--by", "session"], true),
+        (&["usage", "--by", "model"], false),
+        (&["usage", "--by", "session", "--no-pager"], false),
+    ] {
+        let (shown, code) = on_terminal(&steno, args, &pager, (None, "no such text"));
+        assert_eq!((code, shown.contains("PAGED")), (0, is_paged), "{args:?}: {shown}");
+        assert!(is_paged || shown.lines().count() > 2, "{args:?}: {shown}");
+    }
+}
+
+#[test]
+fn follow_waits_for_a_session_on_a_terminal() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = many_sessions();
+    let (shown, code) = on_terminal(&steno, &["follow"], &json!({}), (None, "waiting for one"));
+    assert_eq!(code, -2, "Ctrl-C ends it: {shown}");
+    assert!(shown.starts_with("no session is being recorded; the latest is "), "{shown}");
 }
 
 fn make_executable(path: &std::path::Path) {
