@@ -237,7 +237,8 @@ pub enum Command {
     Changes(ChangesArgs),
     /// List the commands and calls that failed
     ///
-    /// The latest comes first, with its exit code, its command and the line of its output that says what went wrong.
+    /// The latest comes first, with its exit code, its command and the line of its output that says most about the
+    /// failure: a failed assertion or an exception, else an error message, else the last line.
     /// `steno show 7c9e:12` opens the call that is listed as `7c9e:12`. Denied and interrupted calls are not failures.
     Failures(FailuresArgs),
     /// Check transcripts, seals, trace spines and evidence

@@ -4,9 +4,10 @@ use anstyle::{AnsiColor, Style};
 use steno_index::{CallFilter, IndexedCall};
 use steno_library::Library;
 use steno_model::json::RawJson;
-use steno_session::PayloadFields;
-use steno_views::digest::arguments_text;
-use steno_views::{Lines, columns_of, count, cut, visible};
+use steno_views::digest::{arguments_text, failure_line};
+use steno_views::nodes::FileDiff;
+use steno_views::screen::{call_text, command_line};
+use steno_views::{Lines, columns_of, count, cut, thousands, visible};
 
 use super::call_lines::{CallLines, check_matches, shown_count, text};
 use super::session_filter::read_filter;
@@ -16,10 +17,6 @@ use crate::output::Output;
 use crate::runs;
 use crate::settings::Settings;
 use crate::time_words::now;
-
-/// The words of a line that says what went wrong.
-const ERROR_WORDS: [&str; 9] =
-    ["error", "failed", "fatal", "panicked", "exception", "not found", "denied", "cannot", "no such"];
 
 pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let filter = read_filter(&args.filter, &[])?;
@@ -46,7 +43,7 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
     if shown < list.calls.len() && !args.json {
         let dim = Style::new().dimmed();
         let total = count(list.calls.len() as u64, "failure");
-        output.line(&format!("{dim}{shown} of {total}; `--limit 0` lists all{dim:#}"));
+        output.line(&format!("{dim}{} of {total}; `--limit 0` lists all{dim:#}", thousands(shown as u64)));
     }
     if list.calls.is_empty() {
         check_matches(&filter, &list)?;
@@ -59,27 +56,31 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
 /// A call that failed, with what its transcript has of it.
 struct FailedCall<'a> {
     call: &'a IndexedCall,
-    /// The command that it ran, else its arguments as text.
-    command: Option<String>,
-    /// The files that it should have changed.
-    paths: Vec<String>,
-    result: Option<String>,
+    arguments: Option<RawJson>,
+    diffs: Vec<FileDiff>,
+    output: Option<String>,
 }
 
 impl<'a> FailedCall<'a> {
     fn read(library: &Library, call: &'a IndexedCall) -> Self {
-        let command = library.call_arguments(call).and_then(|arguments| {
-            let fields = PayloadFields::parse(arguments.as_str());
-            let command = ["command", "cmd"].iter().find_map(|name| fields.text(name));
-            command.map(std::borrow::Cow::into_owned).or_else(|| arguments_text(&arguments))
-        });
-        let paths = library.call_diffs(call).into_iter().filter_map(|diff| diff.path).collect();
-        Self { call, command, paths, result: library.call_output(call) }
+        let (arguments, diffs) = (library.call_arguments(call), library.call_diffs(call));
+        Self { call, arguments, diffs, output: library.call_output(call) }
     }
 
-    /// Returns what a line says that it did: the files if it should have changed some, else its command.
-    fn words(&self) -> String {
-        if self.paths.is_empty() { self.command.clone().unwrap_or_default() } else { self.paths.join(", ") }
+    fn is_command(&self) -> bool {
+        self.call.call.digest.class.as_deref() == Some("command")
+    }
+
+    /// Returns the command that it ran, else its arguments as text.
+    fn command(&self) -> Option<String> {
+        let arguments = self.arguments.as_ref()?;
+        let command = if self.is_command() { command_line(arguments) } else { None };
+        command.or_else(|| arguments_text(arguments))
+    }
+
+    /// Returns the line of its output that says most about the failure.
+    fn line(&self) -> Option<String> {
+        self.output.as_deref().and_then(failure_line)
     }
 }
 
@@ -89,34 +90,17 @@ fn print(lines: &CallLines<'_>, failure: &FailedCall<'_>, output: &mut Output) {
     let (start, used) = lines.start(call);
     let digest = &call.call.digest;
     let exit = digest.exit_code.map(|code| format!(" exit {code}")).unwrap_or_default();
-    let is_command = digest.class.as_deref() == Some("command");
-    let what = if is_command { "$".to_owned() } else { visible(&digest.tool, Lines::Escape).into_owned() };
     let end = format!("✗{exit}");
-    let used = used + columns_of(&end) + 2 + columns_of(&what) + 1;
-    let words = failure.words();
+    let used = used + columns_of(&end) + 2;
+    let row = lines.list.sessions.get(&call.root);
+    let directory = row.and_then(|row| row.digest.directory.as_deref());
+    let words = call_text(digest, failure.arguments.as_ref(), &failure.diffs, directory);
     let words = fit(&visible(&words, Lines::Escape), lines.width.map(|width| width.saturating_sub(used)));
-    output.line(format!("{start}{red}{end}{red:#}  {what} {words}").trim_end());
-    if let Some(line) = failure.result.as_deref().and_then(telling_line) {
-        let line = fit(&visible(line, Lines::Escape), lines.width.map(|width| width.saturating_sub(5)));
+    output.line(format!("{start}{red}{end}{red:#}  {words}").trim_end());
+    if let Some(line) = failure.line() {
+        let line = fit(&visible(&line, Lines::Escape), lines.width.map(|width| width.saturating_sub(5)));
         output.line(&format!("     {dim}{line}{dim:#}"));
     }
-}
-
-/// Returns the line of an output that says what went wrong: that of a failed assertion, else one that names an error, else
-/// the last one.
-fn telling_line(output: &str) -> Option<&str> {
-    // Test runners draw rules around names.
-    let is_frame = |line: &str| ["Exit code", "__", "=="].iter().any(|start| line.starts_with(start));
-    // Some agents put the output between tags.
-    let is_tag = |line: &str| line.starts_with('<') && line.ends_with('>');
-    let is_text = |line: &&str| !line.is_empty() && !is_frame(line) && !is_tag(line);
-    let lines = || output.lines().map(str::trim).filter(is_text);
-    let is_error = |line: &&str| {
-        let line = line.to_lowercase();
-        ERROR_WORDS.iter().any(|word| line.contains(word))
-    };
-    let assertion = lines().find(|line| line.starts_with("E  "));
-    assertion.or_else(|| lines().find(is_error)).or_else(|| lines().next_back())
 }
 
 /// Cuts a text to a number of columns, if there is one.
@@ -129,34 +113,15 @@ fn fit(text: &str, columns: Option<usize>) -> String {
 
 fn json(lines: &CallLines<'_>, failure: &FailedCall<'_>) -> RawJson {
     let digest = &failure.call.call.digest;
+    let paths = failure.diffs.iter().filter_map(|diff| diff.path.as_deref());
     RawJson::object(|object| {
         lines.fields(failure.call, object);
         text(object, "class", digest.class.as_deref());
         object.json("exit_code", &digest.exit_code.map_or_else(RawJson::null, RawJson::from));
         object.json("duration_ms", &digest.duration_ms.map_or_else(RawJson::null, RawJson::from));
-        text(object, "command", failure.command.as_deref());
-        object.json("paths", &RawJson::array(failure.paths.iter().map(|path| RawJson::string(path))));
-        text(object, "output", failure.result.as_deref());
+        text(object, "command", failure.command().as_deref());
+        object.json("paths", &RawJson::array(paths.map(RawJson::string)));
+        text(object, "line", failure.line().as_deref());
+        text(object, "output", failure.output.as_deref());
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn telling_line_names_the_error_or_is_the_last() {
-        for (output, want) in [
-            (
-                "Exit code 1\n\nrunning\nE  AssertionError: 1 == 3\n2 failed",
-                Some("E  AssertionError: 1 == 3"),
-            ),
-            ("one\n  two \n\n", Some("two")),
-            ("<output>\nboom\n</output>\n<shellId: 2 completed with exit code 3>", Some("boom")),
-            ("Exit code 2\n", None),
-            ("", None),
-        ] {
-            assert_eq!(telling_line(output), want, "{output:?}");
-        }
-    }
 }

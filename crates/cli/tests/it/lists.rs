@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use steno_testkit::{needs, places, shared_dir, tool};
+use steno_testkit::{golden, needs, places, shared_dir, tool};
 
 use crate::kit::{Steno, id, run};
 
@@ -258,10 +258,105 @@ fn failures_have_exit_code_command_and_a_handle_that_opens() {
     assert!(edit["command"].as_str().unwrap().starts_with("/srv/shop/src/lost.rs\n"), "{edit}");
     let said = steno.run(&["failures"]).out;
     assert!(said.contains("✗ exit 101  $ cargo test login\n     error: it fails\n"), "{said}");
-    assert!(said.contains("✗  Edit /srv/shop/src/lost.rs\n     not found\n"), "{said}");
+    assert!(said.contains("✗  Edit src/lost.rs\n     not found\n"), "{said}");
     let shown = steno.run(&["show", command["handle"].as_str().unwrap()]);
     assert!(shown.code == 0 && shown.out.contains("cargo test login"), "{shown:?}");
     assert_eq!(steno.run(&["failures", "--project", "web"]).code, 1);
+}
+
+/// What each agent records of the same command: the tool, its arguments, the output for the model, and what else is typed.
+fn failed_commands() -> [(&'static str, &'static str, Value, String, Value); 4] {
+    let printed = "collecting\nE       AssertionError: assert 1 == 3\n1 failed in 0.12s";
+    let text = json!({ "command": "pytest -q tests/test_checkout.py" });
+    let words = json!({ "command": ["bash", "-lc", "pytest -q tests/test_checkout.py"] });
+    let gemini = format!(
+        "<untrusted_context>\nOutput: {printed}\nExit Code: 1\nProcess Group PGID: 5\n</untrusted_context>"
+    );
+    [
+        ("claude", "Bash", text.clone(), format!("Exit code 1\n{printed}"), json!({ "outcome": "failed" })),
+        (
+            "codex",
+            "shell",
+            words,
+            format!("Exit code: 1\nWall time: 0.1 seconds\nOutput:\n{printed}"),
+            json!({ "outcome": "failed", "exit_code": 1 }),
+        ),
+        (
+            "copilot",
+            "bash",
+            text.clone(),
+            format!("{printed}\n<shellId: 0 completed with exit code 1>"),
+            json!({ "outcome": "ok" }),
+        ),
+        ("gemini", "run_shell_command", text, gemini, json!({ "outcome": "ok" })),
+    ]
+}
+
+/// A store with a failed command and a file that is not there, in a session of each agent.
+fn with_failures() -> Steno {
+    let steno = Steno::new();
+    let reads = [("Read", "file_path"), ("read", "path"), ("view", "path"), ("read_file", "absolute_path")];
+    for (number, ((agent, tool, input, output, mut result), (reader, name))) in
+        (1..).zip(failed_commands().into_iter().zip(reads))
+    {
+        result["output"] = json!(output);
+        let session = Fixture::begin(&format!("2026-06-0{number}T08:00:00Z"), agent, "/srv/shop", "main")
+            .prompt("Run the tests")
+            .call(tool, "command", &input, &result)
+            .call(
+                reader,
+                "other",
+                &json!({ name: "/srv/shop/missing.txt" }),
+                &json!({ "output": "File not found", "outcome": "failed" }),
+            );
+        steno.recorded(&id(number), &session.end());
+    }
+    steno
+}
+
+#[test]
+fn failures_of_every_agent_are_listed_in_the_same_way() {
+    let steno = with_failures();
+    let text = steno.run(&["failures", "--utc"]).out;
+    let after_project: Vec<&str> =
+        text.lines().map(|line| line.split_once("  shop  ").map_or(line, |(_, rest)| rest)).collect();
+    let line = "     E       AssertionError: assert 1 == 3";
+    let calls = [("Read", 4), ("read", 3), ("view", 2), ("read_file", 1)];
+    assert_eq!(after_project.len(), 16, "{text}");
+    assert_eq!(after_project.iter().filter(|shown| **shown == line).count(), 4, "{text}");
+    let command = "✗ exit 1  $ pytest -q tests/test_checkout.py";
+    assert_eq!(after_project.iter().filter(|shown| **shown == command).count(), 4, "{text}");
+    for (tool, _) in calls {
+        assert!(after_project.contains(&&*format!("✗  {tool} missing.txt")), "{tool}: {text}");
+    }
+    for row in steno.run(&["failures", "--json"]).json().iter().filter(|row| row["class"] == "command") {
+        assert_eq!(
+            (&row["exit_code"], &row["command"], &row["line"]),
+            (
+                &json!(1),
+                &json!("pytest -q tests/test_checkout.py"),
+                &json!("E       AssertionError: assert 1 == 3")
+            ),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn failures_fit_terminals_of_two_widths() {
+    needs!(tool("script"), "script, which makes a terminal, is not installed");
+    let steno = with_failures();
+    for columns in [80, 140] {
+        let program = crate::kit::program();
+        let command = format!(
+            "PAGER=cat COLUMNS={columns} {} --color never failures --utc </dev/null",
+            program.to_string_lossy()
+        );
+        let shown = steno.shell(&format!("script -qec '{command}' /dev/null"), &[]).output().unwrap().stdout;
+        let shown = String::from_utf8(shown).unwrap().replace("\r\n", "\n");
+        assert!(shown.lines().all(|line| line.chars().count() <= columns), "{shown}");
+        golden::check(format!("tests/golden/terminals/failures_{columns}.txt"), &shown);
+    }
 }
 
 const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";

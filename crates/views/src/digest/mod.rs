@@ -4,6 +4,7 @@
 //! by the event they stand in: nothing is copied.
 
 mod calls;
+mod failure_line;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use steno_session::{ItemKind, Outcome, PayloadFields, Session, Speaker};
 use crate::cost::{Cost, Prices};
 
 pub use calls::{CallDigest, paths_changed};
+pub use failure_line::failure_line;
 pub use state::DigestState;
 pub use texts::{TextKind, TextUnit, arguments_text, each_text, output_text, tool_name, unit_text};
 

@@ -5,6 +5,7 @@ use steno_model::json::RawJson;
 use steno_session::PayloadFields;
 
 use crate::conversation::ToolUse;
+use crate::digest::CallDigest;
 use crate::nodes::{FileDiff, command_patch};
 use crate::short_text::gist;
 
@@ -44,15 +45,40 @@ pub(super) enum CallWords {
     Tool { name: String, target: String },
 }
 
+/// Returns what a call does in the words of one line, as a drawn session has them: `$` and the command line, or the tool and
+/// what it is called for. Paths are relative to a directory.
+#[must_use]
+pub fn call_text(
+    call: &CallDigest,
+    input: Option<&RawJson>,
+    diffs: &[FileDiff],
+    directory: Option<&str>,
+) -> String {
+    let is_command = call.class.as_deref() == Some("command");
+    match words_of(&call.tool, is_command, input, diffs, directory) {
+        CallWords::Command(command) => format!("$ {command}"),
+        CallWords::Tool { name, target } => format!("{name} {target}").trim_end().to_owned(),
+    }
+}
+
 /// Returns a call in words. Paths are relative to a directory.
 pub(super) fn call_words(call: &ToolUse, diffs: &[FileDiff], directory: Option<&str>) -> CallWords {
     let is_command = call.class.as_ref().is_some_and(|class| class.is("command"));
-    let input = call.tool_input.as_ref().filter(|input| !input.is_null());
+    let name = call.tool_name.as_ref().map(|name| name.to_text()).unwrap_or_default();
+    words_of(&name, is_command, call.tool_input.as_ref(), diffs, directory)
+}
+
+fn words_of(
+    name: &str,
+    is_command: bool,
+    input: Option<&RawJson>,
+    diffs: &[FileDiff],
+    directory: Option<&str>,
+) -> CallWords {
+    let input = input.filter(|input| !input.is_null());
     if let Some(command) = input.filter(|_| is_command).and_then(command_line) {
         return CallWords::Command(command);
     }
-    let name =
-        call.tool_name.as_ref().map(|name| name.to_text().into_owned()).filter(|name| !name.is_empty());
     let target = match diffs {
         [] => input.map(|input| target_of(input, directory)).unwrap_or_default(),
         [one, others @ ..] => {
@@ -68,29 +94,50 @@ pub(super) fn call_words(call: &ToolUse, diffs: &[FileDiff], directory: Option<&
     let is_patch = input.is_some_and(|input| {
         !diffs.is_empty() && command_patch(&PayloadFields::parse(input.as_str())).is_some()
     });
-    let name = if is_patch { Some("apply_patch".to_owned()) } else { name };
-    CallWords::Tool {
-        name: name.unwrap_or_else(|| "a tool".to_owned()),
-        target: crate::cut(&target, TARGET_CHARS_MAX),
-    }
+    let name = match name {
+        _ if is_patch => "apply_patch",
+        "" => "a tool",
+        name => name,
+    };
+    CallWords::Tool { name: name.to_owned(), target: crate::cut(&target, TARGET_CHARS_MAX) }
 }
 
-/// Returns the command line of a call.
-fn command_line(input: &RawJson) -> Option<String> {
+/// Returns the command line of the arguments of a call.
+#[must_use]
+pub fn command_line(input: &RawJson) -> Option<String> {
     let fields = PayloadFields::parse(input.as_str());
     let named = |name: &str| fields.json(name);
     let value = named("command").or_else(|| named("cmd")).or_else(|| named("title"))?;
     if let Ok(text) = value.read::<String>() {
-        return Some(text);
+        return Some(without_shell(&text).unwrap_or(text));
     }
     let words = value.read::<Vec<String>>().ok()?;
-    // `bash -lc` is how the agent starts it.
     match &words[..] {
-        [shell, flag, command] if shell.ends_with("sh") && flag.starts_with('-') && flag.ends_with('c') => {
-            Some(command.clone())
-        }
+        [shell, flag, command] if is_shell(shell, flag) => Some(command.clone()),
         _ => Some(words.join(" ")),
     }
+}
+
+/// Tells whether two words such as `bash -lc` start a shell with a command, which is how some agents run every command.
+fn is_shell(program: &str, flag: &str) -> bool {
+    program.ends_with("sh") && flag.starts_with('-') && flag.ends_with('c')
+}
+
+/// Returns the command of `/bin/bash -lc 'command'`; `None` for any other text, also if its quotes are not that simple.
+fn without_shell(text: &str) -> Option<String> {
+    let mut parts = text.splitn(3, ' ');
+    let (program, flag, command) = (parts.next()?, parts.next()?, parts.next()?);
+    if !is_shell(program, flag) {
+        return None;
+    }
+    let special: &[char] = match command.chars().next()? {
+        '\'' => &['\''],
+        '"' => &['"', '\\', '$', '`'],
+        _ => return (!command.contains([' ', '\'', '"', '\\'])).then(|| command.to_owned()),
+    };
+    let quote = &special[..1];
+    let inside = command.strip_prefix(quote)?.strip_suffix(quote)?;
+    (!inside.contains(special)).then(|| inside.to_owned())
 }
 
 fn target_of(input: &RawJson, directory: Option<&str>) -> String {
@@ -166,6 +213,12 @@ mod tests {
             (r#"{"cmd":"ls -l"}"#, Some("ls -l")),
             (r#"{"command":["bash","-lc","ls | wc"]}"#, Some("ls | wc")),
             (r#"{"command":["ls","-l"]}"#, Some("ls -l")),
+            (r#"{"command":"/bin/bash -lc 'echo two; exit 4'"}"#, Some("echo two; exit 4")),
+            (r#"{"command":"bash -lc \"cat a\""}"#, Some("cat a")),
+            (r#"{"command":"bash -lc ls"}"#, Some("ls")),
+            (r#"{"command":"bash -lc 'a' 'b'"}"#, Some("bash -lc 'a' 'b'")),
+            (r#"{"command":"bash -c \"echo $A\""}"#, Some("bash -c \"echo $A\"")),
+            (r#"{"command":"bash -lc '"}"#, Some("bash -lc '")),
             (r#"{"chars":"x"}"#, None),
         ] {
             assert_eq!(command_line(&json(input)).as_deref(), want, "{input}");

@@ -26,6 +26,7 @@ use crate::EventRef;
 use crate::conversation::Conversation;
 use crate::nodes::{AnsiStyle, InlineStyle};
 
+pub use call_words::{call_text, command_line};
 pub use header::HeaderFacts;
 pub use units::UnitKey;
 
