@@ -3,7 +3,7 @@
 use crate::args::ImportArgs;
 use crate::failure::Outcome;
 use crate::output::Output;
-use crate::recording::{self, ForgottenFiles, ImportPass, StopSignal, check_no_demo};
+use crate::recording::{self, ForgottenFiles, ImportPass, StopSignal, check_no_demo, notice_losses};
 use crate::settings::Settings;
 
 pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -15,6 +15,10 @@ pub fn run(args: &ImportArgs, settings: &Settings, output: &mut Output) -> Outco
         let forgotten = if args.again { ForgottenFiles::Import } else { ForgottenFiles::Skip };
         let archive = &mut recording::open(settings, entries, forgotten)?;
         let pass = ImportPass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
-        pass.once(output)
+        let outcome = pass.once(output);
+        if args.paths.is_empty() {
+            notice_losses(settings);
+        }
+        outcome
     })
 }

@@ -8,7 +8,9 @@ use crate::background_server::{BackgroundServer, PORT};
 use crate::demo;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, notice};
-use crate::recording::{self, Follow, ForgottenFiles, ImportPass, StopSignal, check_for_own_sessions};
+use crate::recording::{
+    self, Follow, ForgottenFiles, ImportPass, StopSignal, check_for_own_sessions, notice_losses,
+};
 use crate::settings::Settings;
 
 pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
@@ -31,10 +33,14 @@ pub fn run(args: &UpArgs, settings: &Settings, output: &mut Output) -> Outcome {
         if args.once {
             let pass =
                 ImportPass { archive, places: &places, stop: &stop, as_json: args.json, rederives: true };
-            return pass.once(output);
+            let outcome = pass.once(output);
+            notice_losses(settings);
+            return outcome;
         }
         let serving = if args.no_serve { None } else { Some(serve(args, settings)?) };
-        let outcome = Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output);
+        let store_flags = settings.store_flags();
+        let outcome =
+            Follow { archive, places, stop: &stop, options, store_flags, as_json: args.json }.run(output);
         drop(serving);
         outcome
     })

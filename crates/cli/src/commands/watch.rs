@@ -14,6 +14,7 @@ pub fn run(args: &WatchArgs, settings: &Settings, output: &mut Output) -> Outcom
     let options = args.tailing.options(settings);
     recording::collecting(&args.entries, settings, |entries| {
         let archive = &mut recording::open(settings, entries, ForgottenFiles::Skip)?;
-        Follow { archive, places, stop: &stop, options, as_json: args.json }.run(output)
+        let store_flags = settings.store_flags();
+        Follow { archive, places, stop: &stop, options, store_flags, as_json: args.json }.run(output)
     })
 }

@@ -71,7 +71,11 @@ impl FollowObserver for StderrWatcher<'_> {
 
     fn recorded(&mut self, path: &Path, events: u64) {
         tracing::debug!("{events} events of `{}`", path.display());
-        self.index.recorded();
+        self.index.changed();
+    }
+
+    fn gone(&mut self, _path: &Path) {
+        self.index.changed();
     }
 
     fn failed(&mut self, _path: &Path, error: &SourceError) {
@@ -102,6 +106,8 @@ pub struct Follow<'a> {
     pub places: SourceLocations,
     pub stop: &'a StopSignal,
     pub options: TailOptions,
+    /// The flags that name the store, for commands in messages.
+    pub store_flags: String,
     pub as_json: bool,
 }
 
@@ -110,7 +116,7 @@ impl Follow<'_> {
     ///
     /// Ctrl-C and SIGTERM are the usual ways to stop, and not failures.
     pub fn run(self, output: &mut Output) -> Outcome {
-        let Self { archive, places, stop, options, as_json } = self;
+        let Self { archive, places, stop, options, store_flags, as_json } = self;
         if archive.store().is_paused(Timestamp::now()) {
             notice("recording is paused; `steno resume` ends the pause");
         } else {
@@ -126,7 +132,7 @@ impl Follow<'_> {
         let mut signals = Signals::new(SIGNALS)?;
         let (handle, waker) = (signals.handle(), following.waker());
         let listener = std::thread::spawn(move || signals.forever().for_each(|_| waker.wake()));
-        let indexing = IndexThread::start(store.clone());
+        let indexing = IndexThread::start(store.clone(), store_flags);
         let deriving = may_need_rederive.then(|| rederive::spawn(journal, stop.flag()));
         let health = following
             .run(&mut StderrWatcher {

@@ -1,4 +1,4 @@
-//! Keeps the search index up to date while agents are followed.
+//! Keeps the search index up to date while agents are followed, and says which sessions the agents deleted or rewrote.
 //!
 //! The index is derived, so this may lag behind: it waits between two updates, and longer if the last one took long.
 //! Recording never waits for it.
@@ -12,7 +12,9 @@ use steno_journal::Store;
 use steno_library::Library;
 use steno_model::with_causes;
 
+use super::losses::LossReporter;
 use super::warn;
+use crate::output::notice;
 
 /// The least time between two updates.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
@@ -42,25 +44,26 @@ pub struct IndexThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Tells the thread that something was recorded.
+/// Tells the thread that something was recorded, or that a file is gone.
 #[derive(Clone)]
 pub struct IndexSignal(Arc<Signal>);
 
 impl IndexSignal {
-    pub fn recorded(&self) {
+    /// Says that there is something to look at.
+    pub fn changed(&self) {
         self.0.set(|state| state.is_behind = true);
     }
 }
 
 impl IndexThread {
-    /// Starts the thread. It first brings the index up to date.
-    pub fn start(store: Store) -> Self {
+    /// Starts the thread. It first brings the index up to date. `store_flags` are the flags that name the store.
+    pub fn start(store: Store, store_flags: String) -> Self {
         let signal = Arc::new(Signal::default());
         signal.set(|state| state.is_behind = true);
         let is_stopped = Arc::new(AtomicBool::new(false));
         let thread = {
             let (signal, is_stopped) = (Arc::clone(&signal), Arc::clone(&is_stopped));
-            std::thread::spawn(move || run(&store, &signal, &is_stopped))
+            std::thread::spawn(move || run(&store, &store_flags, &signal, &is_stopped))
         };
         Self { signal, is_stopped, thread: Some(thread) }
     }
@@ -102,14 +105,19 @@ impl Signal {
     }
 }
 
-fn run(store: &Store, signal: &Signal, is_stopped: &AtomicBool) {
+fn run(store: &Store, store_flags: &str, signal: &Signal, is_stopped: &AtomicBool) {
     // On Linux this is for the thread and those that it starts.
     #[cfg(target_os = "linux")]
     rustix::process::setpriority_process(None, NICE).ok();
-    let mut last_error = None;
+    let (mut last_error, mut losses) = (None, LossReporter::default());
     while signal.wait() {
         let begun = Instant::now();
-        let done = Library::new(Some(store.clone())).update_index(&|| is_stopped.load(Ordering::Relaxed));
+        let library = Library::new(Some(store.clone()));
+        let done = library.update_index(&|| is_stopped.load(Ordering::Relaxed));
+        if done.is_ok() && !is_stopped.load(Ordering::Relaxed) {
+            // An error of the list is that of the next update.
+            losses.lines(&library, store_flags).unwrap_or_default().iter().for_each(|line| notice(line));
+        }
         let error = done.err().map(|error| with_causes(&error));
         // The same error is reported once.
         if let Some(text) = error.as_ref().filter(|_| error != last_error) {

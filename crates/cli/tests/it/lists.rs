@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -361,8 +361,8 @@ fn failures_fit_terminals_of_two_widths() {
 
 const SESSION: &str = "2f6b7a10-6d0c-4a53-9f5e-5a1be0c0ffee";
 
-#[test]
-fn lost_sessions_are_listed_and_brought_back() {
+/// A store with a session of Claude Code, and its file with its content.
+fn with_a_session() -> (Steno, PathBuf, String) {
     let steno = Steno::new();
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/claude-session.jsonl");
     let sample = fs::read_to_string(sample).unwrap();
@@ -371,6 +371,33 @@ fn lost_sessions_are_listed_and_brought_back() {
     fs::write(&file, &sample).unwrap();
     assert_eq!(steno.run(&["import"]).code, 0);
     assert_eq!(steno.run(&["ls", "--gone"]).code, 1);
+    (steno, file, sample)
+}
+
+#[test]
+fn up_names_the_sessions_that_agents_deleted_or_shortened() {
+    let (steno, file, sample) = with_a_session();
+    let named = |what: &str| {
+        format!(
+            "claude {what} 2f6b  The test `parse` fails. Why?  (tokenizer, kept here)\n\
+             `steno ls --gone` lists the sessions and how to restore them\n"
+        )
+    };
+    fs::remove_file(&file).unwrap();
+    let said = steno.run(&["up", "--once"]);
+    assert!(said.code == 0 && said.err.ends_with(&named("deleted")), "{said:?}");
+    let short: String = sample.split_inclusive('\n').take(2).collect();
+    fs::write(&file, &short).unwrap();
+    let said = steno.run(&["import"]);
+    assert!(said.code == 0 && said.err.ends_with(&named("shortened")), "{said:?}");
+    fs::write(&file, &sample).unwrap();
+    let said = steno.run(&["up", "--once"]);
+    assert!(said.code == 0 && !said.err.contains("kept here"), "{said:?}");
+}
+
+#[test]
+fn lost_sessions_are_listed_and_brought_back() {
+    let (steno, file, sample) = with_a_session();
 
     fs::remove_file(&file).unwrap();
     let gone = &steno.run(&["ls", "--gone", "--json"]).json()[0]["gone"];

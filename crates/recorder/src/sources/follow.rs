@@ -66,6 +66,9 @@ pub trait FollowObserver {
     /// Events of a file were recorded.
     fn recorded(&mut self, path: &Path, events: u64);
 
+    /// A file that was recorded no longer exists.
+    fn gone(&mut self, _path: &Path) {}
+
     /// A file could not be recorded. It is tried again.
     fn failed(&mut self, path: &Path, error: &SourceError);
 }
@@ -331,6 +334,9 @@ impl<'a> SourceFollower<'a> {
             return self.begin(&file, watcher);
         }
         self.look_for_packed(path);
+        if self.recorder.catalog.at(path).is_some() {
+            watcher.gone(path);
+        }
         Ok(())
     }
 
@@ -372,7 +378,10 @@ impl<'a> SourceFollower<'a> {
         match turn {
             ReadOutcome::More => drop(self.due.insert(path.clone())),
             ReadOutcome::AtEnd | ReadOutcome::Paused => {}
-            ReadOutcome::Gone => self.look_for_packed(&path),
+            ReadOutcome::Gone => {
+                self.look_for_packed(&path);
+                watcher.gone(&path);
+            }
         }
         entry.tell(watcher);
         self.later.succeeded(&path);

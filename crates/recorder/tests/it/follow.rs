@@ -254,6 +254,47 @@ fn paused_follower_becomes_ready_after_the_pause() {
     assert_eq!(watcher.ready_after, Some(health.events));
 }
 
+/// An observer that deletes a file when everything is recorded, and ends when it hears of that.
+struct Deleting {
+    path: PathBuf,
+    gone: Vec<PathBuf>,
+    waker: Waker,
+}
+
+impl FollowObserver for Deleting {
+    fn is_stopped(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    fn ready(&mut self) {
+        fs::remove_file(&self.path).unwrap();
+    }
+
+    fn recorded(&mut self, _path: &Path, _events: u64) {}
+
+    fn gone(&mut self, path: &Path) {
+        self.gone.push(path.to_owned());
+        self.waker.wake();
+    }
+
+    fn failed(&mut self, path: &Path, error: &SourceError) {
+        panic!("{}: {error}", path.display());
+    }
+}
+
+#[test]
+fn deleted_file_is_reported() {
+    let bench = Bench::new();
+    let path = bench.claude(&format!("projects/p/{SESSION}.jsonl"));
+    fs::write(&path, turn(1, 2)).unwrap();
+    let followed = store();
+    let mut archive = archive(&followed);
+    let following = SourceFollower::new(&mut archive, bench.places(), TailOptions::default());
+    let mut watcher = Deleting { path: path.clone(), gone: Vec::new(), waker: following.waker() };
+    following.run(&mut watcher).unwrap();
+    assert_eq!(watcher.gone, [path]);
+}
+
 /// An observer that ends as soon as everything is recorded, or at once; files appear at that moment.
 struct Hasty {
     is_over: bool,
