@@ -2,42 +2,53 @@
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _, Zoned};
+use jiff::{Span, Timestamp, ToSpan as _, Zoned};
 
 use crate::failure::Failure;
 
 /// The forms that [`parse_time`] reads, for messages.
-const FORMS: &str = "`today`, `yesterday`, `monday`, `\"this week\"`, `\"last month\"`, `7d`, `12h`, `30m`, `2w`, \
-     `2026-11-01`, or `2026-11-01T08:00`";
+const FORMS: &str = "`today`, `yesterday`, `monday`, `this-week`, `last-month`, `2h`, `3d`, `2w`, `2026-11-01`, or \
+     `2026-11-01T08:00`";
 
 /// Reads the time of an option, if it is given, as milliseconds since 1970.
 pub fn read_time(text: Option<&str>, now: &Zoned) -> Result<Option<i64>, Failure> {
     let Some(text) = text else { return Ok(None) };
-    let time = parse_time(text, now)
-        .ok_or_else(|| Failure::usage(format!("`{text}` is not a time")).with_hint(format!("use {FORMS}")))?;
+    let time = parse_time(text, now).ok_or_else(|| not_a_time(text))?;
     Ok(Some(time.as_millisecond()))
 }
 
+fn not_a_time(text: &str) -> Failure {
+    // A shell passes on only the first of two words.
+    let hint = match &*text.to_ascii_lowercase() {
+        word @ ("this" | "last") => {
+            format!("write `{word}-week` or `{word}-month`, or put both words in quotes")
+        }
+        _ => format!("use {FORMS}"),
+    };
+    Failure::usage(format!("`{text}` is not a time")).with_hint(hint)
+}
+
 /// Reads a time in the past. A day means its beginning in local time, a day of the week the last one, also today; a week and
-/// a month mean their first day; `7d` means seven days ago.
+/// a month mean their first day; `7d` and `7 days ago` mean seven days ago. Words may have hyphens between them.
 pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
     let zone = now.time_zone();
     let day = |date: Date| Some(date.to_zoned(zone.clone()).ok()?.timestamp());
-    let word = text.to_ascii_lowercase();
+    let word = text.trim().to_ascii_lowercase();
+    let words: Vec<&str> = word.split([' ', '-', '_']).collect();
     match &*word {
         "now" => return Some(now.timestamp()),
         "today" => return day(now.date()),
         "yesterday" => return day(now.date().yesterday().ok()?),
         _ => {}
     }
-    if let Some(first) = first_day(&word, now.date()) {
+    if let Some(first) = first_day(&words, now.date()) {
         return day(first);
     }
-    if let Some(weekday) = weekday(&word) {
+    if let Some(weekday) = words[..].try_into().ok().and_then(|[word]: [&str; 1]| weekday(word)) {
         let days = now.date().weekday().since(weekday);
         return day(now.date().checked_sub(i32::from(days).days()).ok()?);
     }
-    if let Some(ago) = ago(text, now) {
+    if let Some(ago) = ago(&words, now) {
         return Some(ago);
     }
     if let Ok(time) = text.parse::<Timestamp>() {
@@ -49,13 +60,13 @@ pub fn parse_time(text: &str, now: &Zoned) -> Option<Timestamp> {
 }
 
 /// Returns the first day of `this week`, `last week`, `this month` or `last month`. Weeks begin on Monday.
-fn first_day(text: &str, today: Date) -> Option<Date> {
+fn first_day(words: &[&str], today: Date) -> Option<Date> {
     let days = i32::from(today.weekday().to_monday_zero_offset()).days();
-    match text {
-        "this week" => today.checked_sub(days).ok(),
-        "last week" => today.checked_sub(days).ok()?.checked_sub(1.week()).ok(),
-        "this month" => Some(today.first_of_month()),
-        "last month" => today.first_of_month().checked_sub(1.month()).ok(),
+    match words {
+        ["this", "week"] => today.checked_sub(days).ok(),
+        ["last", "week"] => today.checked_sub(days).ok()?.checked_sub(1.week()).ok(),
+        ["this", "month"] => Some(today.first_of_month()),
+        ["last", "month"] => today.first_of_month().checked_sub(1.month()).ok(),
         _ => None,
     }
 }
@@ -67,16 +78,22 @@ fn weekday(text: &str) -> Option<Weekday> {
     Weekday::from_monday_zero_offset(i8::try_from(place).ok()?).ok()
 }
 
-/// Reads `7d`, `12h`, `30m` or `2w`.
-fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
-    let number: i32 = text.get(..text.len().checked_sub(1)?)?.parse().ok().filter(|number| *number >= 0)?;
-    let span = match text.as_bytes().last()? {
-        b'm' => number.minutes(),
-        b'h' => number.hours(),
-        b'd' => number.days(),
-        b'w' => number.weeks(),
+/// Reads `7d`, `12h`, `30m` or `2w`, and `7 days`, `12 hours ago`.
+fn ago(words: &[&str], now: &Zoned) -> Option<Timestamp> {
+    let (number, unit) = match words {
+        [word] | [word, "ago"] => word.split_at(word.find(|letter: char| !letter.is_ascii_digit())?),
+        [number, unit] | [number, unit, "ago"] => (*number, *unit),
         _ => return None,
     };
+    let number: i32 = number.parse().ok().filter(|number| *number >= 0)?;
+    let span = match unit {
+        "m" | "min" | "minute" | "minutes" => Span::new().try_minutes(number),
+        "h" | "hour" | "hours" => Span::new().try_hours(number),
+        "d" | "day" | "days" => Span::new().try_days(number),
+        "w" | "week" | "weeks" => Span::new().try_weeks(number),
+        _ => return None,
+    };
+    let span = span.ok()?;
     Some(now.checked_sub(span).ok()?.timestamp())
 }
 
@@ -141,14 +158,37 @@ mod tests {
         check("Last week", Some("2026-11-08T23:00:00Z"));
         check("this month", Some("2026-10-31T23:00:00Z"));
         check("last month", Some("2026-09-30T23:00:00Z"));
+        check("this-week", Some("2026-11-15T23:00:00Z"));
+        check("last_month", Some("2026-09-30T23:00:00Z"));
         check("2026-11-01", Some("2026-10-31T23:00:00Z"));
         check("2026-11-01 08:30", Some("2026-11-01T07:30:00Z"));
         check("2026-11-01T08:30:00Z", Some("2026-11-01T08:30:00Z"));
         check("7d", Some("2026-11-11T11:00:00Z"));
         check("90m", Some("2026-11-18T09:30:00Z"));
-        for wrong in ["", "d", "-3d", "soon", "mo", "2026-13-01", "7x", "week", "next week"] {
+        check("2h", Some("2026-11-18T09:00:00Z"));
+        check("3d", Some("2026-11-15T11:00:00Z"));
+        check("3 days ago", Some("2026-11-15T11:00:00Z"));
+        check("1-hour-ago", Some("2026-11-18T10:00:00Z"));
+        check("2 weeks", Some("2026-11-04T11:00:00Z"));
+        check("2d ago", Some("2026-11-16T11:00:00Z"));
+        for wrong in
+            ["", "d", "-3d", "soon", "mo", "2026-13-01", "7x", "week", "next week", "ago", "3 ago", "3 d d"]
+        {
             check(wrong, None);
         }
+        for too_far in ["2147483647w", "2147483647h", "99999999999999999999d"] {
+            check(too_far, None);
+        }
+    }
+
+    #[test]
+    fn wrong_time_is_answered_with_examples() {
+        let hint = |text| read_time(Some(text), &noon()).unwrap_err().hint.unwrap();
+        for form in ["today", "yesterday", "monday", "this-week", "2h", "3d", "2026-11-01"] {
+            assert!(hint("soon").contains(&format!("`{form}`")), "{form}");
+            assert!(parse_time(form, &noon()).is_some(), "{form}");
+        }
+        assert_eq!(hint("last"), "write `last-week` or `last-month`, or put both words in quotes");
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub enum IndexCommand {
 /// Which sessions a command is about.
 #[derive(Args, Debug)]
 pub struct FilterArgs {
-    /// Only sessions with an event since this time: `yesterday`, `"last week"`, `7d`, `12h`, `2026-11-01`
+    /// Only sessions with an event since this time: `today`, `monday`, `last-week`, `2h`, `3d`, `2026-11-01`
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Only sessions that began before this time

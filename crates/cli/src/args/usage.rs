@@ -18,7 +18,7 @@ pub struct UsageArgs {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', hide_default_value = true,
         default_values_t = [UsageGroup(UsageColumn::Day), UsageGroup(UsageColumn::Model)])]
     pub by: Vec<UsageGroup>,
-    /// Count only usage at or after this time: `yesterday`, `"last week"`, `7d`, `2026-11-01`
+    /// Count only usage at or after this time: `today`, `monday`, `last-week`, `2h`, `3d`, `2026-11-01`
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Count only usage before this time
