@@ -86,7 +86,7 @@ impl<'a> TreeStyle<'a> {
 /// Returns the same lines as [`text()`], in a style.
 #[must_use]
 pub fn styled_text(joined: &Forest, style: &TreeStyle<'_>) -> String {
-    let lines = LineWriter { id_chars: run_id_chars(joined), style, reported: joined.reported() };
+    let lines = LineWriter { joined, id_chars: run_id_chars(joined), style, reported: joined.reported() };
     let mut out = Outline { lines, text: String::new(), is_last: Vec::new() };
     // System steps that may be grouped with the next ones.
     let mut quiet: Vec<Visit<'_>> = Vec::new();
@@ -181,6 +181,7 @@ fn run_id_chars(joined: &Forest) -> usize {
 
 /// Writes a line: parts separated by two spaces, each in its tone.
 struct LineWriter<'a> {
+    joined: &'a Forest,
     id_chars: usize,
     style: &'a TreeStyle<'a>,
     reported: BTreeMap<RunId, ParentReport>,
@@ -302,12 +303,25 @@ impl LineWriter<'_> {
             self.add(&mut line, tone, &shown(decision, NAME_CHARS_MAX));
         }
         match step.facts.state {
+            // The line of its run says how that ended.
+            State::Open if self.has_ended_run(step) => {}
             State::Open => self.add(&mut line, TreeTone::Open, "open"),
             State::Completed => {}
             State::Failed if step.is_interrupted => self.add(&mut line, TreeTone::Failed, "interrupted"),
             State::Failed => self.add(&mut line, TreeTone::Failed, &self.failed(step.facts.error.as_ref())),
         }
         line
+    }
+
+    /// Tells whether a step started a run whose end is known: the record may have no end of the step itself.
+    fn has_ended_run(&self, step: &Step) -> bool {
+        let Some(child) = step.facts.child_run_id else { return false };
+        let is_reported = self.reported.get(&child).is_some_and(|by| by.state != State::Open);
+        is_reported
+            || self.joined.run(child).is_some_and(|run| match run.session_state {
+                DigestState::Done | DigestState::Interrupted | DigestState::Failed => true,
+                DigestState::Waiting | DigestState::Open => false,
+            })
     }
 
     fn failed(&self, error: Option<&JsonString>) -> String {

@@ -151,6 +151,25 @@ fn open_child_shows_the_parent_report() {
 }
 
 #[test]
+fn step_without_an_end_does_not_contradict_its_run() {
+    let parent = [">> a child=2", ">> b child=3", ">> c child=4"];
+    let ended: &[&str] = &["run - parent=1", "end"];
+    let joined = join_runs(&[(1, &parent), (2, ended), (3, &["run - parent=1"])]);
+    check(
+        &joined,
+        &[
+            "run 00000001…  open  3 events",
+            "├─ a · command",
+            "│  └─ child run 00000002…  done  2 events",
+            "├─ b · command  open",
+            "│  └─ child run 00000003…  open  1 event",
+            "└─ c · command  open",
+            "   └─ child run 00000004…  missing",
+        ],
+    );
+}
+
+#[test]
 fn consecutive_system_steps_share_one_line() {
     let step = |name: &str| format!("< - kind=system name={name}");
     let quiet = ["env", "model", "env"].map(step);
