@@ -89,6 +89,10 @@ fn absent_child_run_of_the_store_is_missing() {
         "payload": {"name": "a", "kind": "call_workflow"}});
     steno.recorded(RUN, &[call]);
     assert!(steno.run(&["tree", RUN]).out.contains("not in the store"));
+    let shown = steno.run(&["show", RUN]).out;
+    assert!(shown.contains("\nnot in the store: 1 subagent\n"), "{shown}");
+    let turn = steno.run(&["show", &format!("{RUN}:1")]).out;
+    assert!(!turn.contains("not in the store: "), "only a part of the session was kept: {turn}");
 }
 
 #[test]

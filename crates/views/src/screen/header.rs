@@ -1,5 +1,9 @@
 //! The lines above and below a conversation: what the session is, what it used, what its record lacks, how to resume it.
 
+use std::collections::BTreeSet;
+
+use steno_model::RunId;
+
 use super::segments::Line;
 use super::steps::{end_words, joined};
 use super::wrap::{Wrap, wrap};
@@ -65,7 +69,22 @@ impl Screen<'_> {
         if !unknown.is_empty() {
             self.head_line(&one(ScreenTone::Frame, &format!("not recorded: {}", unknown.join(", "))));
         }
+        let absent = self.absent_children(conversation);
+        if absent > 0 {
+            let words = format!("{}: {}", self.style.absent_child, count(absent, "subagent"));
+            self.head_line(&one(ScreenTone::Odd, &words));
+        }
         self.blank();
+    }
+
+    /// Counts the child runs that a conversation names and that are not there.
+    fn absent_children(&self, conversation: &Conversation) -> u64 {
+        if self.style.absent_child.is_empty() {
+            return 0;
+        }
+        let items = conversation.turns.iter().flat_map(|turn| &turn.items).chain(&conversation.outside);
+        let named: BTreeSet<RunId> = items.flat_map(child_runs).collect();
+        named.iter().filter(|run| !self.style.children.contains_key(run)).count() as u64
     }
 
     /// Draws the end: the command that resumes the session.
@@ -107,6 +126,21 @@ impl Screen<'_> {
         parts.extend(bad.map(|(number, word)| (ScreenTone::Failed, format!("{} {word}", thousands(number)))));
         dotted(parts)
     }
+}
+
+/// Returns the child runs that an item names.
+fn child_runs(item: &Item) -> Vec<RunId> {
+    let blocks = match item {
+        Item::Message(message) => &message.blocks,
+        Item::Call(call) => &call.blocks,
+        Item::Child(child) => return vec![child.run_id],
+        Item::Prompt(_) | Item::Approval(_) | Item::Compaction(_) | Item::Fact(_) => return Vec::new(),
+    };
+    let calls = blocks.iter().filter_map(|block| match block {
+        Block::ToolUse(call) => Some(&call.child_runs),
+        Block::ToolResult(_) | Block::Recorded(_) => None,
+    });
+    calls.flatten().map(|child| child.run_id).collect()
 }
 
 /// Returns where and by whom the work was done.
