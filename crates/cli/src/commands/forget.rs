@@ -73,14 +73,14 @@ pub fn run(args: &ForgetArgs, settings: &Settings, output: &mut Output) -> Outco
         warn_of_kept_spines(&plan);
         return Err(Failure::empty("no matching session in the store"));
     }
-    show(&plan, &library, &vault, args, output)?;
+    let titles = show(&plan, &library, &vault, args, output)?;
     drop(library);
     if args.dry_run {
         return Ok(Exit::Done);
     }
     output.flush();
     if !args.yes {
-        confirm(&plan)?;
+        confirm(&plan, &titles)?;
     }
     carry_out(&plan, &store, &vault)
 }
@@ -127,14 +127,15 @@ fn absolute(pattern: &str) -> String {
     }
 }
 
+/// Shows what is deleted. Returns the titles of the sessions.
 fn show(
     plan: &ForgetPlan,
     library: &Library,
     vault: &Vault,
     args: &ForgetArgs,
     output: &mut Output,
-) -> Result<(), Failure> {
-    let mut total = 0;
+) -> Result<Vec<String>, Failure> {
+    let (mut total, mut titles) = (0, Vec::new());
     let mut line = |bytes: Option<u64>, words: &str, object: serde_json::Value| {
         total += bytes.unwrap_or(0);
         if args.json {
@@ -162,6 +163,7 @@ fn show(
             title.as_ref().map(|title| format!("  {}", cut(title, TITLE_COLUMNS))).unwrap_or_default();
         let object = json!({"kind": "run", "run_id": run.to_string(), "title": title});
         line(None, &format!("run {run}{words}"), object);
+        titles.extend(title.filter(|title| !titles.contains(title)));
     }
     for thread in &plan.spines.going {
         let bytes = library.store()?.spine_bytes(thread)?;
@@ -180,7 +182,18 @@ fn show(
     }
     warn_of_kept_spines(plan);
     warn_of_closed_recordings(plan);
-    Ok(())
+    Ok(titles)
+}
+
+/// Returns titles as words of a question.
+fn title_words(titles: &[String]) -> String {
+    let quoted = |title: &String| format!("\"{}\"", visible(&cut(title, TITLE_COLUMNS), Lines::Escape));
+    match titles {
+        [] => String::new(),
+        [one] => quoted(one),
+        [one, two] => format!("{} and {}", quoted(one), quoted(two)),
+        [one, others @ ..] => format!("{} and {}", quoted(one), count(others.len() as u64, "other session")),
+    }
 }
 
 fn len_of(vault: &Vault, manifest: &Manifest) -> Result<u64, Failure> {
@@ -192,13 +205,15 @@ fn len_of(vault: &Vault, manifest: &Manifest) -> Result<u64, Failure> {
 }
 
 /// Asks for confirmation at the terminal.
-fn confirm(plan: &ForgetPlan) -> Result<(), Failure> {
+fn confirm(plan: &ForgetPlan, titles: &[String]) -> Result<(), Failure> {
     let hint = "`--yes` skips the question, `--dry-run` only shows what would be deleted";
     if !io::stdin().is_terminal() {
         return Err(Failure::usage("cannot ask for confirmation: stdin is not a terminal").with_hint(hint));
     }
     let mut stderr = io::stderr();
-    write!(stderr, "delete {} permanently? [y/N] ", words(plan))?;
+    let (titles, words) = (title_words(titles), words(plan));
+    let what = if titles.is_empty() { words } else { format!("{titles} ({words})") };
+    write!(stderr, "delete {what} permanently? [y/N] ")?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
@@ -276,4 +291,21 @@ fn carry_out(plan: &ForgetPlan, store: &Store, vault: &Arc<Vault>) -> Outcome {
         ));
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn question_names_the_sessions() {
+        let check = |titles: &[&str], want: &str| {
+            let titles: Vec<String> = titles.iter().map(ToString::to_string).collect();
+            assert_eq!(title_words(&titles), want);
+        };
+        check(&[], "");
+        check(&["Fix the login bug"], "\"Fix the login bug\"");
+        check(&["a", "b"], "\"a\" and \"b\"");
+        check(&["a\u{1b}", "b", "c"], "\"a\\u{1b}\" and 2 other sessions");
+    }
 }
