@@ -131,6 +131,17 @@ fn deleted_session_is_still_counted() {
 }
 
 #[test]
+fn filters_are_part_of_what_was_read() {
+    let steno = archived();
+    let err = |args: &[&str]| steno.run(&[&["usage"], args].concat()).err;
+    assert_eq!(err(&[]), "read 2 runs in the store\n");
+    assert_eq!(err(&["--agent", "claude"]), "read 2 runs in the store; 2 sessions match the filters\n");
+    assert!(
+        err(&["--agent", "codex"]).starts_with("read 2 runs in the store; 0 sessions match the filters\n")
+    );
+}
+
+#[test]
 fn unarchived_files_are_counted_once() {
     let steno = archived();
     // A response continues, another one is added, and a new session begins.

@@ -7,6 +7,7 @@ mod table;
 
 use jiff::tz::TimeZone;
 use steno_library::{Library, UsageColumn, UsageFilter, UsageQuery, UsageTable};
+use steno_views::{count, thousands};
 
 use self::sources::{UsageResult, from_homes, from_paths, from_store};
 use self::table::{TableStyle, print_table};
@@ -15,7 +16,7 @@ use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::id_lines::IdMarks;
 use crate::index_progress::shown;
-use crate::output::Output;
+use crate::output::{Output, notice};
 use crate::runs::open_store;
 use crate::settings::Settings;
 use crate::time_words::{now, read_time};
@@ -76,6 +77,9 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
     }
     let counted = usage.count();
     let mut table = UsageTable::of(&counted, &asked.query, &asked.settings.prices.prices);
+    if asked.library.is_some() {
+        notice(&format!("read {sources}{}", matched_words(&table, &asked.query)));
+    }
     if table.rows.is_empty() {
         files.check()?;
         let message = match () {
@@ -120,10 +124,19 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
     }
     files.check()?;
     if runs.damaged > 0 {
-        let message = format!("could not read {} of {} runs", runs.damaged, runs.total);
+        let message = format!("could not read {} of {}", thousands(runs.damaged), count(runs.total, "run"));
         return Err(Failure::could_not(message).with_hint("`steno verify` shows what is wrong with them"));
     }
     Ok(Exit::Done)
+}
+
+/// Returns how much of what was read counts; nothing if all of it does.
+fn matched_words(table: &UsageTable, query: &UsageQuery) -> String {
+    if query.only.is_empty() && query.since_ms.is_none() && query.until_ms.is_none() {
+        return String::new();
+    }
+    let matches = if table.total.sessions == 1 { "matches" } else { "match" };
+    format!("; {} {matches} the filters", count(table.total.sessions as u64, "session"))
 }
 
 /// Returns the user's home, which paths are shortened by.

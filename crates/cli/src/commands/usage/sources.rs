@@ -67,7 +67,6 @@ pub fn from_store(library: &Library, settings: &Settings) -> Result<UsageResult,
         0 => format!("{runs_read} in the store"),
         files => format!("{runs_read} in the store and {} not archived yet", count(files, "file")),
     };
-    notice(&format!("read {sources}"));
     Ok(UsageResult { runs, sources, ..answer })
 }
 
