@@ -199,7 +199,7 @@ pub enum Command {
     /// Show a session as it is recorded
     ///
     /// It reads as with `steno show`; a call without a result is running. Without RUN it shows the session that is
-    /// being recorded, or says which was the latest. `--events`, `--json` and `--raw` print events instead.
+    /// being recorded. If nothing is, it says which was the latest, and on a terminal waits for the next. `--events`, `--json` and `--raw` print events instead.
     ///
     /// Stops when the run is completed and no process records it any more.
     Follow(FollowArgs),

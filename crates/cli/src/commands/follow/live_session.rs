@@ -1,18 +1,43 @@
 //! Finds the session that is being recorded.
 
+use std::time::Duration;
+
 use steno_library::{Library, SessionOverview};
 use steno_model::RunId;
 
-use crate::failure::Failure;
-use crate::runs::open_library;
+use crate::failure::{Exit, Failure};
+use crate::output::{Output, notice};
+use crate::runs::{need_library, open_library};
 use crate::settings::Settings;
 use crate::time_words::{age, now};
 
+/// How long to wait before looking again.
+const WAIT: Duration = Duration::from_secs(2);
 /// How old the last event of a live session is at most.
 const LIVE_SECONDS_MAX: i64 = 60;
 
+/// Returns the run to follow. If nothing is being recorded, it waits on a terminal until something is, and fails elsewhere.
+pub fn find_or_wait(settings: &Settings, output: &Output) -> Result<RunId, Failure> {
+    let mut failure = match find(&need_library(settings)?) {
+        Err(failure) if output.width().is_some() && failure.exit == Exit::NothingFound => failure,
+        found => return found,
+    };
+    notice(&failure.message);
+    notice("waiting for one; `steno up` records sessions as they run, Ctrl-C stops");
+    loop {
+        std::thread::sleep(WAIT);
+        if Output::is_abandoned() {
+            return Err(failure);
+        }
+        match find(&need_library(settings)?) {
+            Err(again) if again.exit == Exit::NothingFound => failure = again,
+            found => return found,
+        }
+    }
+}
+
 /// Returns the run to follow: of the sessions that are being recorded, the one with the latest event.
-pub fn find(library: &Library) -> Result<RunId, Failure> {
+fn find(library: &Library) -> Result<RunId, Failure> {
     let now = now().timestamp();
     let sessions = library.sessions()?;
     let is_recent = |session: &SessionOverview| {

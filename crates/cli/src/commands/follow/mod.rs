@@ -33,7 +33,7 @@ pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outco
                 failure
             }
         })?,
-        None => live_session::find(&runs::need_library(settings)?)?,
+        None => live_session::find_or_wait(settings, output)?,
     };
     let from = Seq::new(args.from).ok_or_else(|| Failure::usage("events are numbered from 1"))?;
     let has_events = args.events || args.form.raw || args.form.json;
