@@ -210,7 +210,8 @@ pub enum Command {
     /// shortest part of the id that names the session is shown, and the title is cut to fit; a pipe gets everything.
     ///
     /// Marks: `●` live (being recorded, or grown within a minute), `?` waiting for an approval, `○` done, `✗` failed,
-    /// `⊘` interrupted, `·` without a recorded end, `◌` deleted, shortened or rewritten by the agent, `!` damaged.
+    /// `⊘` interrupted, `·` without a recorded end, `◌` deleted, shortened or rewritten by the agent, `!` damaged. Chat
+    /// files of Gemini CLI never record the end of the last turn.
     ///
     /// Sessions that have stored files but no events are not listed; their number is printed to stderr. `docs/lists.md`
     /// describes the output of `--json`.
