@@ -464,6 +464,7 @@ pub(crate) fn new_call(incoming: &IncomingEvent<'_>) -> Call {
         children: Vec::new(),
         response: None,
         runs: Vec::new(),
+        events: Vec::new(),
         is_declined: false,
     }
 }

@@ -446,6 +446,7 @@ mod tests {
             children: Vec::new(),
             response: None,
             runs: Vec::new(),
+            events: Vec::new(),
             is_declined: false,
         }
     }

@@ -54,7 +54,8 @@ pub use calls::{Content, Effect, Outcome};
 pub use family::{FamilyLinks, parents_of};
 pub use fields::{PayloadFields, forked_from, run_id_in, session_run_id};
 pub use merge::{
-    RunEvents, call_of_result, forms_of_call_id, has_provider_ids, merge, merge_by_ids, merged_order,
+    RunEvents, call_of_result, forms_of_call_id, has_provider_ids, merge, merge_borrowed, merge_by_ids,
+    merged_order,
 };
 pub use session::*;
 pub use state::{ParentReport, State};

@@ -29,7 +29,12 @@ impl Reports {
             runs.sort_unstable();
             runs.dedup();
             match subject {
-                Subject::Call(CallNumber(call)) => calls[*call].runs = runs,
+                Subject::Call(CallNumber(call)) => {
+                    let call = &mut calls[*call];
+                    call.events = reports.iter().map(|(_, at)| *at).collect();
+                    call.events.dedup();
+                    call.runs = runs;
+                }
                 Subject::Approval(ApprovalId(approval)) => approvals[*approval].runs = runs,
             }
         }

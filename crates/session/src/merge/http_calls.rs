@@ -3,6 +3,7 @@
 //! such a call gets the id of the agent's own record: the one that its result names, otherwise that of the same tool
 //! and input, in order.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use steno_model::json::{JsonString, ObjectWriter, RawJson};
@@ -49,19 +50,21 @@ pub fn call_of_result(result: &ExchangeEvent) -> Option<(String, String)> {
 }
 
 /// Gives calls of HTTP runs the ids that the agent's own records have.
-pub(super) fn set_ids(runs: &mut [RunEvents]) {
+pub(super) fn set_ids(runs: &mut [Cow<'_, RunEvents>]) {
     let (http, others): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(|place| is_http(&runs[*place]));
     if http.is_empty() || others.is_empty() {
         return;
     }
-    let known = known_calls(others.iter().map(|place| &runs[*place]));
+    let known = known_calls(others.iter().map(|place| &*runs[*place]));
     let mut taken = HashSet::new();
     // Calls with proof come first, for all runs. The others are matched by tool and input.
     let mut renamed: Vec<NewIds> =
         http.iter().map(|place| by_ids(&runs[*place], &known, &mut taken)).collect();
     for (place, ids) in http.iter().zip(&mut renamed) {
         by_look(&runs[*place], &known, &mut taken, ids);
-        rename(&mut runs[*place].events, ids);
+        if !ids.is_empty() {
+            rename(&mut runs[*place].to_mut().events, ids);
+        }
     }
 }
 
@@ -116,7 +119,7 @@ fn by_ids(run: &RunEvents, known: &[KnownCall], taken: &mut HashSet<String>) -> 
 /// Finds calls whose result the client has not sent, by tool and input.
 fn by_look(run: &RunEvents, known: &[KnownCall], taken: &mut HashSet<String>, found: &mut NewIds) {
     let answered: HashSet<String> = of_type(run, EventType::ToolResult)
-        .filter_map(|event| PayloadFields::of(event).text("call_id").map(std::borrow::Cow::into_owned))
+        .filter_map(|event| PayloadFields::of(event).text("call_id").map(Cow::into_owned))
         .collect();
     for event in of_type(run, EventType::ToolCall).filter(|event| is_anonymous(event)) {
         let fields = PayloadFields::of(event);
@@ -136,7 +139,7 @@ fn by_look(run: &RunEvents, known: &[KnownCall], taken: &mut HashSet<String>, fo
 
 /// Changes the ids of calls in a run.
 fn rename(events: &mut [ExchangeEvent], ids: &NewIds) {
-    for event in events.iter_mut().filter(|_| !ids.is_empty()) {
+    for event in events {
         let fields = PayloadFields::of(event);
         let payload = match event.event_type.known() {
             Some(EventType::ToolCall | EventType::ToolResult) => call_with_id(&fields, ids),

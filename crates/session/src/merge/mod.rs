@@ -38,6 +38,7 @@ use crate::fields::PayloadFields;
 use crate::session::{Branch, RunNumber, Session, SessionRun, channel_rank};
 
 /// The events of one run.
+#[derive(Clone)]
 pub struct RunEvents {
     /// The run.
     pub id: RunId,
@@ -50,12 +51,20 @@ pub struct RunEvents {
 /// The result does not depend on the order of `runs`.
 #[must_use]
 pub fn merge(id: RunId, runs: Vec<RunEvents>, content: Content) -> Session {
+    let runs = runs.into_iter().map(Cow::Owned).collect();
+    merge_in_order(id, &in_order_with_ids(runs), content, MatchRule::Likeness)
+}
+
+/// Does the same as [`merge()`] with runs that are still needed, because they grow.
+#[must_use]
+pub fn merge_borrowed(id: RunId, runs: &[RunEvents], content: Content) -> Session {
+    let runs = runs.iter().map(Cow::Borrowed).collect();
     merge_in_order(id, &in_order_with_ids(runs), content, MatchRule::Likeness)
 }
 
 /// Sorts the runs of a session by precedence, and gives calls the agent's ids where they have none.
-fn in_order_with_ids(runs: Vec<RunEvents>) -> Vec<RunEvents> {
-    let mut runs = merged_order(runs);
+fn in_order_with_ids(runs: Vec<Cow<'_, RunEvents>>) -> Vec<Cow<'_, RunEvents>> {
+    let mut runs = sorted(runs);
     http_calls::set_ids(&mut runs);
     router_calls::set_ids(&mut runs);
     runs
@@ -63,8 +72,8 @@ fn in_order_with_ids(runs: Vec<RunEvents>) -> Vec<RunEvents> {
 
 /// Passes on the events of a session's runs that may have usage, with the paths that they have in the merged session.
 pub(crate) fn each_with_usage(runs: Vec<RunEvents>, mut each: impl FnMut(&ExchangeEvent)) {
-    let runs = in_order_with_ids(runs);
-    let mut heads: Vec<SessionRun> = runs.iter().map(head_of).collect();
+    let runs = in_order_with_ids(runs.into_iter().map(Cow::Owned).collect());
+    let mut heads: Vec<SessionRun> = runs.iter().map(|run| head_of(run)).collect();
     Timeline::of(&mut heads, &runs, MatchRule::Likeness).each_with_usage(&runs, &mut each);
 }
 
@@ -74,7 +83,8 @@ pub(crate) fn each_with_usage(runs: Vec<RunEvents>, mut each: impl FnMut(&Exchan
 /// and their approvals, and the usage of messages. Everything else is left out, and so is a run without such ids.
 #[must_use]
 pub fn merge_by_ids(id: RunId, runs: &[RunEvents], content: Content) -> Session {
-    merge_in_order(id, runs, content, MatchRule::Ids)
+    let runs: Vec<Cow<'_, RunEvents>> = runs.iter().map(Cow::Borrowed).collect();
+    merge_in_order(id, &runs, content, MatchRule::Ids)
 }
 
 /// How facts of two runs are matched.
@@ -89,7 +99,12 @@ enum MatchRule {
 /// Sorts the runs of a session by precedence: the agent's own file first, the longest of copies.
 #[must_use]
 pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
-    let mut runs: Vec<(SessionRun, RunEvents)> = runs.into_iter().map(|run| (head_of(&run), run)).collect();
+    let runs = sorted(runs.into_iter().map(Cow::Owned).collect());
+    runs.into_iter().map(Cow::into_owned).collect()
+}
+
+fn sorted(runs: Vec<Cow<'_, RunEvents>>) -> Vec<Cow<'_, RunEvents>> {
+    let mut runs: Vec<_> = runs.into_iter().map(|run| (head_of(&run), run)).collect();
     runs.sort_by_cached_key(|(head, run)| {
         let last = head.summary.last_at.as_ref().and_then(Timestamp::instant);
         (rank(head), Reverse(run.events.len()), Reverse(last), content_hash(&run.events), run.id)
@@ -97,9 +112,9 @@ pub fn merged_order(runs: Vec<RunEvents>) -> Vec<RunEvents> {
     runs.into_iter().map(|(_, run)| run).collect()
 }
 
-fn merge_in_order(id: RunId, runs: &[RunEvents], content: Content, matching: MatchRule) -> Session {
+fn merge_in_order(id: RunId, runs: &[Cow<'_, RunEvents>], content: Content, matching: MatchRule) -> Session {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
-    let mut heads: Vec<SessionRun> = runs.iter().map(head_of).collect();
+    let mut heads: Vec<SessionRun> = runs.iter().map(|run| head_of(run)).collect();
     let line = Timeline::of(&mut heads, runs, matching);
     let mut builder = SessionBuilder::of_runs(id, &ids, content);
     builder.runs = heads;
@@ -205,7 +220,7 @@ impl InsertPositions {
 
 impl Timeline {
     /// Puts the facts of all runs in order.
-    fn of(heads: &mut [SessionRun], runs: &[RunEvents], matching: MatchRule) -> Self {
+    fn of(heads: &mut [SessionRun], runs: &[Cow<'_, RunEvents>], matching: MatchRule) -> Self {
         let mut line = Self::default();
         for (number, (head, run)) in heads.iter_mut().zip(runs).enumerate() {
             match RunNumber(number) {
@@ -366,7 +381,7 @@ impl Timeline {
     }
 
     /// Returns the branches, without facts that another channel has.
-    fn branches(&self, runs: &[RunEvents]) -> Vec<Branch> {
+    fn branches(&self, runs: &[Cow<'_, RunEvents>]) -> Vec<Branch> {
         let mut branches: Vec<Option<Branch>> = vec![None; self.branches];
         for node in &self.nodes {
             let Some(number) = node.branch else { continue };
@@ -386,7 +401,7 @@ impl Timeline {
     }
 
     /// Passes on what may have usage in all runs, including branches.
-    fn each_with_usage(&self, runs: &[RunEvents], each: &mut dyn FnMut(&ExchangeEvent)) {
+    fn each_with_usage(&self, runs: &[Cow<'_, RunEvents>], each: &mut dyn FnMut(&ExchangeEvent)) {
         let is_total = |event: &ExchangeEvent| {
             event.event_type.known() == Some(EventType::RunStarted)
                 || PayloadFields::of(event).text("usage_scope").is_some_and(|scope| scope == "session")
@@ -402,7 +417,7 @@ impl Timeline {
         }
     }
 
-    fn fold(&self, runs: &[RunEvents], builder: &mut SessionBuilder) {
+    fn fold(&self, runs: &[Cow<'_, RunEvents>], builder: &mut SessionBuilder) {
         let mut next = if self.nodes.is_empty() { None } else { Some(0) };
         while let Some(number) = next {
             let node = &self.nodes[number];

@@ -21,7 +21,7 @@ pub(super) const ID_MATCHED: &str = "id_matched";
 type CallLook = (String, String);
 
 /// Gives calls of routers the ids of the agent's calls that they match.
-pub(super) fn set_ids(runs: &mut [RunEvents]) {
+pub(super) fn set_ids(runs: &mut [Cow<'_, RunEvents>]) {
     let is_any = runs.iter().any(|run| run.events.iter().any(is_anonymous));
     let mut known = if is_any { agents_calls(runs) } else { return };
     for run in runs {
@@ -33,7 +33,9 @@ pub(super) fn set_ids(runs: &mut [RunEvents]) {
                 ids.insert(own.into_owned(), id);
             }
         }
-        rename(&mut run.events, &ids);
+        if !ids.is_empty() {
+            rename(&mut run.to_mut().events, &ids);
+        }
     }
 }
 
@@ -43,7 +45,7 @@ pub(super) fn is_anonymous(event: &ExchangeEvent) -> bool {
 }
 
 /// Returns the ids of the agent's calls by name and input, in order. A call that a router saw with its id is left out.
-fn agents_calls(runs: &[RunEvents]) -> HashMap<CallLook, VecDeque<String>> {
+fn agents_calls(runs: &[Cow<'_, RunEvents>]) -> HashMap<CallLook, VecDeque<String>> {
     let calls = || {
         let events = runs.iter().flat_map(|run| &run.events);
         events.filter(|event| event.event_type.known() == Some(EventType::ToolCall)).map(PayloadFields::of)
@@ -89,7 +91,7 @@ pub(super) fn input_of(fields: &PayloadFields<'_>) -> String {
 
 /// Gives calls and results other ids.
 fn rename(events: &mut [ExchangeEvent], ids: &HashMap<String, String>) {
-    for event in events.iter_mut().filter(|_| !ids.is_empty()) {
+    for event in events {
         let fields = PayloadFields::of(event);
         let id = fields.text("call_id").and_then(|id| ids.get(&*id));
         if let Some(payload) = id.map(|id| with_id(&fields, id)) {

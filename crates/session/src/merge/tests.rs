@@ -596,6 +596,7 @@ fn late_turn_end_does_not_end_another_turn() {
     ];
     for matching in [MatchRule::Likeness, MatchRule::Ids] {
         let runs = merged_order(vec![run(1, "disk", &disk), run(2, "stream", &stream)]);
+        let runs: Vec<Cow<'_, RunEvents>> = runs.into_iter().map(Cow::Owned).collect();
         let session = merge_in_order(run_id(1), &runs, Content::Whole, matching);
         let turns: Vec<_> =
             session.turns.iter().map(|turn| (turn.name.as_str(), turn.status, turn.events.len())).collect();

@@ -49,6 +49,8 @@ pub struct Call {
     pub response: Option<ResponseId>,
     /// The runs that report it or its result, in order.
     pub runs: Vec<RunNumber>,
+    /// The events about it in all runs, in order. A fold of more events has them in one call, too.
+    pub events: Vec<EventPosition>,
     /// Whether it was denied, and never allowed.
     pub is_declined: bool,
 }
