@@ -21,7 +21,7 @@ pub struct Follower {
     /// Whether the last event that was read completes the run.
     completed: bool,
     from: Seq,
-    watch: Option<Watch>,
+    watch: TranscriptWatch,
 }
 
 /// Why waiting ended.
@@ -33,7 +33,10 @@ pub enum WakeReason {
     TimedOut,
 }
 
-struct Watch {
+/// Waits for changes in the directory of transcripts.
+pub struct TranscriptWatch(Option<DirWatch>);
+
+struct DirWatch {
     _watcher: RecommendedWatcher,
     changed: Receiver<()>,
 }
@@ -45,7 +48,7 @@ impl Follower {
     /// [`Error::NoSuchRun`], or an I/O error.
     pub fn open(store: &Store, run: RunId, from: Seq) -> Result<Self, Error> {
         // The watch starts before the first read, so that no change is missed.
-        let watch = Watch::start(store);
+        let watch = TranscriptWatch::start(store);
         Ok(Self { store: store.clone(), reader: Reader::open(store, run)?, completed: false, from, watch })
     }
 
@@ -74,20 +77,34 @@ impl Follower {
     /// # Errors
     /// When the file was deleted, replaced, or has become shorter than what was read.
     pub fn wait(&self, at_most: Duration) -> Result<WakeReason, Error> {
-        let is_changed = if let Some(watch) = &self.watch {
+        let reason = self.watch.wait(at_most);
+        self.reader.check_in_place(&**self.store.disk())?;
+        // The file is read again in both cases, so a lost notice costs time but no event.
+        Ok(reason)
+    }
+}
+
+impl TranscriptWatch {
+    /// Begins to watch. Where that is not possible (not supported, or no watches left), waiting ends after a short time.
+    #[must_use]
+    pub fn start(store: &Store) -> Self {
+        Self(DirWatch::start(store))
+    }
+
+    /// Waits until something may have changed or the time is over; returns which.
+    #[must_use]
+    pub fn wait(&self, at_most: Duration) -> WakeReason {
+        let is_changed = if let Some(watch) = &self.0 {
             watch.changed.recv_timeout(at_most).is_ok()
         } else {
             std::thread::sleep(at_most.min(POLL_INTERVAL));
             false
         };
-        self.reader.check_in_place(&**self.store.disk())?;
-        // The file is read again in both cases, so a lost notice costs time but no event.
-        Ok(if is_changed { WakeReason::Changed } else { WakeReason::TimedOut })
+        if is_changed { WakeReason::Changed } else { WakeReason::TimedOut }
     }
 }
 
-impl Watch {
-    /// Watches the directory of transcripts; `None` where that is not possible (not supported, or no watches left).
+impl DirWatch {
     fn start(store: &Store) -> Option<Self> {
         let dir = store.disk().host_path(&StorePath::transcripts())?;
         // One queued notice is enough: it means that the file has to be read again.

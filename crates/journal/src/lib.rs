@@ -150,7 +150,7 @@ pub use catch_up::CatchUp;
 pub use error::{Damage, Error};
 pub use fanout::{MissedEvents, SUBSCRIBER_QUEUE_LEN_MAX, Subscription};
 pub use flaw::Flaw;
-pub use follow::{Follower, WakeReason};
+pub use follow::{Follower, TranscriptWatch, WakeReason};
 pub use log::{Level, PendingRecord};
 pub use names::{ArtifactFile, RunFile, SegmentIndex, SegmentName};
 pub use note::{Note, NoteKind, NotesOwner, read_notes};

@@ -198,10 +198,12 @@ pub enum Command {
     Show(ShowArgs),
     /// Show a session as it is recorded
     ///
-    /// It reads as with `steno show`; a call without a result is running. Without RUN it shows the session that is
-    /// being recorded. If nothing is, it says which was the latest, and on a terminal waits for the next. `--events`, `--json` and `--raw` print events instead.
+    /// It reads as with `steno show`; a call without a result is running. All runs of the session are read as one
+    /// conversation, also those that begin later. A fact that comes late is printed below the line of its call. Without
+    /// RUN, `follow` shows the session that is being recorded. If nothing is, it says which was the latest, and on a
+    /// terminal waits for the next. `--events`, `--json` and `--raw` print the events of one run instead.
     ///
-    /// Stops when the run is completed and no process records it any more.
+    /// Stops when every run of the session is completed and no process records one any more.
     Follow(FollowArgs),
     /// List the sessions in the store
     ///

@@ -52,8 +52,8 @@ impl ShowArgs {
 
 #[derive(Args, Debug)]
 pub struct FollowArgs {
-    /// A run: its UUID, four or more characters of its beginning or end, or `last`; without it, the session that is
-    /// being recorded
+    /// A session or a run: its UUID, four or more characters of its beginning or end, or `last`; without it, the
+    /// session that is being recorded
     pub run: Option<String>,
     /// How much to show, as with `steno show`
     #[arg(short = 't', long, value_name = "LEVEL", default_value_t = DETAIL, value_parser = clap::value_parser!(u8).range(0..=4))]
@@ -61,7 +61,7 @@ pub struct FollowArgs {
     /// Show one line per event instead of a conversation
     #[arg(long)]
     pub events: bool,
-    /// Start with this event
+    /// Start with this event of the run, and read no other run
     #[arg(long, value_name = "SEQ", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub from: u64,
     #[command(flatten)]

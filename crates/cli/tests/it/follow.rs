@@ -311,21 +311,3 @@ fn until(follower: &mut RunningSteno, text: &str) -> String {
     }
     read
 }
-
-#[test]
-fn other_runs_of_the_session_are_named() {
-    let steno = Steno::new();
-    steno.recorded(
-        RUN,
-        &[json!({ "type": "message.user", "timestamp": TIME, "payload": { "role": "user", "blocks": [] } })],
-    );
-    let mut other = json!({ "type": "run.started", "timestamp": TIME, "payload": { "name": "claude", "kind": "session" } });
-    other["session_run_id"] = RUN.into();
-    steno.recorded(&id(7), &[other, json!({ "type": "run.completed", "timestamp": TIME, "payload": null })]);
-    let said = steno.run(&["follow", &id(7)]);
-    assert_eq!(said.code, 0, "{said:?}");
-    let want = format!(
-        "this is one run of its session; 1 other run not shown: `steno show {RUN}` shows the whole session\n"
-    );
-    assert_eq!(said.err, want);
-}

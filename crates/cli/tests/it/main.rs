@@ -19,6 +19,7 @@ mod events;
 mod evidence;
 mod export;
 mod follow;
+mod follow_channels;
 mod forget_spines;
 mod full_disks;
 mod import_and_restore;

@@ -1,18 +1,20 @@
 //! Builds the conversation of a session.
 
-use steno_model::RunId;
+use std::collections::BTreeMap;
+
 use steno_model::json::RawJson;
+use steno_model::{RunId, Seq};
 use steno_session::{
     Call, CallNumber, Effect, EndedBy, EventPosition, ItemKind, Message as Record, Outcome, Response,
-    ResponseId, ResponseOrigin, Session, SessionRun,
+    ResponseId, ResponseOrigin, RunNumber, Session, SessionRun,
 };
 
 use super::{
     Approval, Block, ChildRun, Conversation, Fact, Item, LooseCall, Message, Prompt, SourceRun, ToolResult,
     ToolUse, Turn,
 };
-use crate::State;
 use crate::nodes::RECORDED_PATCHES;
+use crate::{EventRef, State};
 
 impl Conversation {
     /// Returns the conversation of a session.
@@ -90,6 +92,20 @@ impl ConversationBuilder<'_> {
         self.0.run_of(at)
     }
 
+    fn event(&self, at: EventPosition) -> EventRef {
+        EventRef { run: self.run(at), seq: at.seq }
+    }
+
+    /// Returns the first event of each run.
+    fn first_events(&self, events: &[EventPosition]) -> Vec<EventRef> {
+        let mut first = BTreeMap::<RunNumber, Seq>::new();
+        for at in events {
+            let seq = first.entry(at.run).or_insert(at.seq);
+            *seq = at.seq.min(*seq);
+        }
+        first.into_iter().map(|(run, seq)| self.event(EventPosition { run, seq })).collect()
+    }
+
     fn turns(&self) -> Vec<Turn> {
         let turn = |turn: &steno_session::Turn| Turn {
             path: self.0.steps[turn.step.0].path.clone(),
@@ -104,6 +120,7 @@ impl ConversationBuilder<'_> {
             error: turn.error.clone(),
             items: Vec::new(),
             outside_before: 0,
+            first_events: self.first_events(&turn.events),
         };
         self.0.turns.iter().map(turn).collect()
     }
@@ -197,6 +214,7 @@ impl ConversationBuilder<'_> {
             is_dangling: !call.is_answered,
             approvals: call.approvals.iter().map(|approval| self.approval(*approval)).collect(),
             child_runs: call.children.iter().map(|child| self.child(*child)).collect(),
+            events: call.events.iter().map(|at| self.event(*at)).collect(),
         }
     }
 

@@ -16,7 +16,7 @@ use steno_model::{RunId, Seq, Timestamp};
 
 pub(crate) use content::{BlockText, block_text, tool_output};
 
-use crate::State;
+use crate::{EventRef, State};
 
 /// A session as a conversation. Its JSON has every field: null means that the record does not have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -112,6 +112,9 @@ pub struct Turn {
     /// How many items outside of turns come before it.
     #[serde(skip)]
     pub outside_before: usize,
+    /// Its first event in each run that has it. One of them is in the same turn when the session has grown.
+    #[serde(skip)]
+    pub first_events: Vec<EventRef>,
 }
 
 /// Something that happened in a conversation; its kind is the `item` field of the JSON.
@@ -217,6 +220,9 @@ pub struct ToolUse {
     pub approvals: Vec<Approval>,
     /// The runs that it started.
     pub child_runs: Vec<ChildRun>,
+    /// The events about it in all runs. They are about the same call when the session has grown.
+    #[serde(skip)]
+    pub events: Vec<EventRef>,
 }
 
 /// The result of a call.

@@ -37,7 +37,7 @@ const TARGETS: [&str; 18] = [
 const PATHS: [&str; 6] = ["file_path", "filePath", "absolute_path", "notebook_path", "path", "dir_path"];
 
 /// A call in words.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum CallWords {
     /// A command line.
     Command(String),

@@ -5,9 +5,12 @@ use super::diffs::{counts, diff_lines, kind_word};
 use super::outputs::{fold, output_lines};
 use super::segments::{Line, Segment, columns};
 use super::steps::{approval_words, child_words};
+use super::units::CallParts;
 use super::wrap::{Wrap, wrap};
-use super::{Detail, GUTTER_COLUMNS, INDENT_COLUMNS, Screen, ScreenTone, TEXT_COLUMNS_MAX, one, spaces};
-use crate::conversation::{ChildRun, ToolResult, ToolUse, tool_output};
+use super::{
+    Detail, GUTTER_COLUMNS, INDENT_COLUMNS, Screen, ScreenTone, TEXT_COLUMNS_MAX, hash_of, one, spaces,
+};
+use crate::conversation::{Approval, ChildRun, ToolResult, ToolUse, tool_output};
 use crate::nodes::{FileDiff, call_diffs};
 use crate::text_format::{count, duration, thousands};
 use steno_session::call_output;
@@ -20,7 +23,7 @@ const DURATION_COLUMNS: usize = 8;
 const COMMAND_LINES_MAX: usize = 6;
 
 /// How a call ended, for its mark and its words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum CallEnd {
     Ok,
     Failed,
@@ -57,6 +60,14 @@ fn is_quiet(call: &ToolUse, result: Option<&ToolResult>) -> bool {
     is_other && is_ok && call.approvals.is_empty() && call.child_runs.is_empty() && !is_list()
 }
 
+/// What is shown of a call, for comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallFace {
+    pub(super) has_input: bool,
+    /// A hash of how it ended, and what it gave.
+    pub(super) end: u64,
+}
+
 /// What is known of a call before it is drawn.
 pub(super) struct CallView<'a> {
     call: &'a ToolUse,
@@ -90,6 +101,27 @@ impl<'a> CallView<'a> {
 
     pub(super) fn is_failed(&self) -> bool {
         self.end == CallEnd::Failed
+    }
+
+    /// Returns the approvals that are shown: those of denied calls always.
+    pub(super) fn approvals(&self, detail: Detail) -> &'a [Approval] {
+        let is_shown = detail >= Detail::Changes || self.end == CallEnd::Denied;
+        if is_shown { &self.call.approvals } else { &[] }
+    }
+
+    /// Returns what is shown of the call beside its approvals and subagents. How long it took and the numbers of changed lines
+    /// are left out: one channel only has them more exactly than another.
+    pub(super) fn face(&self) -> CallFace {
+        let end = if self.end == CallEnd::Unknown && self.diffs.is_empty() { CallEnd::Ok } else { self.end };
+        let is_agent = self.call.class.as_ref().is_some_and(|class| class.is("agent"));
+        let says_nothing = end == CallEnd::Ok && (!self.diffs.is_empty() || is_agent);
+        let is_hidden = says_nothing || is_quiet(self.call, self.result);
+        let output = if is_hidden { "" } else { self.output.trim() };
+        let code = self.exit_code.filter(|code| *code != 0);
+        CallFace {
+            has_input: self.call.tool_input.as_ref().is_some_and(|input| !input.is_null()),
+            end: hash_of(&(end, code, output, self.error.as_deref().map(str::trim))),
+        }
     }
 
     /// Returns the words of a quiet call: the tool, what it is called for, and how many lines a search found.
@@ -162,12 +194,7 @@ impl Screen<'_> {
         let detail = if is_focus { Detail::Everything } else { self.style.detail };
         let limits = CallLimits::of(detail, self.style.is_folded);
         self.call_line(view, detail);
-        if detail >= Detail::Changes || view.end == CallEnd::Denied {
-            for asked in &view.call.approvals {
-                let (tone, words) = approval_words(asked);
-                self.body(vec![one(tone, &words)], None);
-            }
-        }
+        self.approvals(view.approvals(detail));
         let has_child = self.children_of(view.call);
         if detail >= Detail::Changes {
             self.todos(view);
@@ -179,6 +206,27 @@ impl Screen<'_> {
         self.result(view, &limits, has_child && detail < Detail::Everything);
         if detail == Detail::Everything {
             self.arguments(view);
+        }
+    }
+
+    /// Draws a call that was drawn again, with what is new of it.
+    pub(super) fn call_again(&mut self, view: &CallView<'_>, parts: &CallParts<'_>) {
+        self.call_line(view, self.style.detail);
+        self.approvals(parts.approvals.iter().copied());
+        let mut has_child = false;
+        for child in &parts.children {
+            has_child |= self.child(child);
+        }
+        if parts.has_new_end {
+            let limits = CallLimits::of(self.style.detail, self.style.is_folded);
+            self.result(view, &limits, has_child && self.style.detail < Detail::Everything);
+        }
+    }
+
+    fn approvals<'c>(&mut self, approvals: impl IntoIterator<Item = &'c Approval>) {
+        for asked in approvals {
+            let (tone, words) = approval_words(asked);
+            self.body(vec![one(tone, &words)], None);
         }
     }
 

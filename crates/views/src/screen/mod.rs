@@ -7,6 +7,7 @@
 mod call_words;
 mod calls;
 mod diffs;
+mod drawn_units;
 mod header;
 mod outputs;
 mod segments;
@@ -18,7 +19,9 @@ mod tests;
 mod units;
 mod wrap;
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher as _};
 
 use steno_model::{RunId, Timestamp};
 
@@ -27,8 +30,8 @@ use crate::conversation::Conversation;
 use crate::nodes::{AnsiStyle, InlineStyle};
 
 pub use call_words::{call_text, command_line};
+pub use drawn_units::DrawnUnits;
 pub use header::HeaderFacts;
-pub use units::UnitKey;
 
 use segments::{Line, Segment};
 use wrap::{Wrap, wrap};
@@ -270,6 +273,13 @@ impl<'a> Screen<'a> {
         }
         self.state.is_blank = len == 0;
     }
+}
+
+/// Returns the hash of a content.
+fn hash_of<T: Hash + ?Sized>(content: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns spaces.

@@ -126,10 +126,19 @@ impl Screen<'_> {
                 self.call(&view);
                 return DrawnKind::Call;
             }
-            UnitContent::SystemPrompt(_) | UnitContent::Answer { .. } | UnitContent::Thought(_) => {}
+            UnitContent::CallAgain { call, result, parts } if detail > Detail::Answers => {
+                self.separate(last, DrawnKind::Call);
+                self.call_again(&CallView::of(call, *result), parts);
+                return DrawnKind::Call;
+            }
+            UnitContent::SystemPrompt(_)
+            | UnitContent::Answer { .. }
+            | UnitContent::Thought(_)
+            | UnitContent::CallAgain { .. } => {}
             UnitContent::Command(_)
             | UnitContent::Output(_)
             | UnitContent::Unknown(_)
+            | UnitContent::TurnEnd(_)
             | UnitContent::Approval(_)
             | UnitContent::Child(_)
             | UnitContent::Compaction(_)
@@ -165,6 +174,11 @@ impl Screen<'_> {
                 self.separate(last, DrawnKind::Step);
                 self.step_line(&one(ScreenTone::Odd, &format!("? {}", cut(kind, NAME_CHARS_MAX))));
             }
+            UnitContent::TurnEnd(turn) => {
+                self.separate(last, DrawnKind::Step);
+                let end = turn_end(turn).map(|(tone, words)| one(tone, &words));
+                self.step_line(&end.unwrap_or_default());
+            }
             UnitContent::Approval(asked) => {
                 let (tone, words) = approval_words(asked);
                 self.separate(last, DrawnKind::Step);
@@ -176,8 +190,7 @@ impl Screen<'_> {
             }
             UnitContent::Compaction(fact) => self.compaction(fact),
             UnitContent::Step(fact) => {
-                let is_quiet = quiet_name(fact).is_some() && self.style.detail < Detail::Outputs;
-                if is_quiet && !self.style.has_every_step {
+                if !is_shown(content, self.style.detail) && !self.style.has_every_step {
                     return false;
                 }
                 self.separate(last, DrawnKind::Step);
@@ -188,7 +201,8 @@ impl Screen<'_> {
             | UnitContent::Prompt(_)
             | UnitContent::Answer { .. }
             | UnitContent::Thought(_)
-            | UnitContent::Call { .. } => return false,
+            | UnitContent::Call { .. }
+            | UnitContent::CallAgain { .. } => return false,
         }
         true
     }
@@ -209,11 +223,7 @@ impl Screen<'_> {
 
     /// Draws the heading of a turn; returns false if it is not shown at this detail.
     fn turn(&mut self, turn: &Turn) -> bool {
-        let end = match turn.status {
-            "completed" => None,
-            "interrupted" => Some((ScreenTone::Failed, turn.status.to_owned())),
-            _ => Some(end_words(turn.state, turn.error.as_ref())),
-        };
+        let end = turn_end(turn);
         if (self.style.detail == Detail::Answers || self.depth > 0) && end.is_none() {
             self.blank();
             return true;
@@ -313,6 +323,38 @@ impl Screen<'_> {
     fn step_line(&mut self, line: &[Segment]) {
         let mark = [spaces(GUTTER_COLUMNS), Segment::new(ScreenTone::Frame, "· ")];
         self.put([&mark, &[spaces(INDENT_COLUMNS)]], line, Wrap::Words);
+    }
+}
+
+/// Tells whether something is shown at a detail.
+pub(super) fn is_shown(content: &UnitContent<'_>, detail: Detail) -> bool {
+    match content {
+        UnitContent::SystemPrompt(_) => detail == Detail::Everything,
+        UnitContent::Thought(_) => detail >= Detail::Changes,
+        UnitContent::Step(fact) => {
+            detail > Detail::Answers && (quiet_name(fact).is_none() || detail >= Detail::Outputs)
+        }
+        UnitContent::CallAgain { .. }
+        | UnitContent::TurnEnd(_)
+        | UnitContent::Command(_)
+        | UnitContent::Output(_)
+        | UnitContent::Unknown(_)
+        | UnitContent::Approval(_)
+        | UnitContent::Child(_)
+        | UnitContent::Compaction(_) => detail > Detail::Answers,
+        UnitContent::Turn(_)
+        | UnitContent::Prompt(_)
+        | UnitContent::Answer { .. }
+        | UnitContent::Call { .. } => true,
+    }
+}
+
+/// Returns how a turn ended, unless it just ended.
+fn turn_end(turn: &Turn) -> Option<(ScreenTone, String)> {
+    match turn.status {
+        "completed" => None,
+        "interrupted" => Some((ScreenTone::Failed, turn.status.to_owned())),
+        _ => Some(end_words(turn.state, turn.error.as_ref())),
     }
 }
 

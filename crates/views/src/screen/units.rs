@@ -5,18 +5,21 @@ use crate::conversation::{
     Approval, Block, BlockText, ChildRun, Conversation, Fact, Item, ToolResult, ToolUse, Turn, block_text,
 };
 
-/// Names a unit of a conversation. A unit keeps its name while the conversation grows.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct UnitKey(String);
-
 /// A unit of a conversation.
+#[derive(Clone)]
 pub(super) struct Unit<'a> {
-    pub(super) key: UnitKey,
+    /// The turn that it is in.
+    pub(super) turn: Option<&'a Turn>,
     pub(super) content: UnitContent<'a>,
+    /// Whether it is the end of a text that comes in parts.
+    pub(super) may_grow: bool,
 }
 
+#[derive(Clone)]
 pub(super) enum UnitContent<'a> {
     Turn(&'a Turn),
+    /// The end of a turn whose heading says something else.
+    TurnEnd(&'a Turn),
     SystemPrompt(String),
     Prompt(String),
     Answer {
@@ -35,31 +38,25 @@ pub(super) enum UnitContent<'a> {
         call: &'a ToolUse,
         result: Option<&'a ToolResult>,
     },
+    /// A call that was drawn, with what is new of it.
+    CallAgain {
+        call: &'a ToolUse,
+        result: Option<&'a ToolResult>,
+        parts: CallParts<'a>,
+    },
     Approval(&'a Approval),
     Child(&'a ChildRun),
     Compaction(&'a Fact),
     Step(&'a Fact),
 }
 
-impl UnitContent<'_> {
-    /// Tells whether nothing more is expected of it.
-    fn is_complete(&self) -> bool {
-        match self {
-            Self::Call { call, result } => !call.is_dangling || result.is_some(),
-            Self::Turn(_)
-            | Self::SystemPrompt(_)
-            | Self::Prompt(_)
-            | Self::Answer { .. }
-            | Self::Thought(_)
-            | Self::Command(_)
-            | Self::Output(_)
-            | Self::Unknown(_)
-            | Self::Approval(_)
-            | Self::Child(_)
-            | Self::Compaction(_)
-            | Self::Step(_) => true,
-        }
-    }
+/// What is new of a call.
+#[derive(Clone)]
+pub(super) struct CallParts<'a> {
+    pub(super) approvals: Vec<&'a Approval>,
+    pub(super) children: Vec<&'a ChildRun>,
+    /// Whether how it ended, or what it gave, is new.
+    pub(super) has_new_end: bool,
 }
 
 /// Who says the text of a block.
@@ -72,20 +69,13 @@ enum UnitSpeaker {
 impl Screen<'_> {
     /// Draws a whole conversation.
     pub fn conversation(&mut self, conversation: &Conversation) {
-        self.parts(conversation, &mut |_, _| true);
-    }
-
-    /// Draws the units for which `take` returns true. It is told whether a unit is complete: a call without a result is not.
-    pub fn parts(&mut self, conversation: &Conversation, take: &mut dyn FnMut(&UnitKey, bool) -> bool) {
-        let mut units = units(conversation);
-        units.retain(|unit| take(&unit.key, unit.content.is_complete()));
-        self.units(&units);
+        self.units(&units(conversation));
     }
 }
 
 /// Returns the units of a conversation, in order.
-fn units(conversation: &Conversation) -> Vec<Unit<'_>> {
-    let mut list = UnitList { units: Vec::new(), turn: String::new() };
+pub(super) fn units(conversation: &Conversation) -> Vec<Unit<'_>> {
+    let mut list = UnitList { units: Vec::new(), turn: None };
     for prompt in &conversation.system_prompts {
         let texts = prompt.blocks.iter().filter_map(|block| match block {
             Block::Recorded(block) => match block_text(block) {
@@ -98,8 +88,7 @@ fn units(conversation: &Conversation) -> Vec<Unit<'_>> {
             },
             Block::ToolUse(_) | Block::ToolResult(_) => None,
         });
-        let text = texts.collect::<Vec<_>>().join("\n");
-        list.push(format!("system {}:{}", prompt.run, prompt.seq), UnitContent::SystemPrompt(text));
+        list.push(UnitContent::SystemPrompt(texts.collect::<Vec<_>>().join("\n")));
     }
     // Items outside of turns come before the first turn that began after them.
     let mut shown = 0;
@@ -116,13 +105,13 @@ fn units(conversation: &Conversation) -> Vec<Unit<'_>> {
 struct UnitList<'a> {
     units: Vec<Unit<'a>>,
     /// The turn of the next units.
-    turn: String,
+    turn: Option<&'a Turn>,
 }
 
 impl<'a> UnitList<'a> {
     fn turn(&mut self, turn: &'a Turn) {
-        self.turn = format!("turn {}:{}", turn.run, turn.seq);
-        self.push(self.turn.clone(), UnitContent::Turn(turn));
+        self.turn = Some(turn);
+        self.push(UnitContent::Turn(turn));
         let first = self.units.len();
         turn.items.iter().for_each(|item| self.item(item));
         let last = self.units[first..].iter_mut().rev().find_map(|unit| {
@@ -132,40 +121,23 @@ impl<'a> UnitList<'a> {
         if let Some(is_last) = last {
             *is_last = true;
         }
+        self.turn = None;
     }
 
     fn item(&mut self, item: &'a Item) {
         match item {
-            Item::Prompt(prompt) => {
-                let name = format!("{}:{}", prompt.run, prompt.seq);
-                self.blocks(&name, &prompt.blocks, UnitSpeaker::User);
-            }
-            Item::Message(message) => {
-                let name = format!("{}:{}", message.run, message.seq);
-                self.blocks(&name, &message.blocks, UnitSpeaker::Model);
-            }
-            Item::Call(call) => {
-                let name = format!("{}:{}", call.run, call.seq);
-                self.blocks(&name, &call.blocks, UnitSpeaker::Model);
-            }
-            Item::Approval(asked) => {
-                self.push(format!("approval {}:{}", asked.run, asked.seq), UnitContent::Approval(asked));
-            }
-            Item::Child(child) => self.push(format!("child {}", child.run_id), UnitContent::Child(child)),
-            Item::Compaction(fact) => {
-                self.push(format!("step {}:{}", fact.run, fact.seq), UnitContent::Compaction(fact));
-            }
-            Item::Fact(fact) => self.push(format!("step {}:{}", fact.run, fact.seq), UnitContent::Step(fact)),
+            Item::Prompt(prompt) => self.blocks(&prompt.blocks, UnitSpeaker::User),
+            Item::Message(message) => self.blocks(&message.blocks, UnitSpeaker::Model),
+            Item::Call(call) => self.blocks(&call.blocks, UnitSpeaker::Model),
+            Item::Approval(asked) => self.push(UnitContent::Approval(asked)),
+            Item::Child(child) => self.push(UnitContent::Child(child)),
+            Item::Compaction(fact) => self.push(UnitContent::Compaction(fact)),
+            Item::Fact(fact) => self.push(UnitContent::Step(fact)),
         }
     }
 
-    fn blocks(&mut self, name: &str, blocks: &'a [Block], speaker: UnitSpeaker) {
+    fn blocks(&mut self, blocks: &'a [Block], speaker: UnitSpeaker) {
         let mut chunks = String::new();
-        let mut number = 0;
-        let mut next_name = move || {
-            number += 1;
-            format!("{name} {number}")
-        };
         for (at, block) in blocks.iter().enumerate() {
             if let Block::Recorded(recorded) = block {
                 let text = block_text(recorded);
@@ -173,35 +145,38 @@ impl<'a> UnitList<'a> {
                     chunks.push_str(chunk);
                     continue;
                 }
-                self.words(&mut chunks, speaker, &mut next_name);
+                self.words(&mut chunks, speaker);
                 if let Some(content) = content_of(text, speaker) {
-                    self.push(next_name(), content);
+                    self.push(content);
                 }
                 continue;
             }
-            self.words(&mut chunks, speaker, &mut next_name);
+            self.words(&mut chunks, speaker);
             if let Block::ToolUse(call) = block {
                 let result = match blocks.get(at + 1) {
                     Some(Block::ToolResult(result)) => Some(&**result),
                     Some(Block::ToolUse(_) | Block::Recorded(_)) | None => None,
                 };
-                let id = call.tool_id.as_ref().map(|id| format!("call {} {}", self.turn, id.to_text()));
-                self.push(id.unwrap_or_else(&mut next_name), UnitContent::Call { call, result });
+                self.push(UnitContent::Call { call, result });
             }
         }
-        self.words(&mut chunks, speaker, &mut next_name);
+        let may_grow = !chunks.trim().is_empty();
+        self.words(&mut chunks, speaker);
+        if let Some(last) = self.units.last_mut().filter(|_| may_grow) {
+            last.may_grow = true;
+        }
     }
 
     /// Ends a text that came in chunks.
-    fn words(&mut self, chunks: &mut String, speaker: UnitSpeaker, name: &mut dyn FnMut() -> String) {
+    fn words(&mut self, chunks: &mut String, speaker: UnitSpeaker) {
         let text = std::mem::take(chunks);
         if let Some(content) = content_of(BlockText::Words(text), speaker) {
-            self.push(name(), content);
+            self.push(content);
         }
     }
 
-    fn push(&mut self, key: String, content: UnitContent<'a>) {
-        self.units.push(Unit { key: UnitKey(key), content });
+    fn push(&mut self, content: UnitContent<'a>) {
+        self.units.push(Unit { turn: self.turn, content, may_grow: false });
     }
 }
 

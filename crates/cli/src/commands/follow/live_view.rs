@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steno_model::{EventType, ExchangeEvent, RunId, Seq};
-use steno_session::{Content, PayloadFields, SessionBuilder};
+use steno_model::RunId;
+use steno_session::Session;
 use steno_views::conversation::{Block, Conversation, Item};
 use steno_views::digest::SessionDigest;
-use steno_views::screen::{Detail, HeaderFacts, Screen, ScreenState, ScreenStyle, UnitKey};
+use steno_views::screen::{Detail, DrawnUnits, HeaderFacts, Screen, ScreenState, ScreenStyle};
 
 use crate::output::{Output, colors_are_on};
 use crate::screen_style::{local_minute, painter};
@@ -14,113 +14,92 @@ use crate::screen_style::{local_minute, painter};
 /// The maximum depth at which subagents of subagents are read.
 const CHILD_DEPTH_MAX: usize = 3;
 
-/// A session that grows. It is folded again after each batch of events, from the beginning of its last turn.
-pub struct LiveView<'a> {
-    run: RunId,
-    from: Seq,
+/// What of a session was drawn.
+pub struct LiveView {
     detail: Detail,
-    /// Whether the header calls the session live.
+    /// Whether the header calls the session live. The first turn, which is drawn first, may be old.
     is_live: bool,
-    /// The title of the session, if one is known before its events are read.
+    /// The title of the session, if one is known before its events are read. The agent's own title may come long after the
+    /// beginning.
     title: Option<String>,
-    /// The first event, and those of the current turn.
-    events: Vec<ExchangeEvent>,
-    has_news: bool,
     has_header: bool,
-    /// The finished units that were drawn.
-    drawn: BTreeSet<UnitKey>,
-    /// The calls that were drawn while they ran.
-    running: BTreeSet<UnitKey>,
+    drawn: DrawnUnits,
     state: ScreenState,
-    /// The subagents whose calls have ended.
-    children: BTreeMap<RunId, Conversation>,
-    read_child: ReadChild<'a>,
+    /// The subagents that were drawn.
+    children: BTreeSet<RunId>,
 }
 
-/// Reads the recorded conversation of a subagent.
-pub type ReadChild<'a> = Box<dyn Fn(RunId) -> Option<Conversation> + 'a>;
+/// A session as it is now.
+pub struct SessionNow<'a> {
+    pub session: Session,
+    /// Whether nothing more is expected.
+    pub has_ended: bool,
+    /// Reads what is recorded of a subagent so far.
+    pub read_child: &'a dyn Fn(RunId) -> Option<Conversation>,
+}
 
-impl<'a> LiveView<'a> {
-    pub fn new(run: RunId, from: Seq, detail: u8, read_child: ReadChild<'a>) -> Self {
+impl LiveView {
+    pub fn new(detail: u8, title: Option<String>, is_live: bool) -> Self {
         Self {
-            run,
-            from,
             detail: Detail::ALL[usize::from(detail).min(Detail::ALL.len() - 1)],
-            is_live: false,
-            title: None,
-            events: Vec::new(),
-            has_news: false,
+            is_live,
+            title,
             has_header: false,
-            drawn: BTreeSet::new(),
-            running: BTreeSet::new(),
+            drawn: DrawnUnits::default(),
             state: ScreenState::default(),
-            children: BTreeMap::new(),
-            read_child,
+            children: BTreeSet::new(),
         }
     }
 
-    /// Sets the title of the session. The agent's own title may come long after the beginning, which is drawn first.
-    pub fn with_title(self, title: Option<String>) -> Self {
-        Self { title, ..self }
+    /// Takes a session as drawn.
+    pub fn skip(&mut self, session: &Session) {
+        let now =
+            Drawing { conversation: Conversation::of(session), children: BTreeMap::new(), has_ended: true };
+        self.draw_on(&now, None, None, &mut |_| {});
+        self.state = ScreenState::default();
     }
 
-    /// Sets whether the header calls the session live. The first turn, which is drawn first, may be old.
-    pub fn with_live(self, is_live: bool) -> Self {
-        Self { is_live, ..self }
-    }
-
-    /// Reads the subagents of calls that have ended, and theirs. Those of running calls are only named.
-    fn read_children(&mut self, conversation: &Conversation, depth: usize) {
-        for run in ended_children(conversation) {
-            if depth == 0 || self.children.contains_key(&run) {
-                continue;
-            }
-            let Some(child) = (self.read_child)(run) else { continue };
-            self.read_children(&child, depth - 1);
-            self.children.insert(run, child);
-        }
-    }
-
-    /// Takes an event. Events before a new turn are drawn and dropped.
-    pub fn push(&mut self, event: ExchangeEvent, output: &mut Output) {
-        if is_turn(&event) && self.events.len() > 1 {
-            self.draw(output);
-            self.events.truncate(1);
-            self.children.clear();
-        }
-        self.has_news = true;
-        self.events.push(event);
-        // Events before the first wanted one are not drawn.
-        if self.events.last().is_some_and(|last| last.seq.next() == self.from) {
-            self.parts(&mut |_| {});
-        }
-    }
-
-    /// Draws new content.
-    pub fn draw(&mut self, output: &mut Output) {
-        if !std::mem::take(&mut self.has_news) || self.events.last().is_none_or(|last| last.seq < self.from) {
-            return;
-        }
-        let width = output.width();
-        self.parts_with(width, &mut |line| output.line(line));
-    }
-
-    /// Marks everything so far as drawn.
-    fn parts(&mut self, sink: &mut dyn FnMut(&str)) {
-        let has_header = self.has_header;
-        self.parts_with(None, sink);
-        (self.has_header, self.state) = (has_header, ScreenState::default());
-    }
-
-    fn parts_with(&mut self, width: Option<usize>, print: &mut dyn FnMut(&str)) {
-        let mut builder = SessionBuilder::new(self.run, Content::Whole);
-        self.events.iter().for_each(|event| builder.push(event));
-        let session = builder.finish();
-        let (conversation, mut digest) = (Conversation::of(&session), SessionDigest::of(&session));
+    /// Draws what is new of a session.
+    pub fn draw(&mut self, now: &SessionNow<'_>, output: &mut Output) {
+        let conversation = Conversation::of(&now.session);
+        let mut digest = SessionDigest::of(&now.session);
         if let Some(title) = &self.title {
             digest.title = Some(title.clone());
         }
-        self.read_children(&conversation, CHILD_DEPTH_MAX);
+        let mut children = BTreeMap::new();
+        self.read_children(&conversation, now, CHILD_DEPTH_MAX, &mut children);
+        let drawing = Drawing { conversation, children, has_ended: now.has_ended };
+        let width = output.width();
+        self.draw_on(&drawing, Some(&digest), width, &mut |line| output.line(line));
+        self.children.extend(drawing.children.into_keys());
+    }
+
+    /// Reads the subagents of calls that have ended, and theirs, unless they were drawn. Those of running calls are only named.
+    fn read_children(
+        &self,
+        conversation: &Conversation,
+        now: &SessionNow<'_>,
+        depth: usize,
+        children: &mut BTreeMap<RunId, Conversation>,
+    ) {
+        for run in ended_children(conversation) {
+            if depth == 0 || self.children.contains(&run) || children.contains_key(&run) {
+                continue;
+            }
+            let Some(child) = (now.read_child)(run) else { continue };
+            self.read_children(&child, now, depth - 1, children);
+            children.insert(run, child);
+        }
+    }
+
+    /// Draws what is new; without a digest there is no header.
+    fn draw_on(
+        &mut self,
+        now: &Drawing,
+        digest: Option<&SessionDigest>,
+        width: Option<usize>,
+        print: &mut dyn FnMut(&str),
+    ) {
         let style = ScreenStyle {
             paint: &painter(),
             time: &local_minute,
@@ -131,30 +110,31 @@ impl<'a> LiveView<'a> {
             has_every_step: false,
             is_live: true,
             focus: None,
-            children: &self.children,
+            children: &now.children,
             // It is being recorded, and can be followed by itself.
             absent_child: "`steno follow` with this id shows it",
-            directory: digest.directory.as_deref(),
+            directory: digest.and_then(|digest| digest.directory.as_deref()),
         };
         let mut sink = |line: &str| {
             print(line);
             true
         };
         let mut screen = Screen::new(style, &mut sink).after(self.state);
-        if !std::mem::replace(&mut self.has_header, true) {
+        if let Some(digest) = digest.filter(|_| !self.has_header) {
+            self.has_header = true;
             let facts = HeaderFacts { is_live: self.is_live, is_beginning: true, ..HeaderFacts::default() };
-            screen.header(&digest, &conversation, &facts);
+            screen.header(digest, &now.conversation, &facts);
         }
-        let (drawn, running) = (&mut self.drawn, &mut self.running);
-        screen.parts(&conversation, &mut |key, is_complete| {
-            if is_complete {
-                drawn.insert(key.clone())
-            } else {
-                !drawn.contains(key) && running.insert(key.clone())
-            }
-        });
+        screen.news(&now.conversation, &mut self.drawn, now.has_ended);
         self.state = screen.state();
     }
+}
+
+/// What is drawn.
+struct Drawing {
+    conversation: Conversation,
+    children: BTreeMap<RunId, Conversation>,
+    has_ended: bool,
 }
 
 /// Returns the subagents of calls that have a result.
@@ -170,10 +150,4 @@ fn ended_children(conversation: &Conversation) -> Vec<RunId> {
         Block::ToolUse(_) | Block::ToolResult(_) | Block::Recorded(_) => None,
     });
     calls.flat_map(|call| call.child_runs.iter().map(|child| child.run_id)).collect()
-}
-
-/// Returns true if an event begins a turn.
-fn is_turn(event: &ExchangeEvent) -> bool {
-    event.event_type.known() == Some(EventType::StepStarted)
-        && PayloadFields::of(event).text("kind").is_some_and(|kind| kind == "turn")
 }
