@@ -69,7 +69,7 @@ impl Fixture {
 const PATCH: &str = "*** Begin Patch\n*** Update File: src/cart.rs\n@@\n-let wait = 1;\n+let wait = 3;\n*** Add File: src/new.rs\n+fn new() {}\n*** End Patch";
 
 /// Three sessions of three agents, the latest with number 3.
-fn filled() -> Steno {
+pub fn filled() -> Steno {
     let steno = Steno::new();
     let login = Fixture::begin("2026-06-08T08:00:00Z", "claude", "/srv/shop", "main")
         .prompt("Fix the login bug")
