@@ -36,6 +36,8 @@ pub struct LiveSession {
     watch: TranscriptWatch,
     /// Whether a run has more than was read at once.
     is_behind: bool,
+    /// Whether the store has new runs, which may be subagents.
+    has_new_runs: bool,
 }
 
 /// A run that is read as it grows.
@@ -64,6 +66,7 @@ impl LiveSession {
             runs: Vec::new(),
             watch,
             is_behind: false,
+            has_new_runs: false,
         };
         if scope == LiveScope::Run {
             live.add(name)?;
@@ -100,6 +103,7 @@ impl LiveSession {
             return Ok(Vec::new());
         }
         self.known = runs;
+        self.has_new_runs = true;
         self.library = Library::new(Some(self.store.clone()));
         self.library.heads()?;
         if self.scope == LiveScope::Run {
@@ -136,12 +140,12 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Reads what its runs have more than before; returns whether there was anything.
+    /// Reads what its runs have more than before; returns whether there is anything, or the store has new runs.
     ///
     /// # Errors
     /// When a file was deleted, replaced or shortened, or is damaged.
     pub fn read(&mut self) -> Result<bool, Error> {
-        let mut is_any = false;
+        let mut is_any = std::mem::take(&mut self.has_new_runs);
         self.is_behind = false;
         for (live, run) in self.readers.iter_mut().zip(&mut self.runs) {
             live.reader.check(&self.store)?;

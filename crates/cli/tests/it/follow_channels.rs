@@ -2,6 +2,7 @@
 //! writes an event and waits for what it shows before it writes the next one.
 
 use serde_json::{Value, json};
+use steno_testkit::{needs, shared_dir};
 
 use crate::kit::{RUN, RunningSteno, Steno, TIME, id};
 
@@ -218,4 +219,98 @@ fn events_and_a_first_event_are_those_of_one_run() {
     );
     let whole = steno.run(&["follow", RUN]).out;
     assert!(whole.contains("ai │ Done.") && whole.contains("$ make"), "{whole}");
+}
+
+/// Directories of captures with several channels of one session.
+const CAPTURES: [&str; 5] = [
+    "claude/2.1.325/main",
+    "claude/2.1.325/control",
+    "codex/0.166.0/exec_main",
+    "codex/0.166.0/app_server",
+    "copilot/1.0.102/main_responses",
+];
+
+/// How many events of a run are written before another run goes on.
+const EVENTS_IN_TURN: usize = 5;
+
+/// Returns the session of a capture that has most runs, how many these are, and the events of all runs, its own first.
+fn captured_runs(archive: &Steno) -> (String, usize, Vec<(String, Vec<Value>)>) {
+    let sessions = archive.run(&["ls", "--json"]).json();
+    let session = sessions.iter().max_by_key(|row| row["runs"].as_u64()).unwrap();
+    let session = session["run_id"].as_str().unwrap().to_owned();
+    let rows = archive.run(&["ls", "--runs", "--json"]).json();
+    let is_own = |row: &Value| row["run_id"] == session.as_str() || row["session_run_id"] == session.as_str();
+    let (own, others): (Vec<_>, Vec<_>) = rows.iter().partition(|row| is_own(row));
+    let events = |row: &&Value| {
+        let run = row["run_id"].as_str().unwrap().to_owned();
+        let lines = archive.text(&run);
+        let events = lines.lines().map(|line| {
+            let mut event: Value = serde_json::from_str(line).unwrap();
+            let fields = event.as_object_mut().unwrap();
+            // The recorder gives the numbers.
+            fields.remove("seq");
+            fields.remove("run_id");
+            event
+        });
+        (run, events.collect::<Vec<_>>())
+    };
+    let count = own.len();
+    (session, count, own.iter().chain(&others).map(events).collect())
+}
+
+/// Returns the lines of what was said, each as often as it is there, and all other lines, without durations.
+fn texts_and_calls(text: &str) -> [Vec<String>; 2] {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("── "));
+    let without_time = |line: &str| {
+        let (rest, last) = line.rsplit_once("  ").unwrap_or((line, ""));
+        let is_time = last.starts_with(|first: char| first.is_ascii_digit()) && last.ends_with('s');
+        if is_time { rest.trim_end().to_owned() } else { line.to_owned() }
+    };
+    let (mut texts, mut calls): (Vec<String>, Vec<String>) =
+        lines.map(without_time).partition(|line| line.contains('│'));
+    texts.sort();
+    calls.sort();
+    calls.dedup();
+    [texts, calls]
+}
+
+#[test]
+fn captured_channels_are_followed_as_they_are_shown() {
+    let shared = needs!(shared_dir(), "../shared is absent");
+    for capture in CAPTURES {
+        let archive = Steno::new();
+        let path = shared.join("captures").join(capture);
+        archive.run(&["import", path.to_str().unwrap()]);
+        let (session, count, runs) = captured_runs(&archive);
+        assert!(count > 1, "{capture}: {count}");
+        let live = Steno::new();
+        let begin = |(run, _): &(String, Vec<Value>)| {
+            Channel(live.start(&["record", "--run", run, "--level", "written"]))
+        };
+        let mut channels: Vec<Channel> = runs.iter().map(begin).collect();
+        let mut follower = None;
+        let longest = runs.iter().map(|(_, events)| events.len()).max().unwrap();
+        for first in (0..longest).step_by(EVENTS_IN_TURN) {
+            for (channel, (_, events)) in channels.iter_mut().zip(&runs) {
+                events.iter().skip(first).take(EVENTS_IN_TURN).for_each(|event| channel.send(event));
+            }
+            follower.get_or_insert_with(|| live.start(&["follow", &session]));
+        }
+        for channel in channels {
+            channel.end();
+        }
+        let output = follower.unwrap().ended();
+        assert_eq!(output.code, 0, "{capture}: {output:?}");
+        let shown = live.run(&["show", &session, "--no-pager"]).out;
+        let conversation = |text: &str| {
+            let (_, rest) = text.split_once("── turn-").unwrap();
+            rest.split_once('\n').unwrap().1.to_owned()
+        };
+        let [texts, calls] = texts_and_calls(&conversation(&output.out));
+        let [shown_texts, shown_calls] = texts_and_calls(&conversation(&shown));
+        assert_eq!(texts, shown_texts, "{capture}\n{}\n=====\n{shown}", output.out);
+        for call in &shown_calls {
+            assert!(calls.contains(call), "{capture}: {call}\n{}\n=====\n{shown}", output.out);
+        }
+    }
 }

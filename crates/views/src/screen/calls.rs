@@ -64,6 +64,7 @@ fn is_quiet(call: &ToolUse, result: Option<&ToolResult>) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallFace {
     pub(super) has_input: bool,
+    pub(super) has_diff: bool,
     /// A hash of how it ended, and what it gave.
     pub(super) end: u64,
 }
@@ -120,6 +121,7 @@ impl<'a> CallView<'a> {
         let code = self.exit_code.filter(|code| *code != 0);
         CallFace {
             has_input: self.call.tool_input.as_ref().is_some_and(|input| !input.is_null()),
+            has_diff: !self.diffs.is_empty() && self.end != CallEnd::Denied,
             end: hash_of(&(end, code, output, self.error.as_deref().map(str::trim))),
         }
     }
@@ -199,10 +201,7 @@ impl Screen<'_> {
         if detail >= Detail::Changes {
             self.todos(view);
         }
-        if view.end != CallEnd::Denied {
-            let lines = diff_lines(&view.diffs, self.style.directory);
-            self.hanging_body(lines, limits.diff, 2);
-        }
+        self.diff(view, &limits);
         self.result(view, &limits, has_child && detail < Detail::Everything);
         if detail == Detail::Everything {
             self.arguments(view);
@@ -214,12 +213,24 @@ impl Screen<'_> {
         self.call_line(view, self.style.detail);
         self.approvals(parts.approvals.iter().copied());
         let mut has_child = false;
+        self.drawn.extend(&parts.drawn_children);
         for child in &parts.children {
             has_child |= self.child(child);
         }
+        let limits = CallLimits::of(self.style.detail, self.style.is_folded);
+        if parts.has_new_diff {
+            self.diff(view, &limits);
+        }
         if parts.has_new_end {
-            let limits = CallLimits::of(self.style.detail, self.style.is_folded);
             self.result(view, &limits, has_child && self.style.detail < Detail::Everything);
+        }
+    }
+
+    /// Draws what a call changed; a denied call changed nothing.
+    fn diff(&mut self, view: &CallView<'_>, limits: &CallLimits) {
+        if view.end != CallEnd::Denied {
+            let lines = diff_lines(&view.diffs, self.style.directory);
+            self.hanging_body(lines, limits.diff, 2);
         }
     }
 
@@ -403,7 +414,8 @@ impl Screen<'_> {
         let mark = [spaces(INDENT_COLUMNS), Segment::new(ScreenTone::Frame, "↳ ")];
         let mut words = child_words(child);
         let absent = self.style.absent_child;
-        if !absent.is_empty() && !self.style.children.contains_key(&child.run_id) {
+        let is_known = self.style.children.contains_key(&child.run_id) || self.drawn.contains(&child.run_id);
+        if !absent.is_empty() && !is_known {
             words.push(Segment::new(ScreenTone::Frame, &format!("  ({absent})")));
         }
         self.put([&mark, &[spaces(INDENT_COLUMNS + 2)]], &words, Wrap::Words);

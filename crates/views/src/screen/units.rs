@@ -1,5 +1,7 @@
 //! A conversation as a list of units, each drawn on its own: what was said, a call with its result, a step.
 
+use steno_model::RunId;
+
 use super::Screen;
 use crate::conversation::{
     Approval, Block, BlockText, ChildRun, Conversation, Fact, Item, ToolResult, ToolUse, Turn, block_text,
@@ -55,8 +57,12 @@ pub(super) enum UnitContent<'a> {
 pub(super) struct CallParts<'a> {
     pub(super) approvals: Vec<&'a Approval>,
     pub(super) children: Vec<&'a ChildRun>,
+    /// The subagents whose conversations were drawn.
+    pub(super) drawn_children: Vec<RunId>,
     /// Whether how it ended, or what it gave, is new.
     pub(super) has_new_end: bool,
+    /// Whether what it changed was not known before.
+    pub(super) has_new_diff: bool,
 }
 
 /// Who says the text of a block.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use steno_journal::{Error as JournalError, Store};
 use steno_library::{Error as LibraryError, Library, LiveScope, LiveSession, warn_about_broken_seals};
 use steno_model::{RunId, Seq};
+use steno_views::State;
 use steno_views::conversation::Conversation;
 
 use super::live_session;
@@ -89,14 +90,17 @@ impl FollowedSession {
             view.skip(&live.session_before(run, seq)?);
             self.from = None;
         }
-        if !self.has_news || !(has_ended || self.draw_pace.rest().is_zero()) {
+        // At the end, nothing is held back any more.
+        if !has_ended && (!self.has_news || !self.draw_pace.rest().is_zero()) {
             return Ok(());
         }
         self.has_news = false;
         self.draw_pace.measure(|| {
             let read_child = |child: RunId| {
                 let child = Conversation::of(&live.child(child)?);
-                Some(child).filter(|child| !child.turns.is_empty() || !child.outside.is_empty())
+                // Its record may be behind that of its call.
+                let is_whole = has_ended || child.turns.last().is_some_and(|turn| turn.state != State::Open);
+                Some(child).filter(|_| is_whole)
             };
             let now = SessionNow { session: live.session()?, has_ended, read_child: &read_child };
             view.draw(&now, output);

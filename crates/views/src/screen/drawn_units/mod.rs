@@ -244,12 +244,16 @@ impl DrawnUnits {
         let new_approvals: Vec<_> =
             shown.enumerate().filter(|(place, _)| is_new(place)).map(|(_, asked)| asked).collect();
         let has_new_end = drawn.face.end != call.face.end;
+        let has_new_diff = call.face.has_diff && !drawn.face.has_diff;
         let news = if drawn.face.has_input != call.face.has_input {
             UnitNews::Whole
-        } else if !has_new_end && new_approvals.is_empty() && new_children.is_empty() {
+        } else if !has_new_end && !has_new_diff && new_approvals.is_empty() && new_children.is_empty() {
             UnitNews::Nothing
         } else {
-            let parts = CallParts { approvals: new_approvals, children: new_children, has_new_end };
+            let (approvals, children) = (new_approvals, new_children);
+            let was_drawn = drawn.children.iter().filter(|(_, (_, has_drawn))| *has_drawn);
+            let drawn_children = was_drawn.map(|(child, _)| *child).collect();
+            let parts = CallParts { approvals, children, drawn_children, has_new_end, has_new_diff };
             UnitNews::Again(UnitContent::CallAgain { call: now.call, result: now.result, parts })
         };
         *drawn = call;
@@ -320,7 +324,8 @@ impl CallNow<'_> {
     /// Returns a hash of its records.
     fn records(&self) -> u64 {
         let result = self.result.map(|result| {
-            (&result.tool_content, &result.outcome, &result.error, &result.exit_code, self.call.is_dangling)
+            let end = (&result.outcome, &result.error, &result.exit_code, self.call.is_dangling);
+            (&result.tool_content, &result.patch, end)
         });
         let approvals = self.call.approvals.iter();
         let approvals: Vec<_> = approvals.map(|asked| hash_of(&approval_words(asked).1)).collect();

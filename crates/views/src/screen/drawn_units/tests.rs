@@ -284,6 +284,23 @@ fn run_whose_ids_are_its_own_is_not_drawn_again() {
 }
 
 #[test]
+fn change_that_only_the_result_has_is_drawn_with_the_result() {
+    let input = json!({"file_path": "a.py", "content": "new"});
+    let payload = json!({"name": "Write", "call_id": "c1", "input": input, "output": null,
+        "fidelity": "agent_emitted", "class": "file_change"});
+    let mut answer = result("turn-0001", "c1", "ok", "written");
+    answer[2]["patch"] = "@@ -1,1 +1,1 @@\n-old\n+new\n".into();
+    let lines = vec![turn("turn-0001", None), json!(["tool.call", "turn-0001", payload]), answer];
+    let mut live = LiveScreen::new(&[("disk", lines)]);
+    let running = live.grow(0, 3).join("\n");
+    assert!(running.contains("Write a.py") && running.contains("running"), "{running}");
+    let ended = live.grow(0, 1).join("\n");
+    let both = format!("{running}\n{ended}");
+    assert_eq!(both.matches("+ new").count(), 1, "{both}");
+    assert!(ended.contains("▸ Write a.py"), "{both}");
+}
+
+#[test]
 fn interruption_is_drawn_when_it_comes() {
     let failed =
         json!(["step.completed", "turn-0001", {"name": "turn-0001", "kind": "turn", "error": "overloaded"}]);
