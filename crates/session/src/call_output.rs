@@ -16,13 +16,28 @@ pub struct CallOutput {
 pub fn call_output(text: &str) -> CallOutput {
     let text = text.trim_start_matches('\n').trim_end();
     let text = inside(text, "<tool_use_error>", "</tool_use_error>");
+    let (notice, text) = split_notice(text);
     let text = inside(text, "<untrusted_context>", "</untrusted_context>").trim_matches('\n');
     let mut exit_code = None;
     let text = codex_output(text, &mut exit_code);
     let text = claude_output(text, &mut exit_code);
     let text = copilot_output(text, &mut exit_code);
     let text = gemini_output(text, &mut exit_code);
-    CallOutput { text, exit_code }
+    // The notice tells where the whole output is.
+    CallOutput { text: format!("{notice}{text}"), exit_code }
+}
+
+/// Splits off the notice that Gemini CLI puts before the frame of an output that it has cut.
+fn split_notice(text: &str) -> (&str, &str) {
+    let end = if text.starts_with("Output too large. Showing first ") {
+        text.find('\n').map(|end| end + 1)
+    } else if text.starts_with("Tool output was too large and has been truncated.") {
+        const LAST: &str = "\nTruncated part of the output:\n";
+        text.find(LAST).map(|start| start + LAST.len())
+    } else {
+        None
+    };
+    text.split_at(end.unwrap_or_default())
 }
 
 fn inside<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
@@ -140,6 +155,21 @@ mod tests {
             "",
             Some(1),
         );
+    }
+
+    #[test]
+    fn frame_after_a_notice_is_removed() {
+        check(
+            "Output too large. Showing first 8,000 and last 32,000 characters. For full output see: /t/x.txt\n<untrusted_context>\nOutput: a\n\n... [9 characters omitted] ...\n\nb\nExit Code: 3\nProcess Group PGID: 5\n</untrusted_context>",
+            "Output too large. Showing first 8,000 and last 32,000 characters. For full output see: /t/x.txt\na\n\n... [9 characters omitted] ...\n\nb",
+            Some(3),
+        );
+        check(
+            "Tool output was too large and has been truncated.\nThe full output has been saved to: /t/x\nTruncated part of the output:\nCommand: x\nDirectory: (root)\nOutput: a\n... [CONTENT TRUNCATED] ...\nb\nError: (none)\nExit Code: 1\nSignal: (none)\nBackground PIDs: (none)\nProcess Group PGID: 5",
+            "Tool output was too large and has been truncated.\nThe full output has been saved to: /t/x\nTruncated part of the output:\na\n... [CONTENT TRUNCATED] ...\nb",
+            Some(1),
+        );
+        check("Output too large. Showing first words", "Output too large. Showing first words", None);
     }
 
     #[test]
