@@ -34,6 +34,8 @@ pub(super) struct Identities {
     looks: HashMap<u64, u64>,
     /// The turns that have a message with certain texts, by the hash of speaker and texts.
     texts: HashMap<u64, Vec<String>>,
+    /// The turns in which the model said something.
+    answered: HashSet<String>,
 }
 
 /// How a fact matches the session.
@@ -62,8 +64,8 @@ pub(super) struct FactKeys {
     alike: Vec<String>,
     /// The keys that its blocks would have as messages of their own, as other channels report them.
     parts: Vec<String>,
-    /// The hash of speaker and texts.
-    texts: Option<u64>,
+    /// The hashes of speaker and texts: of the whole message, and of a prompt without the files behind it.
+    texts: Vec<u64>,
     /// Whether it is a message with an id.
     has_id: bool,
     /// Whether it has usage.
@@ -107,8 +109,11 @@ impl Identities {
         for key in keys.parts.iter().filter(|key| !is_id(key)) {
             self.parts.entry(key.clone()).or_default().push(node);
         }
-        if let (Some(turn), Some(texts)) = (turn, keys.texts) {
-            self.texts.entry(texts).or_default().push(turn.to_owned());
+        for texts in turn.map_or(&[][..], |_| &keys.texts) {
+            self.texts.entry(*texts).or_default().extend(turn.map(str::to_owned));
+        }
+        if let Some(turn) = turn.filter(|_| keys.is_answer()) {
+            self.answered.insert(turn.to_owned());
         }
         self.name(keys, turn, node, channel);
     }
@@ -221,6 +226,24 @@ impl Identities {
         Some(self.texts.get(&texts).map(Vec::as_slice).unwrap_or_default())
     }
 
+    /// Tells whether the model said something in a turn.
+    pub(super) fn is_answered(&self, turn: &str) -> bool {
+        self.answered.contains(turn)
+    }
+
+    /// Tells whether a fact of a turn that only texts match is new to it: a call, a result, or a text of the model.
+    pub(super) fn is_new_to(&self, turn: Option<&str>, event: &ExchangeEvent) -> bool {
+        let is_there = |texts: &[String]| texts.iter().any(|known| Some(known.as_str()) == turn);
+        match event.event_type.known() {
+            Some(EventType::ToolCall | EventType::ToolResult) => true,
+            Some(EventType::MessageAssistant) if texts_of(event).is_some() => {
+                !self.turns_with_texts(event).is_some_and(is_there)
+            }
+            Some(EventType::MessageAssistant) => !PayloadFields::of(event).items("blocks").is_empty(),
+            _ => false,
+        }
+    }
+
     /// Tells whether the session has a fact with the same content; `None` if the event is not compared.
     pub(super) fn looks_like(&self, event: &ExchangeEvent) -> Option<bool> {
         look(event).map(|look| self.looks.contains_key(&look))
@@ -243,6 +266,11 @@ fn may_return(key: &str) -> bool {
 }
 
 impl FactKeys {
+    /// Tells whether it is a message in which the model said something.
+    fn is_answer(&self) -> bool {
+        self.alike.first().is_some_and(|key| key.starts_with("words\0"))
+    }
+
     /// Returns the keys of an event. Keys that are valid within one turn contain a zero byte.
     pub(super) fn of(event: &ExchangeEvent, turn: &str, counts: &mut KeyCounts) -> Self {
         let fields = PayloadFields::of(event);
@@ -258,10 +286,15 @@ impl FactKeys {
                 let id = fields.text("id").map(|id| format!("message {id}"));
                 let has_id = id.is_some();
                 let (exact, alike) = (id.into_iter().collect(), vec![alike]);
-                Self { exact, alike, has_id, texts: texts_of(event), ..Self::default() }
+                let typed = typed_words(&fields);
+                let parts = typed.as_ref().map(|(words, _)| format!("prompt\0{turn}\0{:x}", hash(words)));
+                let texts = [texts_of(event), typed.map(|(_, text)| hash_of_texts("user", &[text]))];
+                let (parts, texts) = (parts.into_iter().collect(), texts.into_iter().flatten().collect());
+                Self { exact, alike, parts, texts, has_id, ..Self::default() }
             }
             EventType::MessageAssistant => {
-                Self { texts: texts_of(event), ..assistant(&fields, turn, counts) }
+                let texts = texts_of(event).into_iter().collect();
+                Self { texts, ..assistant(&fields, turn, counts) }
             }
             EventType::ToolCall => of_call("call", &fields, turn, counts),
             EventType::ToolResult => of_call("result", &fields, turn, counts),
@@ -416,6 +449,15 @@ fn words_of_blocks(blocks: &[&serde_json::value::RawValue], is_wanted: impl Fn(&
     words
 }
 
+/// Returns the words and the text of a prompt's first block, if more follows: one channel may have the content of the
+/// files that the prompt names, and another only what the user typed.
+fn typed_words(fields: &PayloadFields<'_>) -> Option<(String, String)> {
+    let blocks = fields.items("blocks");
+    let first = blocks.first().filter(|_| blocks.len() > 1)?;
+    let text = PayloadFields::parse(first.get()).text("text").filter(|text| !text.is_empty())?.into_owned();
+    Some((words_of_blocks(&[*first], |kind| kind == "text"), text))
+}
+
 /// Returns the hash of a message's speaker and texts; `None` if it has no text.
 fn texts_of(event: &ExchangeEvent) -> Option<u64> {
     let speaker = match event.event_type.known()? {
@@ -439,7 +481,11 @@ fn texts_of(event: &ExchangeEvent) -> Option<u64> {
         }
     }
     let has_text = texts.iter().any(|text| !text.is_empty());
-    has_text.then(|| hash(&format!("{speaker}\0{}", texts.join("\0"))))
+    has_text.then(|| hash_of_texts(speaker, &texts))
+}
+
+fn hash_of_texts(speaker: &str, texts: &[String]) -> u64 {
+    hash(&format!("{speaker}\0{}", texts.join("\0")))
 }
 
 /// Returns the content hash of a message or a call.

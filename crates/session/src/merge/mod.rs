@@ -5,6 +5,8 @@
 //! inserted after the last preceding fact that both runs have. Times are not used.
 
 #[cfg(test)]
+mod alike_turn_tests;
+#[cfg(test)]
 mod by_ids_tests;
 #[cfg(test)]
 mod http_call_tests;
@@ -263,10 +265,8 @@ impl Timeline {
         let mut added = Vec::new();
         for new in matches {
             let before = places.before(&new, &self.identities);
-            if paths.is_alike(new.event) {
-                // As for a run without ids, the fact is compared and not added.
-                head.compare(self.identities.looks_like(new.event));
-                self.nodes[before].again.push(new.again(run, true));
+            if paths.is_alike(new.event) && !self.is_new(&new) {
+                self.leave_out((run, before), head, new, (&mut compared, &mut places));
                 continue;
             }
             let known = match (new.same, matching) {
@@ -313,6 +313,27 @@ impl Timeline {
             self.cut_branch(run, events, &added);
         }
         self.paths.push(Some(paths));
+    }
+
+    /// Tells whether the session lacks a fact of a turn that only texts match.
+    fn is_new(&self, new: &NewEvent<'_>) -> bool {
+        new.same.is_none() && self.identities.is_new_to(new.turn.as_deref(), new.event)
+    }
+
+    /// Compares a fact of a turn that only texts match, as one of a run without ids. It is not added.
+    fn leave_out(
+        &mut self,
+        (run, before): (RunNumber, usize),
+        head: &mut SessionRun,
+        new: NewEvent<'_>,
+        (compared, places): (&mut Comparison, &mut InsertPositions),
+    ) {
+        head.compare(self.identities.looks_like(new.event));
+        if let FactMatch::Alike(node) = self.identities.find(&new.keys, new.turn.as_deref(), compared) {
+            compared.take(node);
+            places.take(&new, node);
+        }
+        self.nodes[before].again.push(new.again(run, true));
     }
 
     /// Finds the events of a run that the session has, by id.

@@ -161,7 +161,8 @@ impl TurnPaths {
     }
 }
 
-/// Matches turns without any id by their texts: with the last turn that has all of them.
+/// Matches turns without any id by their texts: with the last turn that has all of them, otherwise with the last one that
+/// has the same prompt and no answer. An answer that was cut off may be on one channel only.
 fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &Identities) {
     let mut taken: HashSet<String> = turns.iter().filter_map(|turn| turn.known.clone()).collect();
     let mut places = PathTree::default();
@@ -170,12 +171,18 @@ fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &I
     }
     // For each turn, the turns of the session that have all of its texts so far.
     let mut candidates: HashMap<usize, Vec<&str>> = HashMap::new();
+    // For each turn, those that have its first prompt and no answer.
+    let mut with_prompt: HashMap<usize, Vec<&str>> = HashMap::new();
     for event in events {
         let Some((number, _)) = places.around(&event.path.to_text()) else { continue };
         if turns[*number].known.is_some() || turns[*number].id.is_some() {
             continue;
         }
         let Some(with_text) = identities.turns_with_texts(event) else { continue };
+        if event.event_type.known() == Some(EventType::MessageUser) {
+            let open = with_text.iter().map(String::as_str).filter(|turn| !identities.is_answered(turn));
+            with_prompt.entry(*number).or_insert_with(|| open.collect());
+        }
         let is_there = |turn: &&str| with_text.iter().any(|known| known == turn);
         match candidates.entry(*number) {
             Entry::Occupied(mut known) => known.get_mut().retain(is_there),
@@ -186,7 +193,8 @@ fn find_by_texts(turns: &mut [NewTurn], events: &[ExchangeEvent], identities: &I
     }
     for (number, turn) in turns.iter_mut().enumerate() {
         let like = candidates.remove(&number).unwrap_or_default();
-        if let Some(path) = like.into_iter().rev().find(|path| !taken.contains(*path)) {
+        let like = with_prompt.remove(&number).unwrap_or_default().into_iter().chain(like);
+        if let Some(path) = like.rev().find(|path| !taken.contains(*path)) {
             taken.insert(path.to_owned());
             (turn.known, turn.is_alike) = (Some(path.to_owned()), true);
         }
