@@ -9,6 +9,7 @@ use steno_model::{BlockContent, ContentBlock, EntryType, Fidelity, StepPayload, 
 use super::PROVIDER;
 use super::results::{CallEnd, CallResponse, end_of};
 use super::session::{ResponseOf, Session};
+use super::usage::{Scope, push_usage};
 use super::wire::{AgentArgs, AgentDisplay, EditDisplay, FunctionResponse, ToolCall};
 use crate::emit::{Answer, CallReport, Emit, Outcome, SubagentEvent};
 use crate::repeats::{QuickMap, QuickSet, amendment, hash_of};
@@ -18,6 +19,8 @@ use crate::wire::{Raw, RawField as _, WireObject as _, object};
 
 /// How many digits a time in milliseconds since 1970 has, from 2001 to 2286.
 const UNIX_MS_DIGITS: usize = 13;
+/// How many digits a counter in an id has at most. A random number has about 13.
+const COUNTER_DIGITS_MAX: usize = 6;
 
 /// The calls of a session, by Gemini's id. An id may be used again: it is made of a time and a number.
 #[derive(Default)]
@@ -51,6 +54,11 @@ enum CallNews {
 }
 
 impl KnownCalls {
+    /// Tells whether there is a call with the id.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.uses.contains_key(id)
+    }
+
     /// Takes a call of a message; returns its index among the uses of its id.
     fn take(&mut self, message: &str, call: &CallRecord<'_>) -> (usize, CallNews) {
         let (message, hash) = (hash_of(message), call.hash());
@@ -178,8 +186,8 @@ pub(super) fn class_of(name: &str, call: &ToolCall<'_>) -> Class {
     }
 }
 
-/// Returns how many of a message's calls its first response made. Gemini CLI 0.12 adds the calls of later responses to the
-/// message: those that were made after earlier ones had ended.
+/// Returns how many of a message's calls its first response made. Gemini CLI up to 0.30 adds the calls of later responses
+/// to the message: those that were made after earlier ones had ended.
 fn first_round(calls: &[CallRecord<'_>]) -> usize {
     let ended = |call: &CallRecord<'_>| Timestamp::from_record(call.time.clone()?).instant();
     let made = |call: &CallRecord<'_>| time_made(&call.id)?.instant();
@@ -193,11 +201,24 @@ fn first_round(calls: &[CallRecord<'_>]) -> usize {
     calls.len()
 }
 
-/// Returns the time at which a call was made. The ids of 0.12 have it: `read_file-1780906482000-637e8f9a31ff4`.
+/// Returns the time at which a call was made, which ids have: `read_file-1780906482000-637e8f9a31ff4` up to 0.25, then
+/// `read_file_1780906482000_0`. In `read_file-1780906482000-3` (an editor's session) it is the time at which the call was
+/// carried out, and where the name stands twice (from 0.41 on), each message has its own calls.
 fn time_made(id: &str) -> Option<Timestamp> {
-    let (rest, _) = id.rsplit_once('-')?;
-    let (_, digits) = rest.rsplit_once('-')?;
-    Timestamp::from_unix_ms(digits.parse().ok().filter(|_| digits.len() == UNIX_MS_DIGITS)?)
+    let (name, time, is_counted) = match id.rsplit_once('-') {
+        Some((rest, number)) => (rest, rest.rsplit_once('-')?.1, is_counter(number)),
+        None => {
+            let (rest, _) = id.rsplit_once('_')?;
+            (rest, rest.rsplit_once('_')?.1, false)
+        }
+    };
+    let is_time = time.len() == UNIX_MS_DIGITS && !is_counted && !name.contains("__");
+    Timestamp::from_unix_ms(time.parse().ok().filter(|_| is_time)?)
+}
+
+/// Tells whether the end of an id is a counter, and not a random number in hexadecimal digits.
+fn is_counter(number: &str) -> bool {
+    number.len() <= COUNTER_DIGITS_MAX && number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// Makes the block of a response that asks for a call.
@@ -267,7 +288,13 @@ impl Session {
             return;
         }
         let blocks = made.iter().map(|(id, report)| use_block(id, report)).collect();
-        emit.assistant(&self.run, blocks, response.fields());
+        let mut extra = response.fields();
+        if response.round > 0 {
+            // The message has the usage of its first response alone.
+            push_usage(&mut extra, RawJson::object(|_| {}), Scope::Response);
+            extra.push("lower_bound", RawJson::from(true));
+        }
+        emit.assistant(&self.run, blocks, extra);
         for (id, report) in made {
             emit.entry(&self.run, EntryType::ToolUse, None);
             emit.call(&mut self.run, &id, report);
@@ -430,13 +457,22 @@ mod tests {
     #[test]
     fn a_call_after_the_end_of_another_is_of_a_later_response() {
         // 1780906482000 is 2026-06-08T08:14:42Z.
-        let (first, end) = ("a-1780906482000-0f", Some("2026-06-08T08:14:43.000Z"));
+        let (first, end) = ("a-1780906482000-0f3a91c", Some("2026-06-08T08:14:43.000Z"));
         check(&[(first, end)], 1);
-        check(&[(first, end), ("b-1780906482001-0f", end)], 2);
-        check(&[(first, end), ("b-1780906482001-0f", end), ("c-1780906483001-0f", end)], 2);
-        check(&[(first, end), ("b-1780906483000-0f", end)], 2);
-        check(&[(first, None), ("b-1780906483001-0f", end)], 2);
-        for unlike in ["b", "b-1", "b__b_1780906499001_0", "b-178090649900x-1", "b-17809064990011-1"] {
+        check(&[(first, end), ("b-1780906482001-0f3a91c", end)], 2);
+        check(&[(first, end), ("b-1780906482001-0f3a91c", end), ("c-1780906483001-0f3a91c", end)], 2);
+        check(&[(first, end), ("b-1780906483000-0f3a91c", end)], 2);
+        check(&[(first, None), ("b-1780906483001-0f3a91c", end)], 2);
+        check(&[(first, end), ("b_c_1780906499001_0", end)], 1);
+        for unlike in [
+            "b",
+            "b-1",
+            "b_1_0",
+            "b__b_1780906499001_0",
+            "b-1780906499001-2",
+            "b-178090649900x-1",
+            "b-17809064990011-1",
+        ] {
             check(&[(first, end), (unlike, end)], 2);
         }
     }

@@ -146,8 +146,18 @@ impl Session {
         self.live.is_compacted &= gone == 0;
         let mut read = RecordOutcome::Understood;
         for (index, (raw, message, id)) in messages.iter().enumerate() {
-            if summary == Some(index) || (gone > 0 && self.is_filler(message, id)) {
+            if summary == Some(index) {
                 continue;
+            }
+            if gone > 0 {
+                let parts = parts_of(message.content);
+                let is_filler = self.is_filler(message, id);
+                if is_filler || self.is_copy(message, id, &parts) {
+                    self.pass_over(message, id, &parts);
+                }
+                if is_filler {
+                    continue;
+                }
             }
             let nested =
                 NestedRecord { text: raw.get(), about: &ABOUT, time: message.timestamp, copied_from: None };
@@ -177,6 +187,40 @@ impl Session {
             && message.tokens.json().is_none()
             && !self.is_known(id)
             && is_acknowledgement(&text_of(&parts_of(message.content)))
+    }
+
+    /// Tells whether a message under a new id repeats one that the list replaces: after a compaction, the messages that
+    /// are kept have other ids.
+    fn is_copy(&self, message: &ChatRecord<'_>, id: &str, parts: &[ContentPart<'_>]) -> bool {
+        let text = text_of(parts);
+        let speaker = message.message_type.text().unwrap_or_default();
+        if self.is_known(id) || !text.is_empty() {
+            return !self.is_known(id) && self.has_said(&speaker, &text);
+        }
+        let mut calls = parts.iter().filter_map(|part| match part {
+            ContentPart::Call(call) => Some(call.id.text()),
+            ContentPart::Text(_)
+            | ContentPart::Thought(_)
+            | ContentPart::Response(_)
+            | ContentPart::File(_)
+            | ContentPart::Unknown => None,
+        });
+        let is_known = |id: Option<Cow<'_, str>>| id.is_some_and(|id| self.calls.has(&id));
+        calls.next().is_some_and(is_known) && calls.all(is_known)
+    }
+
+    /// Remembers the words and the usage of a message without writing them.
+    fn pass_over(&mut self, message: &ChatRecord<'_>, id: &str, parts: &[ContentPart<'_>]) {
+        let known = self.known(id);
+        known.text(&text_of(parts));
+        for part in parts {
+            if let ContentPart::Thought(raw) = part {
+                known.thought(&Some(*raw).text().unwrap_or_default());
+            }
+        }
+        if let Some(tokens) = message.tokens {
+            known.tokens(tokens.get());
+        }
     }
 
     /// Takes a rewind: a message and all after it are removed from the conversation. Their events stay.

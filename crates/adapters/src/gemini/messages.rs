@@ -116,6 +116,7 @@ impl Session {
     /// Finds the text that is new: all of it, or what it has grown by.
     fn new_text(&mut self, id: &str, parts: &[ContentPart<'_>], words: &mut NewWords) {
         let text = text_of(parts);
+        self.remember("gemini", &text);
         match self.known(id).text(&text) {
             NewText::Nothing => {}
             NewText::Rest(rest) => {
@@ -184,6 +185,7 @@ impl Session {
         if !is_new {
             return;
         }
+        self.remember("user", &text);
         if is_snapshot(&text) {
             return self.compaction(&text, emit);
         }

@@ -28,7 +28,7 @@ pub(crate) const CHAT_SHAPE: DocumentShape = DocumentShape::Listing("messages");
 const CHANNEL: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: "gemini_cli",
-    adapter: "gemini/4",
+    adapter: "gemini/5",
     channel: "disk",
     carries: &["prompts", "calls", "results", "thinking", "usage", "compaction", "subagents"],
     detail_name: "chat_record",

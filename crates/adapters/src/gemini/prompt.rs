@@ -17,6 +17,9 @@ const CONTINUE: &str = "System: Please continue.";
 /// How Gemini CLI's own warning begins when the model seems to repeat itself.
 const LOOP: &str = "System: Potential loop detected.";
 
+/// How a message begins that has a command which the user ran in shell mode, and its output.
+const USER_SHELL: &str = "I ran the following shell command:\n```sh\n";
+
 /// How the context of a session began before it had a tag.
 const SETTING_UP: &str = "This is the Gemini CLI. We are setting up the context for our chat.";
 
@@ -38,6 +41,7 @@ pub(super) fn context_name(message: &str, text: &str) -> Option<&'static str> {
     match () {
         () if text == CONTINUE => Some("continue"),
         () if text.starts_with(LOOP) => Some("loop_detected"),
+        () if text.starts_with(USER_SHELL) => Some("user_shell"),
         () if text.starts_with(SETTING_UP) => Some("session_context"),
         () => TAGS.iter().find(is_inside).copied().or_else(|| is_derived(message).then_some("context")),
     }
@@ -75,6 +79,8 @@ mod tests {
             (uuid, "<other>x</other>", None),
             (uuid, "System: Please continue.", Some("continue")),
             (uuid, "System: Potential loop detected. Details: it reads one file.", Some("loop_detected")),
+            (uuid, "I ran the following shell command:\n```sh\nls\n```\n\nThis produced", Some("user_shell")),
+            (uuid, "I ran the following shell command: ls", None),
             (uuid, "Why \"System: Potential loop detected.\"?", None),
             (hash, "x", Some("context")),
             (uuid, "x", None),

@@ -18,6 +18,8 @@ pub(super) struct Session {
     opening: Extra,
     /// What was seen of each message, by the hash of its id.
     messages: QuickMap<u64, KnownMessage>,
+    /// The texts of all messages, as hashes of speaker and text.
+    said: QuickSet<u64>,
     pub(super) calls: KnownCalls,
     pub(super) live: LiveMessages,
     /// The last value of each fact about the session, as hashes.
@@ -110,6 +112,7 @@ impl Session {
             run,
             opening,
             messages: QuickMap::default(),
+            said: QuickSet::default(),
             calls: KnownCalls::default(),
             live: LiveMessages::default(),
             facts: QuickMap::default(),
@@ -131,6 +134,18 @@ impl Session {
     /// Tells whether a message was seen.
     pub(super) fn is_known(&self, message: &str) -> bool {
         self.messages.contains_key(&hash_of(message))
+    }
+
+    /// Remembers a text of a speaker: `user` or `gemini`.
+    pub(super) fn remember(&mut self, speaker: &str, text: &str) {
+        if !text.is_empty() {
+            self.said.insert(hash_of(&(speaker, text)));
+        }
+    }
+
+    /// Tells whether a message with this speaker and text was seen under any id.
+    pub(super) fn has_said(&self, speaker: &str, text: &str) -> bool {
+        self.said.contains(&hash_of(&(speaker, text)))
     }
 
     /// Writes a fact.
