@@ -205,12 +205,11 @@ fn first_round(calls: &[CallRecord<'_>]) -> usize {
 /// `read_file_1780906482000_0`. In `read_file-1780906482000-3` (an editor's session) it is the time at which the call was
 /// carried out, and where the name stands twice (from 0.41 on), each message has its own calls.
 fn time_made(id: &str) -> Option<Timestamp> {
-    let (name, time, is_counted) = match id.rsplit_once('-') {
-        Some((rest, number)) => (rest, rest.rsplit_once('-')?.1, is_counter(number)),
-        None => {
-            let (rest, _) = id.rsplit_once('_')?;
-            (rest, rest.rsplit_once('_')?.1, false)
-        }
+    let (name, time, is_counted) = if let Some((rest, number)) = id.rsplit_once('-') {
+        (rest, rest.rsplit_once('-')?.1, is_counter(number))
+    } else {
+        let (rest, _) = id.rsplit_once('_')?;
+        (rest, rest.rsplit_once('_')?.1, false)
     };
     let is_time = time.len() == UNIX_MS_DIGITS && !is_counted && !name.contains("__");
     Timestamp::from_unix_ms(time.parse().ok().filter(|_| is_time)?)
