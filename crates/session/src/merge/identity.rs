@@ -239,7 +239,7 @@ impl Identities {
             Some(EventType::MessageAssistant) if texts_of(event).is_some() => {
                 !self.turns_with_texts(event).is_some_and(is_there)
             }
-            Some(EventType::MessageAssistant) => !PayloadFields::of(event).items("blocks").is_empty(),
+            // A record that only asks for calls would be a response of its own: the calls say as much.
             _ => false,
         }
     }
