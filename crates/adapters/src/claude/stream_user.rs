@@ -140,6 +140,8 @@ fn write_printed(
     let is_main = frame.parent_tool_use_id.text().is_none();
     let is_replay = frame.is_replay.is_true() && is_main;
     let is_own = frame.is_synthetic.is_true() && is_main;
+    // Up to 2.1.50 the summary is not marked; a prompt is printed only as a replay.
+    let is_summary = stream.is_compacting && is_main && !is_replay;
     let place = if is_main { stream.main } else { stream.agent_at_work(frame, emit) };
     match prompt::kind_of(&text) {
         Kind::Interrupt => {
@@ -150,7 +152,8 @@ fn write_printed(
         }
         Kind::TaskNotice => user::task_notice(&mut stream.agents[place], &text, emit),
         Kind::Notice(name) => user::notice(&stream.agents[place].run, name, &text, emit),
-        Kind::Prompt if is_own && std::mem::take(&mut stream.is_compacting) => {
+        Kind::Prompt if is_summary => {
+            stream.is_compacting = false;
             facts::compaction_ends(&stream.agents[place].run, &text, emit);
         }
         Kind::Prompt if is_own => user::notice(&stream.agents[place].run, "meta", &text, emit),
