@@ -2,6 +2,7 @@
 //!
 //! Uses the same lines and repairs as the adapters.
 
+use steno_model::Lane;
 use steno_model::wrap::WRAP_MAGIC;
 
 use crate::conversation::is_envelope;
@@ -9,7 +10,7 @@ use crate::documents::{DocumentShape, SplitRule, Splitter};
 use crate::gemini;
 use crate::lines::Line;
 use crate::repair::{self, IsRecord};
-use crate::wrap::{LinePlace, WrapContent, WrapItem, WrapLines, WrapSink};
+use crate::wrap::{LinePlace, WrapContent, WrapDocument, WrapItem, WrapLines, WrapSink};
 
 /// Finds the lines of one generation of a source, unpacked, or the parts of its documents.
 #[derive(Default)]
@@ -22,7 +23,8 @@ enum SourceFraming {
     /// Not known yet: the source begins as a wrap does, with these bytes.
     Unknown(Vec<u8>, SplitRule),
     Split(Splitter),
-    Wrap(Box<WrapLines>),
+    /// A wrap, whose output may be a document.
+    Wrap(Box<WrapLines>, Option<WrapDocument>),
 }
 
 impl Default for SourceFraming {
@@ -57,16 +59,23 @@ pub struct SourceLine<'a> {
 }
 
 /// Passes on the lines of a wrap.
-struct WrapSourceLines<'a>(&'a mut dyn FnMut(SourceLine<'_>));
+struct WrapSourceLines<'a, 'b>(&'a mut Option<WrapDocument>, &'b mut dyn FnMut(SourceLine<'_>));
 
-impl WrapSink for WrapSourceLines<'_> {
+impl WrapSink for WrapSourceLines<'_, '_> {
     fn item(&mut self, item: WrapItem<'_>) {
+        let Self(document, each) = self;
         let line = match item.content {
+            WrapContent::Line(Lane::FromAgent, Line::Whole(line)) if document.is_some() => {
+                let document = document.iter_mut();
+                return document.for_each(|document| {
+                    document.feed(item.place, line, |place, line| each(SourceLine::at(place, line)));
+                });
+            }
             WrapContent::Line(_, line) => line,
             WrapContent::Header(_, text) | WrapContent::Note(_, text) => Line::Whole(text.as_bytes()),
             WrapContent::Damage(length) => Line::TooLong(length),
         };
-        (self.0)(SourceLine { offset: item.place.start, place: item.place, line });
+        each(SourceLine::at(item.place, line));
     }
 }
 
@@ -104,7 +113,8 @@ impl SourceLines {
             }
             let begin = std::mem::take(begin);
             self.framing = if begin.starts_with(WRAP_MAGIC) {
-                SourceFraming::Wrap(Box::default())
+                let is_document = splitting == SplitRule::Documents(DocumentShape::Whole);
+                SourceFraming::Wrap(Box::default(), is_document.then(|| WrapDocument::new(splitting)))
             } else {
                 SourceFraming::Split(Splitter::new(splitting))
             };
@@ -119,7 +129,9 @@ impl SourceLines {
             SourceFraming::Split(lines) => {
                 lines.feed(offset, bytes, |offset, line| each(SourceLine::whole(offset, line)));
             }
-            SourceFraming::Wrap(lines) => lines.feed(offset, bytes, &mut WrapSourceLines(each)),
+            SourceFraming::Wrap(lines, document) => {
+                lines.feed(offset, bytes, &mut WrapSourceLines(document, each));
+            }
         }
     }
 
@@ -134,14 +146,24 @@ impl SourceLines {
             SourceFraming::Split(lines) => {
                 lines.finish(|offset, line| each(SourceLine::whole(offset, line)));
             }
-            SourceFraming::Wrap(lines) => lines.finish(&mut WrapSourceLines(&mut each)),
+            SourceFraming::Wrap(lines, document) => {
+                lines.finish(&mut WrapSourceLines(document, &mut each));
+                let document = document.iter_mut();
+                document.for_each(|document| {
+                    document.finish(|place, line| each(SourceLine::at(place, line)));
+                });
+            }
         }
     }
 }
 
 impl<'a> SourceLine<'a> {
     fn whole(offset: u64, line: Line<'a>) -> Self {
-        Self { offset, place: LinePlace::at(offset), line }
+        Self::at(LinePlace::at(offset), line)
+    }
+
+    fn at(place: LinePlace<'a>, line: Line<'a>) -> Self {
+        Self { offset: place.start, place, line }
     }
 
     fn len(&self) -> u64 {

@@ -8,14 +8,15 @@ use steno_model::wrap::{LostBytes, ProcessEnd, WrapControl, WrapHeader, WrapLane
 use steno_model::{EntryType, Frame, Lane};
 
 use super::{Adapter, SourceOffset, UnreadableText};
+use crate::documents::SplitRule;
 use crate::emit::{CurrentRecord, Emit, WrappedCommand, push};
 use crate::lines::Line;
 use crate::run::Run;
 use crate::sink::Sink;
 use crate::sniff::{HEAD_BYTES_MAX, SniffResult, sniff};
 use crate::wrap::{
-    COMMAND, CommandOutput, KeptItem, LinePlace, WrapContent, WrapItem, WrapLines, WrapSink, command_fields,
-    lane_fields, output_fields,
+    COMMAND, CommandOutput, KeptItem, LinePlace, WrapContent, WrapDocument, WrapItem, WrapLines, WrapSink,
+    command_fields, lane_fields, output_fields,
 };
 
 /// How many lines of output are examined before it is plain.
@@ -28,6 +29,8 @@ const DAMAGE: &str = "a line of the wrap that cannot be read";
 pub(super) struct WrapState {
     lines: WrapLines,
     stage: Stage,
+    /// The agent's output, if it may be a document over many lines.
+    document: Option<WrapDocument>,
     header: Option<(WrapHeader, String)>,
     out: CommandOutput,
     err: CommandOutput,
@@ -169,6 +172,8 @@ impl Adapter {
 
     fn be_agent(&mut self, agent: Self, sink: &mut dyn Sink) {
         self.mapper = agent.mapper;
+        let is_document = matches!(agent.splitting, SplitRule::Documents(_));
+        self.wrap.document = is_document.then(|| WrapDocument::new(agent.splitting));
         self.wrap.out = CommandOutput::default();
         self.take_kept(Stage::Agent, sink);
     }
@@ -202,10 +207,16 @@ impl Adapter {
         }
         let is_agent = matches!(self.wrap.stage, Stage::Agent);
         match &item.content {
-            WrapContent::Line(lane, text) if is_agent => {
-                let place = SourceOffset { lane: *lane, line: item.place, at: 0 };
-                self.in_order(sink, |adapter, sink| adapter.line(place, *text, sink));
-            }
+            WrapContent::Line(lane, text) if is_agent => match (self.wrap.document.take(), lane, text) {
+                (Some(mut document), Lane::FromAgent, Line::Whole(bytes)) => {
+                    document.feed(item.place, bytes, |at, record| self.agent_line(*lane, at, record, sink));
+                    self.wrap.document = Some(document);
+                }
+                (document, ..) => {
+                    self.wrap.document = document;
+                    self.agent_line(*lane, item.place, *text, sink);
+                }
+            },
             WrapContent::Note(WrapControl::Lost(lost), text) => self.lost(lost, item.place, text, sink),
             WrapContent::Note(WrapControl::LeftOpen(lane), _) => self.wrap.left_open.push(*lane),
             WrapContent::Note(WrapControl::Ended(end), text) => self.ended(*end, item.place, text, sink),
@@ -215,6 +226,18 @@ impl Adapter {
                 self.unreadable(place, &lost, sink);
             }
             WrapContent::Line(..) | WrapContent::Note(..) | WrapContent::Header(..) => {}
+        }
+    }
+
+    fn agent_line(&mut self, lane: Lane, at: LinePlace<'_>, text: Line<'_>, sink: &mut dyn Sink) {
+        let place = SourceOffset { lane, line: at, at: 0 };
+        self.in_order(sink, |adapter, sink| adapter.line(place, text, sink));
+    }
+
+    /// Reads what is incomplete of a document: nothing more comes.
+    fn end_document(&mut self, sink: &mut dyn Sink) {
+        if let Some(mut document) = self.wrap.document.take() {
+            document.finish(|at, record| self.agent_line(Lane::FromAgent, at, record, sink));
         }
     }
 
@@ -245,6 +268,7 @@ impl Adapter {
 
     /// Writes the end of the command: that of its run, which is not the end of the agent's session.
     fn ended(&mut self, end: ProcessEnd, place: LinePlace<'_>, text: &str, sink: &mut dyn Sink) {
+        self.end_document(sink);
         let wrap = &mut self.wrap;
         let Some(run) = wrap.run().filter(|_| !wrap.is_ended) else { return };
         wrap.is_ended = true;
@@ -288,6 +312,7 @@ impl Adapter {
         if matches!(self.wrap.stage, Stage::Examining { .. }) {
             self.be_plain(sink);
         }
+        self.end_document(sink);
         let wrap = &self.wrap;
         let Some(run) = wrap.run().filter(|_| self.memory.wrapped.is_none()) else { return };
         let at = CurrentRecord::end_of(&self.source.id, self.generation, self.end);

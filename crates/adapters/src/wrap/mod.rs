@@ -4,6 +4,7 @@
 //! `frames` reads the file, `lines` joins the bytes of its lanes to lines, `output` keeps the beginning and the end of
 //! plain output. `docs/format/wrap.md` describes the file. What an adapter does with it is in `adapter/wrap.rs`.
 
+mod document;
 mod frames;
 mod line_place;
 mod lines;
@@ -17,6 +18,7 @@ use crate::emit::{AdapterInfo, Emit, string};
 use crate::run::Run;
 use crate::wire::NoObject;
 
+pub(crate) use self::document::WrapDocument;
 pub(crate) use self::line_place::LinePlace;
 pub(crate) use self::lines::{KeptItem, WrapContent, WrapItem, WrapLines, WrapSink};
 pub(crate) use self::output::{CommandOutput, lane_fields, output_fields};

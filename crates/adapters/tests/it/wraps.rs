@@ -1,7 +1,7 @@
 //! The output of commands that `steno run` started: agents are recognised, other output is one step.
 
 use serde_json::{Value, json};
-use steno_adapters::{RecordAt, Source, SourceLines, open, sniff};
+use steno_adapters::{RecordAt, RecordFraming, Source, SourceLines, open, sniff};
 use steno_model::wrap::{LostBytes, ProcessEnd, WrapControl, WrapHeader, WrapLane};
 use steno_model::{Lane, RunId, Timestamp};
 
@@ -73,6 +73,12 @@ fn adapter() -> steno_adapters::Adapter {
 /// Reads a wrap, and checks that its positions increase and lead to records.
 #[track_caller]
 fn events(bytes: &[u8]) -> Reading {
+    events_framed(bytes, RecordFraming::Lines)
+}
+
+/// Does the same with output whose records may be documents.
+#[track_caller]
+fn events_framed(bytes: &[u8], framing: RecordFraming) -> Reading {
     let whole = read(adapter(), &pieces(bytes, bytes.len()));
     for len in [1, 7, 64] {
         assert_eq!(read(adapter(), &pieces(bytes, len)).lines, whole.lines, "in pieces of {len}");
@@ -85,7 +91,7 @@ fn events(bytes: &[u8]) -> Reading {
         .collect();
     assert!(places.is_sorted_by(|one, other| (one.0, one.1) < (other.0, other.1)), "{places:?}");
     let mut found = vec![false; places.len()];
-    let (mut lines, mut starts) = (SourceLines::default(), Vec::new());
+    let (mut lines, mut starts) = (SourceLines::framed(framing), Vec::new());
     let mut look = |line: steno_adapters::SourceLine<'_>| {
         starts.push(line.offset);
         for (found, (offset, _, length)) in found.iter_mut().zip(&places) {
@@ -116,6 +122,26 @@ fn without_places(reading: &Reading) -> Vec<Value> {
         event.remove("timestamp");
     }
     events
+}
+
+#[test]
+fn output_over_many_lines_is_one_record_of_its_session() {
+    let document = json!({"session_id": SESSION, "response": "Hello.", "stats": {"models": {"m": {"tokens":
+        {"prompt": 5, "candidates": 2, "total": 7, "cached": 0, "thoughts": 0, "tool": 0}}}}});
+    let document = format!("{document:#}\n");
+    let (begin, end) = document.split_at(document.len() / 2);
+    let bytes = Wrap::new().out("Loaded.\n").out(begin).frame(WrapLane::Err, "Warning\n").out(end).ended(0);
+    let reading = events_framed(&bytes, RecordFraming::Documents);
+    let session = json!(RunId::parse(SESSION).unwrap().to_string());
+    let said: Vec<&Value> =
+        reading.events.iter().filter(|event| event["type"] == "message.assistant").collect();
+    assert_eq!(said.len(), 2);
+    assert_eq!(said[0]["payload"]["blocks"][0]["text"], "Hello.");
+    assert_eq!(reading.events[0]["session_run_id"], session);
+    assert_eq!(said[1]["payload"]["usage"]["prompt"], 5);
+    let unknown = reading.events.iter().filter(|event| event["payload"]["kind"] == "unknown").count();
+    assert_eq!(unknown, 1, "only the text before the document");
+    assert_eq!(types(&reading).last(), Some(&"run.completed"));
 }
 
 #[test]
