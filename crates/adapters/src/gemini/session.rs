@@ -19,7 +19,7 @@ pub(super) struct Session {
     /// What was seen of each message, by the hash of its id.
     messages: QuickMap<u64, KnownMessage>,
     /// The texts of all messages, as hashes of speaker and text.
-    said: QuickSet<u64>,
+    texts: QuickSet<u64>,
     pub(super) calls: KnownCalls,
     pub(super) live: LiveMessages,
     /// The last value of each fact about the session, as hashes.
@@ -112,7 +112,7 @@ impl Session {
             run,
             opening,
             messages: QuickMap::default(),
-            said: QuickSet::default(),
+            texts: QuickSet::default(),
             calls: KnownCalls::default(),
             live: LiveMessages::default(),
             facts: QuickMap::default(),
@@ -139,13 +139,13 @@ impl Session {
     /// Remembers a text of a speaker: `user` or `gemini`.
     pub(super) fn remember(&mut self, speaker: &str, text: &str) {
         if !text.is_empty() {
-            self.said.insert(hash_of(&(speaker, text)));
+            self.texts.insert(hash_of(&(speaker, text)));
         }
     }
 
     /// Tells whether a message with this speaker and text was seen under any id.
     pub(super) fn has_said(&self, speaker: &str, text: &str) -> bool {
-        self.said.contains(&hash_of(&(speaker, text)))
+        self.texts.contains(&hash_of(&(speaker, text)))
     }
 
     /// Writes a fact.

@@ -22,6 +22,7 @@ mod tests;
 mod turn_paths;
 #[cfg(test)]
 mod usage_tests;
+mod words;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -31,9 +32,10 @@ use steno_model::json::JsonString;
 use steno_model::{EventType, ExchangeEvent, RunId, Timestamp};
 
 pub use self::http_calls::{call_of_result, forms_of_call_id};
-use self::identity::{Comparison, FactKeys, FactMatch, Identities, KeyCounts, content_hash};
+use self::identity::{Comparison, FactKeys, FactMatch, Identities, KeyCounts};
 use self::turn_paths::is_turn;
 use self::turn_paths::{PathMap, TurnPaths};
+use self::words::content_hash;
 use crate::builder::SessionBuilder;
 use crate::calls::Content;
 use crate::fields::PayloadFields;
