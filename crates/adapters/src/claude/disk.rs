@@ -305,9 +305,7 @@ impl Mapper for Disk {
             return Ok(RecordOutcome::Bookkeeping);
         }
         let is_open = self.open(&line);
-        // What waits begins the run: with the version and the directory of a line that has them.
-        let is_queue = !self.waiting.is_empty() && line.kind.is("queue-operation") && line.cwd.is_none();
-        if self.is_writing || (is_open && emit.has_time() && !is_queue) {
+        if self.is_writing || (is_open && emit.has_time()) {
             self.release(&line, emit);
             return Ok(self.line(&line, emit));
         }
