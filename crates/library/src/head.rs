@@ -78,13 +78,13 @@ impl RunHead {
         Self::of_first(run, first_event_if(store, run, |_| true), Self::of)
     }
 
-    /// Reads only the runs that a run names, and the channel of a run of HTTP requests. Most name none, which a byte search
-    /// shows quickly.
+    /// Reads only the runs that a run names, and the channel of a run that may lack its session. Most name none, which a
+    /// byte search shows quickly.
     pub(crate) fn read_links(store: &Store, run: RunId) -> Result<Option<Self>, Error> {
         let may_name_runs = |line: &[u8]| {
             let has = |text: &str| memchr::memmem::find(line, text.as_bytes()).is_some();
             // The field name may contain escapes.
-            has("_run_id") || has(r#""http""#) || has("\\u")
+            has("_run_id") || has(r#""http""#) || has(r#""stream""#) || has("\\u")
         };
         Self::of_first(run, first_event_if(store, run, may_name_runs), Self::links_of)
     }
@@ -130,9 +130,11 @@ impl RunHead {
         matches!(self.channel.as_deref(), Some("app-server" | "acp" | "mcp" | "http"))
     }
 
-    /// Tells whether it may show a session without naming it.
+    /// Tells whether it may show a session without naming it: requests to a model, or the output of an agent that was
+    /// stopped before it named its session.
     pub(crate) fn lacks_session(&self) -> bool {
-        self.session.is_none() && self.is_http()
+        let is_output = self.parent.is_none() && self.channel.as_deref() == Some("stream");
+        self.session.is_none() && (self.is_http() || is_output)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finds the sessions of runs that do not name one, by ids: a client that sends no id of its session to the model still
-//! sends the ids of its calls, and its own file has them too. Texts are never compared.
+//! sends the ids of its calls, and its own file has them too. So does the output of an agent that was stopped before it
+//! named its session. Texts are never compared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -34,7 +35,7 @@ pub(crate) fn match_sessions(store: &Store, heads: &mut [RunHead]) -> Result<(),
     let relations = Relations::of(heads);
     let candidates: BTreeMap<RunId, [Scope; 2]> = heads
         .iter()
-        .filter(|head| !head.is_http())
+        .filter(|head| !head.is_http() && !head.lacks_session())
         .filter_map(|head| {
             let provider = head.provider.clone()?;
             Some((head.run, [(provider.clone(), None), (provider, Some(relations.root(head.run)))]))

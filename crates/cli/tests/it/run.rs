@@ -240,6 +240,32 @@ fn agent_is_one_session_with_its_own_file() {
 }
 
 #[test]
+fn output_that_ends_before_it_names_its_session_is_that_session() {
+    let steno = Steno::new();
+    let event = |kind: &str, id: &str, data: Value| {
+        let at = "2026-06-08T08:14:42.123Z";
+        json!({"type": kind, "id": id, "timestamp": at, "parentId": null, "data": data}).to_string()
+    };
+    let start = event("session.start", "e0", json!({"sessionId": SESSION, "copilotVersion": "1.0.92"}));
+    let prompt = event("user.message", "e1", json!({"content": "Wait.", "interactionId": "i1"}));
+    let call = json!({"toolCallId": "c1", "name": "bash", "arguments": {"command": "sleep 9"}});
+    let data =
+        json!({"messageId": "m1", "interactionId": "i1", "content": "I wait.", "toolRequests": [call]});
+    let answer = event("assistant.message", "e2", data);
+    let script = format!("printf '%s\\n' '{prompt}' '{answer}'");
+    assert_eq!(steno.run(&["run", "--", "sh", "-c", &script]).code, 0);
+    wait_for_archive(&steno);
+    let file = steno.dir.path().join("events.jsonl");
+    std::fs::write(&file, format!("{start}\n{prompt}\n{answer}\n")).unwrap();
+    assert_eq!(steno.run(&["import", file.to_str().unwrap()]).code, 0);
+    let listed = steno.run(&["ls", "--json"]).json();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let counts = ["run_id", "runs", "prompts", "calls"].map(|name| listed[0][name].clone());
+    assert_eq!(counts, [json!(SESSION), json!(2), json!(1), json!(1)]);
+    verify(&steno);
+}
+
+#[test]
 fn command_knows_its_run() {
     let steno = Steno::new();
     let said = steno.run(&["run", "--", "sh", "-c", "echo $STENO_RUN"]);
