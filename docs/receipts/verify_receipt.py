@@ -263,6 +263,19 @@ def texts_of(event):
     return (event.type, texts) if any(texts) else None
 
 
+def first_text_of(event):
+    """The first text of a prompt of several blocks: the others may be the files that it names."""
+    blocks = event.blocks() if event.type == "message.user" else []
+    text = word(blocks[0].get("text")) if len(blocks) > 1 else None
+    return (event.type, (text,)) if text else None
+
+
+def is_answer(event):
+    """Whether the model says or thinks something in it; calls alone are no answer."""
+    return event.type == "message.assistant" and any(
+        block.get("type") != "tool_use" or word(block.get("tool_id")) is None for block in event.blocks())
+
+
 MAY_RETURN = "tool.call", "tool.result", "approval", "use", "child of"  # an agent may use the id of a call again
 
 
@@ -277,6 +290,7 @@ class Line:
         self.nodes, self.known, self.turn_of_id, self.paths, self.turn_ids = [], {}, {}, set(), {}
         self.has_id = set()  # the turns whose provider's id is known
         self.turns_with = {}  # the turns that have a text
+        self.answered = set()  # the turns in which the model said something
         for event in runs[0].events:
             if event.type == "step.started" and event.kind() == "turn":
                 self.name_turn(event, event.path)
@@ -312,9 +326,12 @@ class Line:
             self.known.setdefault(key, node)
             if turn is not None:
                 self.turn_of_id.setdefault(key, turn)
-        texts = texts_of(node.event)
-        if is_new and turn is not None and texts:
+        if not is_new or turn is None:
+            return
+        for texts in filter(None, (texts_of(node.event), first_text_of(node.event))):
             self.turns_with.setdefault(texts, []).append(turn)
+        if is_answer(node.event):
+            self.answered.add(turn)
 
     def place_turns(self, run):
         """Where each turn of a run stands in the session."""
@@ -351,8 +368,9 @@ class Line:
                 places[path] = Place(known, False, False)
 
     def place_by_texts(self, run, turn_ids, places):
-        """By the texts of its messages without an id, if a run before has all of them in one turn: that is no proof."""
-        like = {}
+        """By the texts of its messages without an id: those before have all of them in one turn, or its first prompt in a
+        turn without an answer. That is no proof."""
+        like, asked = {}, {}
         for event in run.events:
             path, texts = nearest(event.path, turn_ids), texts_of(event)
             if path is None or path in places or turn_ids[path] is not None:
@@ -360,9 +378,11 @@ class Line:
             if texts and word(event.payload.get("id")) is None:
                 with_texts = self.turns_with.get(texts, [])
                 like[path] = [turn for turn in like.get(path, with_texts) if turn in with_texts]
+                if event.type == "message.user":
+                    asked.setdefault(path, [turn for turn in with_texts if turn not in self.answered])
         taken = {place.path for place in places.values()}
         for path in turn_ids:
-            found = [turn for turn in like.get(path, []) if turn not in taken]
+            found = [turn for turn in asked.get(path, []) + like.get(path, []) if turn not in taken]
             if found:
                 taken.add(found[-1])
                 places[path] = Place(found[-1], False, True)

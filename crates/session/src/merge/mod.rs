@@ -267,7 +267,8 @@ impl Timeline {
         let mut added = Vec::new();
         for new in matches {
             let before = places.before(&new, &self.identities);
-            if paths.is_alike(new.event) && !self.is_new(&new) {
+            // By ids alone nothing ties such a fact to the turn.
+            if paths.is_alike(new.event) && (matching == MatchRule::Ids || !self.is_new(&new)) {
                 self.leave_out((run, before), head, new, (&mut compared, &mut places));
                 continue;
             }
