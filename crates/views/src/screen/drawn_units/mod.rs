@@ -44,6 +44,8 @@ struct DrawnUnit {
 
 /// A call that was drawn.
 struct DrawnCall {
+    /// The event about it that was known first.
+    event: Option<EventRef>,
     name: UnitName,
     turn: Option<TurnNumber>,
     /// A hash of its records, which is quickly compared.
@@ -179,6 +181,7 @@ impl DrawnUnits {
             call.call.events.iter().find_map(|event| self.calls_by_event.get(event)).copied()
         };
         let mut known: Vec<Option<usize>> = calls.iter().map(|(_, call)| by_event(call)).collect();
+        self.settle_claims(calls, &mut known);
         let present: HashSet<usize> = known.iter().copied().flatten().collect();
         let mut gone = HashMap::<UnitName, Vec<usize>>::new();
         for (number, call) in self.calls.iter().enumerate().filter(|(number, _)| !present.contains(number)) {
@@ -200,6 +203,24 @@ impl DrawnUnits {
         known
     }
 
+    /// Leaves each drawn call to one call. One that was drawn for another run may have been taken for an equal one, and
+    /// both are there now: it is the one with the event that was known first.
+    fn settle_claims(&self, calls: &[(usize, CallNow<'_>)], known: &mut [Option<usize>]) {
+        let mut claims = HashMap::<usize, usize>::new();
+        for place in 0..known.len() {
+            let Some(number) = known[place] else { continue };
+            let Some(other) = claims.get(&number).copied() else {
+                claims.insert(number, place);
+                continue;
+            };
+            let event = self.calls[number].event;
+            let is_first = calls[place].1.call.events.iter().any(|own| Some(*own) == event);
+            let (winner, loser) = if is_first { (place, other) } else { (other, place) };
+            claims.insert(number, winner);
+            known[loser] = None;
+        }
+    }
+
     /// Takes a call.
     fn call<'a>(
         &mut self,
@@ -209,7 +230,7 @@ impl DrawnUnits {
     ) -> UnitNews<'a> {
         let number = known.unwrap_or(self.calls.len());
         for event in &now.call.events {
-            self.calls_by_event.entry(*event).or_insert(number);
+            self.calls_by_event.insert(*event, number);
         }
         let children = || now.call.child_runs.iter();
         let is_known = |child: &ChildRun| {
@@ -226,6 +247,7 @@ impl DrawnUnits {
         let shown = view.approvals(now.detail).iter();
         let approvals: Vec<u64> = shown.clone().map(|asked| hash_of(&approval_words(asked).1)).collect();
         let mut call = DrawnCall {
+            event: now.call.events.first().copied(),
             name: now.name(),
             turn: now.turn,
             records,
@@ -237,6 +259,7 @@ impl DrawnUnits {
             self.calls.push(call);
             return UnitNews::Whole;
         };
+        call.event = drawn.event;
         for (child, (_, was_drawn)) in &drawn.children {
             call.children.entry(*child).and_modify(|(_, is_drawn)| *is_drawn |= *was_drawn);
         }

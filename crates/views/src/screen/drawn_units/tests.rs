@@ -284,6 +284,28 @@ fn run_whose_ids_are_its_own_is_not_drawn_again() {
 }
 
 #[test]
+fn turn_that_comes_back_ends_no_drawing() {
+    // With each run that joins, the turn is read from another event, and in the end from the first one again.
+    let of = |ids: [&str; 2], prompt_id: Option<&str>| {
+        vec![
+            turn("turn-0001", None),
+            prompt("turn-0001", prompt_id, "Go on."),
+            words("turn-0001", ids[0], "I do."),
+            call("turn-0001", ids[1], "make"),
+            result("turn-0001", ids[1], "ok", "built"),
+            turn_end("turn-0001", "record"),
+        ]
+    };
+    let disk = of(["m1", "c1"], Some("p1"));
+    let (acp, http) = (of(["acp-2", "item_3"], None), of(["m1", "c1"], None));
+    let mut live = LiveScreen::new(&[("disk", disk), ("acp", acp), ("http", http)]);
+    for (channel, more) in [(2, 5), (1, 3), (2, 2), (0, 9), (1, 9)] {
+        live.grow(channel, more);
+    }
+    assert_eq!(live.lines.iter().filter(|line| line.contains("I do.")).count(), 1, "{:#?}", live.lines);
+}
+
+#[test]
 fn change_that_only_the_result_has_is_drawn_with_the_result() {
     let input = json!({"file_path": "a.py", "content": "new"});
     let payload = json!({"name": "Write", "call_id": "c1", "input": input, "output": null,

@@ -44,6 +44,8 @@ impl DrawnTurns {
     /// was read from only adds to what another one has.
     pub(super) fn take(&mut self, turns: &[(usize, &Turn, TurnNumber)]) -> Vec<(usize, TurnNews)> {
         let present: HashSet<TurnNumber> = turns.iter().map(|(_, _, number)| *number).collect();
+        // One that is there again is replaced by no other, so no chain of replacements is a circle.
+        self.replaced.retain(|gone, _| !present.contains(gone));
         let mut news = Vec::new();
         for (place, turn, number) in turns {
             let path = turn.path.to_text().into_owned();
