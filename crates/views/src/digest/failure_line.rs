@@ -3,10 +3,21 @@
 use steno_session::call_output;
 
 /// Words of a line that reports an error.
-const ERROR_WORDS: [&str; 9] =
-    ["error", "failed", "fatal", "panicked", "exception", "not found", "denied", "cannot", "no such"];
-/// What shows that a line with such a word reports no error.
-const SUCCESS_WORDS: [&str; 5] = ["0 errors", "0 failed", "no errors", " passed", "... ok"];
+const ERROR_WORDS: [&str; 10] = [
+    "error",
+    "failed",
+    "fail:",
+    "fatal",
+    "panicked",
+    "exception",
+    "not found",
+    "denied",
+    "cannot",
+    "no such",
+];
+/// What shows that a line with such a word reports no error. No digit is before the first two.
+const NO_ERRORS: [&str; 2] = ["0 errors", "0 failed"];
+const SUCCESS_WORDS: [&str; 2] = ["no errors", "... ok"];
 
 /// How much a line says about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +52,7 @@ pub fn failure_line(output: &str) -> Option<String> {
 /// Tells whether a line is drawn around others: the rules of test runners, and tags that some agents write.
 fn is_frame(line: &str) -> bool {
     let is_rule = ["__", "==", "--", "──"].iter().any(|start| line.starts_with(start));
-    is_rule || (line.starts_with('<') && line.ends_with('>'))
+    (is_rule && !line.starts_with("--- FAIL")) || (line.starts_with('<') && line.ends_with('>'))
 }
 
 fn rank_of(line: &str) -> Option<LineRank> {
@@ -49,9 +60,6 @@ fn rank_of(line: &str) -> Option<LineRank> {
         return Some(LineRank::Reason);
     }
     let lower = line.to_lowercase();
-    if SUCCESS_WORDS.iter().any(|word| lower.contains(word)) && !lower.contains(" failed") {
-        return None;
-    }
     let is_message = ["error:", "error[", "fatal:"].iter().any(|start| lower.starts_with(start))
         || [": error:", ": fatal:", ": command not found", ": no such file", ": permission denied"]
             .iter()
@@ -59,7 +67,19 @@ fn rank_of(line: &str) -> Option<LineRank> {
     if is_message {
         return Some(LineRank::Message);
     }
+    if is_success(&lower) && !lower.contains(" failed") {
+        return None;
+    }
     ERROR_WORDS.iter().any(|word| lower.contains(word)).then_some(LineRank::Mention)
+}
+
+/// Tells whether a line in lower case says that there are no errors, or how many tests passed.
+fn is_success(lower: &str) -> bool {
+    let is_after_digit = |at: usize| lower[..at].ends_with(|letter: char| letter.is_ascii_digit());
+    let is_none = |word: &&str| lower.match_indices(*word).any(|(at, _)| !is_after_digit(at));
+    NO_ERRORS.iter().any(is_none)
+        || SUCCESS_WORDS.iter().any(|word| lower.contains(word))
+        || lower.match_indices(" passed").any(|(at, _)| is_after_digit(at))
 }
 
 /// Tells whether a line is an exception with its message, such as `ValueError: it is empty`.
@@ -118,6 +138,10 @@ mod tests {
     #[test]
     fn success_and_frames_are_no_failures() {
         check("0 errors\n12 passed\ndone", Some("done"));
+        check("Found 20 errors\ndone", Some("Found 20 errors"));
+        check("a.c:3: error: wrong type passed to f\ndone", Some("a.c:3: error: wrong type passed to f"));
+        check("cannot use what was passed\ndone", Some("cannot use what was passed"));
+        check("--- FAIL: TestX (0.00s)\nok", Some("--- FAIL: TestX (0.00s)"));
         check("test parse_error ... ok\nstopped", Some("stopped"));
         check("==== 1 failed ====\n____ test_a ____\nnot equal", Some("not equal"));
         check("<output>\nboom\n</output>\n<shellId: 2 completed with exit code 3>", Some("boom"));
