@@ -4,18 +4,21 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use jiff::Timestamp;
-use memchr::memmem;
+use serde::Deserialize;
 use steno_disk::{Links, open_regular};
 
-/// How much of the end of a file is looked at: first little, and more if no time is there.
+/// How much of the end of a file is looked at: first little, and more if no whole record with a time is there.
 const END_BYTES: [u64; 2] = [4 * 1024, 256 * 1024];
-/// What stands before the time of a record.
-const FIELD: &[u8] = b"\"timestamp\":\"";
-/// The longest time.
-const TIME_BYTES_MAX: usize = 40;
 
-/// Tells whether a file may have records from a time on. Files are appended to in the order of time, so the last times in
-/// a file decide. A file whose end has no time may have them.
+/// The field of a record that says when it was written.
+#[derive(Deserialize)]
+struct RecordTime<'a> {
+    #[serde(borrow)]
+    timestamp: Option<&'a str>,
+}
+
+/// Tells whether a file may have records from a time on. Files are appended to in the order of time, so the last records
+/// decide. A file without the time of a whole record at its end may have them.
 pub(super) fn may_have_records_since(path: &Path, since: Timestamp) -> bool {
     END_BYTES
         .into_iter()
@@ -32,14 +35,10 @@ fn end_of(path: &Path, len: u64) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Returns the latest time of the records in some bytes.
-fn latest(bytes: &[u8]) -> Option<Timestamp> {
-    let times = memmem::find_iter(bytes, FIELD).filter_map(|place| {
-        let rest = &bytes[place + FIELD.len()..];
-        let text = &rest[..memchr::memchr(b'"', &rest[..rest.len().min(TIME_BYTES_MAX)])?];
-        str::from_utf8(text).ok()?.parse().ok()
-    });
-    times.max()
+/// Returns the latest time of the records in the end of a file, whose first line may be cut.
+fn latest(end: &[u8]) -> Option<Timestamp> {
+    let time = |line: &[u8]| serde_json::from_slice::<RecordTime<'_>>(line).ok()?.timestamp?.parse().ok();
+    end.split(|byte| *byte == b'\n').filter_map(time).max()
 }
 
 #[cfg(test)]
@@ -67,12 +66,16 @@ mod tests {
         );
         check(&format!("{two}{{\"text\":\"{}\"}}\n", "x".repeat(9000)), "2026-11-19T10:00:01Z", false);
         check(&format!("{two}{{\"text\":\"{}\"}}\n", "x".repeat(300_000)), "2026-11-19T10:00:01Z", true);
-        // A time inside of a text is not a record's.
+        // A time inside of a text or of another object is not a record's.
         check(
             &(two + "{\"text\":\"{\\\"timestamp\\\":\\\"2026-11-20T00:00:00Z\\\"}\"}\n"),
             "2026-11-19T12:00:00Z",
             false,
         );
+        let rows = "{\"timestamp\":\"2020-01-01T00:00:00Z\"},".repeat(200);
+        let nested = format!("{{\"timestamp\":\"2026-11-19T10:00:00Z\",\"rows\":[{rows}{{}}]}}\n");
+        check(&nested, "2026-11-19T09:00:00Z", true);
+        check(&nested, "2026-11-19T11:00:00Z", false);
         check("", "2026-11-19T10:00:00Z", true);
     }
 }
