@@ -317,6 +317,7 @@ impl SpoolWriter {
     pub fn note(&mut self, note: &WrapControl, time: &Timestamp) {
         let Some(_permit) = self.host.enter() else { return };
         if self.catch_up().is_ok() {
+            self.last_frame = LastFrame::NOTE;
             self.put(&stored(&note.to_bytes(time))).ok();
         }
     }
@@ -353,6 +354,7 @@ impl SpoolWriter {
     fn conclude(&mut self, note: &mut Option<Vec<u8>>) -> io::Result<()> {
         self.catch_up()?;
         if let Some(bytes) = note {
+            self.last_frame = LastFrame::NOTE;
             self.put(bytes)?;
             *note = None;
         }

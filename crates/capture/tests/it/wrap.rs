@@ -157,16 +157,48 @@ fn every_byte_is_there_or_counted_wherever_the_disk_is_full() {
     assert!(refusals > 500, "the disk was full");
 }
 
+/// A host that has reserved nothing.
+struct NoReserve;
+
+impl SpoolHost for NoReserve {
+    fn enter(&self) -> Option<RecordingPermit> {
+        Some(Box::new(()))
+    }
+
+    fn free_reserve(&mut self) {}
+}
+
+#[test]
+fn torn_note_takes_nothing_from_the_frame_before_it() {
+    // Compressed, stored in parts, and stored at once.
+    for len in [100_000, 20_000, 3000] {
+        let bytes = noise(len);
+        let write = |room: usize| {
+            let file = Arc::new(SmallFile::default());
+            file.room.store(RESERVE, Ordering::SeqCst);
+            let disk: Arc<dyn DiskFile> = Arc::clone(&file) as _;
+            let mut writer = SpoolWriter::begin(disk, Box::new(NoReserve), &header()).unwrap();
+            let header_bytes = file.bytes.lock().unwrap().len();
+            file.room.store(room, Ordering::SeqCst);
+            writer.frame(WrapLane::Out, &now(), &bytes);
+            let frame_bytes = file.bytes.lock().unwrap().len() - header_bytes;
+            (writer.end(ProcessEnd::Code(0), &now()), frame_bytes)
+        };
+        let (_, frame_bytes) = write(usize::MAX / 2);
+        for more in 0..40 {
+            let (report, written) = write(frame_bytes + more);
+            assert_eq!(written, frame_bytes);
+            assert_eq!(
+                (report.written, report.lost, report.is_untold),
+                (len as u64, 0, true),
+                "{len}, {more}"
+            );
+        }
+    }
+}
+
 #[test]
 fn record_without_room_for_its_end_says_so() {
-    struct NoReserve;
-    impl SpoolHost for NoReserve {
-        fn enter(&self) -> Option<RecordingPermit> {
-            Some(Box::new(()))
-        }
-
-        fn free_reserve(&mut self) {}
-    }
     for room in 0..200 {
         let file = Arc::new(SmallFile::default());
         file.room.store(RESERVE, Ordering::SeqCst);
