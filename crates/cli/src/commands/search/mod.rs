@@ -150,7 +150,7 @@ impl<'a> Printer<'a> {
         if !self.is_full {
             let is_any = if self.args.json { self.json(session) } else { self.text(session) };
             self.sessions_shown += usize::from(is_any);
-            // The first sessions are shown while others are still searched.
+            // In a pipe the first sessions are there while others are still searched.
             self.output.flush();
         }
         !self.output.is_broken()
