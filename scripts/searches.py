@@ -86,6 +86,13 @@ def texts_of(event):
         yield "command", "\n".join(leaves(payload.get("input")))
     elif event["type"] == "tool.result":
         yield "output", output_text(payload.get("output"), payload.get("error"))
+    elif event["type"] == "run.started" and payload.get("kind") == "command":
+        yield "command", "\n".join(leaves(payload.get("wrap", {}).get("command")))
+    elif event["type"] == "step.completed" and payload.get("kind") in ("error", "retry", "turn"):
+        error = payload.get("error")
+        was_stopped = payload["kind"] == "turn" and error in ("interrupted", "aborted")
+        if error not in (None, "", False) and not was_stopped:
+            yield "output", ESCAPES.sub("", error) if isinstance(error, str) else None
     elif event["type"] == "step.completed" and payload.get("kind") == "command":
         result = payload.get("result")
         streams = ("stdout", "stdout_end", "stderr", "stderr_end")
@@ -96,7 +103,8 @@ def texts_of(event):
 class Text:
     def __init__(self, event, kind, text):
         self.place = (event["run_id"], int(event["seq"].text), kind)
-        self.kind, self.tool = kind, event["payload"].get("name", "") if event["type"].startswith("tool.") else None
+        has_tool = event["type"].startswith("tool.") or event["payload"].get("kind") == "command"
+        self.kind, self.tool = kind, event["payload"].get("name", "") if has_tool else None
         self.text = unicodedata.normalize("NFC", text)
         self._words = None
 

@@ -1,7 +1,7 @@
 //! The tables. `docs/format/index.md` describes them for users of SQL.
 
 /// The version of the tables and of what their rows mean. A database with another one is replaced.
-pub(crate) const VERSION: i64 = 8;
+pub(crate) const VERSION: i64 = 9;
 
 /// Makes all tables.
 pub(crate) const TABLES: &str = "

@@ -70,7 +70,7 @@ pub use head::{RunHead, source_of};
 pub use ids::{IdIndex, PART_LEN_MIN, ShortestPart, is_part_of_uuid, parse_id};
 pub use indexed::IndexStatus;
 pub use library::Library;
-pub use listing::{CallList, ListFilter, ListState, ListedSession, Loss, LossKind};
+pub use listing::{CallList, CallOutput, ListFilter, ListState, ListedSession, Loss, LossKind};
 pub use live_session::{LiveScope, LiveSession};
 pub use open::{Families, Family};
 pub use resolve::{Candidate, Target, TargetKind, split_event};

@@ -238,10 +238,11 @@ pub enum Command {
     /// what shell commands changed is not known. PATH is the end of a path, or a directory. `steno show 7c9e:12` opens
     /// the change that is listed as `7c9e:12`.
     Changes(ChangesArgs),
-    /// List the commands and calls that failed
+    /// List the calls, commands and turns that failed
     ///
     /// The latest comes first, with its exit code, its command and the line of its output that says most about the
     /// failure: a failed assertion or an exception, else an error message, else the last line.
+    /// Commands of `steno run` and errors of agents outside of calls, such as API errors, are listed too.
     /// `steno show 7c9e:12` opens the call that is listed as `7c9e:12`. Denied and interrupted calls are not failures.
     Failures(FailuresArgs),
     /// Check transcripts, seals, trace spines and evidence

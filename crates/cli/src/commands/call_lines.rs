@@ -66,7 +66,7 @@ impl CallLines<'_> {
         text(object, "project", row.and_then(|row| row.project.as_deref()));
         text(object, "branch", digest.and_then(|digest| digest.branch.as_deref()));
         text(object, "title", digest.and_then(|digest| digest.title.as_deref()));
-        text(object, "tool", Some(&call.call.digest.tool));
+        text(object, "tool", Some(call.call.digest.tool.as_str()).filter(|tool| !tool.is_empty()));
     }
 }
 

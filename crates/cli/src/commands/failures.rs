@@ -1,8 +1,8 @@
-//! `steno failures`: commands and calls that failed, with exit code and where.
+//! `steno failures`: calls, commands and turns that failed, with exit code and where.
 
 use anstyle::{AnsiColor, Style};
 use steno_index::{CallFilter, IndexedCall};
-use steno_library::Library;
+use steno_library::{CallOutput, Library};
 use steno_model::json::RawJson;
 use steno_views::digest::{arguments_text, failure_line};
 use steno_views::nodes::FileDiff;
@@ -47,7 +47,7 @@ pub fn run(args: &FailuresArgs, settings: &Settings, output: &mut Output) -> Out
     }
     if list.calls.is_empty() {
         check_matches(&filter, &list)?;
-        return Err(Failure::empty("no call failed".to_owned())
+        return Err(Failure::empty("nothing failed".to_owned())
             .with_hint("`steno ls --failed` also lists sessions whose last turn failed"));
     }
     Ok(Exit::Done)
@@ -58,7 +58,7 @@ struct FailedCall<'a> {
     call: &'a IndexedCall,
     arguments: Option<RawJson>,
     diffs: Vec<FileDiff>,
-    output: Option<String>,
+    output: Option<CallOutput>,
 }
 
 impl<'a> FailedCall<'a> {
@@ -67,20 +67,26 @@ impl<'a> FailedCall<'a> {
         Self { call, arguments, diffs, output: library.call_output(call) }
     }
 
-    fn is_command(&self) -> bool {
-        self.call.call.digest.class.as_deref() == Some("command")
+    fn is_class(&self, class: &str) -> bool {
+        self.call.call.digest.class.as_deref() == Some(class)
+    }
+
+    /// Returns the text of the error that it is; `None` for calls and commands.
+    fn error(&self) -> Option<&str> {
+        self.output.as_ref().filter(|_| self.is_class("error")).map(|output| output.text.as_str())
     }
 
     /// Returns the command that it ran, else its arguments as text.
     fn command(&self) -> Option<String> {
         let arguments = self.arguments.as_ref()?;
-        let command = if self.is_command() { command_line(arguments) } else { None };
+        let command = if self.is_class("command") { command_line(arguments) } else { None };
         command.or_else(|| arguments_text(arguments))
     }
 
     /// Returns the line of its output that says most about the failure.
     fn line(&self) -> Option<String> {
-        self.output.as_deref().and_then(failure_line)
+        let output = self.output.as_ref()?;
+        output.errors.as_deref().and_then(failure_line).or_else(|| failure_line(&output.text))
     }
 }
 
@@ -94,13 +100,24 @@ fn print(lines: &CallLines<'_>, failure: &FailedCall<'_>, output: &mut Output) {
     let used = used + columns_of(&end) + 2;
     let row = lines.list.sessions.get(&call.root);
     let directory = row.and_then(|row| row.digest.directory.as_deref());
-    let words = call_text(digest, failure.arguments.as_ref(), &failure.diffs, directory);
-    let words = fit(&visible(&words, Lines::Escape), lines.width.map(|width| width.saturating_sub(used)));
-    output.line(format!("{start}{red}{end}{red:#}  {words}").trim_end());
-    if let Some(line) = failure.line() {
+    let words = match failure.error() {
+        Some(error) => error_words(error),
+        None => call_text(digest, failure.arguments.as_ref(), &failure.diffs, directory),
+    };
+    let shown = fit(&visible(&words, Lines::Escape), lines.width.map(|width| width.saturating_sub(used)));
+    output.line(format!("{start}{red}{end}{red:#}  {shown}").trim_end());
+    if let Some(line) =
+        failure.line().filter(|line| failure.error().is_none() || !words.contains(line.as_str()))
+    {
         let line = fit(&visible(&line, Lines::Escape), lines.width.map(|width| width.saturating_sub(5)));
         output.line(&format!("     {dim}{line}{dim:#}"));
     }
+}
+
+/// Returns the first line of an error, which names itself an error.
+fn error_words(error: &str) -> String {
+    let line = error.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    if line.to_lowercase().contains("error") { line.to_owned() } else { format!("error: {line}") }
 }
 
 /// Cuts a text to a number of columns, if there is one.
@@ -122,6 +139,6 @@ fn json(lines: &CallLines<'_>, failure: &FailedCall<'_>) -> RawJson {
         text(object, "command", failure.command().as_deref());
         object.json("paths", &RawJson::array(paths.map(RawJson::string)));
         text(object, "line", failure.line().as_deref());
-        text(object, "output", failure.output.as_deref());
+        text(object, "output", failure.output.as_ref().map(|output| output.text.as_str()));
     })
 }

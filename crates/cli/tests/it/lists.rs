@@ -485,7 +485,7 @@ fn list_without_entries_is_no_error() {
         (&["search", "nosuchword"], "no text matches; searched "),
         (&["changes", "src/nosuch.rs"], "no session changed `src/nosuch.rs`"),
         (&["changes", "--project", "nosuch"], "no session matches"),
-        (&["failures", "--agent", "codex"], "no call failed"),
+        (&["failures", "--agent", "codex"], "nothing failed"),
         (&["failures", "--agent", "codx"], "no session matches"),
         (&["usage", "--since", "2030-01-01"], "no usage found"),
         (&["follow"], "no session is being recorded"),
@@ -541,7 +541,8 @@ fn command_with_an_exit_code_is_a_failure_in_every_answer() {
     assert!(tree.contains("2 failed"), "{tree}");
 }
 
-/// What a transcript of one run says, without the code under test: failed calls, and files that were changed.
+/// What a transcript of one run says, without the code under test: failed calls, commands and turns, and files that were
+/// changed.
 const JQ: &str = r#"
 def paths: if type == "string" then [scan("(?m)^\\*\\*\\* (?:Update File|Add File|Delete File|Move to): (.*)$")[0]]
   else ([.file_path, .filePath, .notebook_path, .absolute_path, .path] | map(strings) | .[:1])
@@ -556,8 +557,14 @@ def printed: (.output | strings) as $text
 def code: .exit_code // (if .class == "command" then printed else null end) // 0;
 [inputs] as $all
 | ([$all[] | select(.type == "tool.call") | {key: .payload.call_id, value: .payload}] | from_entries) as $calls
+| ([$all[] | select(.type == "step.completed" and ((.payload.error // "") != "")
+    and (.payload.error | IN("interrupted", "aborted") | not))]) as $errors
+| ([$errors[] | select(.payload.kind == "error")]) as $own
+| ([$errors[] | select(.payload.kind == "command")]) as $commands
+| ([$errors[] | select(.payload.kind == "turn") | .path | select(IN($own[].path) | not)]) as $turns
 | [$all[] | select(.type == "tool.result")] | group_by(.payload.call_id) | map(last.payload)
-| {failures: map(select(.outcome == "failed" or ((.outcome | IN("denied", "interrupted") | not) and code != 0))) | length,
+| {failures: ((map(select(.outcome == "failed" or ((.outcome | IN("denied", "interrupted") | not) and code != 0))) | length)
+    + ($own + $commands + $turns | length)),
    changes: [.[] | select(.outcome == "ok") | $calls[.call_id] | select(.class == "file_change") | .input | paths | unique[]] | sort}
 "#;
 

@@ -327,12 +327,42 @@ fn failed_command_is_listed_named_and_found() {
     assert_eq!(listed(&["--failed"]), std::slice::from_ref(&failed));
     assert_eq!(listed(&["build"]), [failed]);
     for (word, text) in [("partial", "partial"), ("boom", "boom"), ("there", "hi there")] {
-        let hits = steno.run(&["search", word, "--json"]).json();
+        let hits = steno.run(&["search", word, "in:output", "--json"]).json();
         assert_eq!((hits.len(), hits[0]["kind"].clone()), (2, json!("output")), "{hits:?}");
         assert!(hits[0]["text"].as_str().unwrap().contains(text), "{hits:?}");
     }
+    let [.., searched] = &steno.run(&["search", "there", "in:command", "--json"]).json()[..] else {
+        panic!()
+    };
+    assert_eq!(searched["hits"], 1, "the words of the command: {searched}");
+    check_failed_command(&steno, script);
     let said = steno.run(&["restore", "last"]);
     assert!(said.code == 1 && said.err.contains("has no file of an agent"), "{said:?}");
+}
+
+/// Checks that every list has the failed command of [`failed_command_is_listed_named_and_found`].
+#[track_caller]
+fn check_failed_command(steno: &Steno, script: &str) {
+    let failures = steno.run(&["failures", "--json"]).json();
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    let failure = &failures[0];
+    assert_eq!(
+        (&failure["exit_code"], &failure["class"], &failure["tool"], &failure["command"]),
+        (&json!(3), &json!("command"), &json!("my build"), &json!(script))
+    );
+    assert_eq!((&failure["line"], &failure["output"]), (&json!("boom"), &json!("partial\n\nboom\n")));
+    let said = steno.run(&["failures"]).out;
+    assert!(said.contains(&format!("✗ exit 3  $ {script}\n     boom\n")), "{said}");
+    let rows = steno.run(&["ls", "--json"]).json();
+    let counts: Vec<_> = rows.iter().map(|row| (&row["state"], &row["calls"], &row["failures"])).collect();
+    assert!(counts.contains(&(&json!("failed"), &json!(0), &json!(1))), "{counts:?}");
+    for query in ["exit:3", "exit:!0", "tool:build", "boom exit:3 in:output"] {
+        let hits = steno.run(&["search", query, "--json"]).json();
+        let is_found = hits[0]["run_id"] == failure["run_id"];
+        assert!(is_found && hits.last().unwrap()["sessions_found"] == 1, "{query}: {hits:?}");
+    }
+    let shown = steno.run(&["show", failure["handle"].as_str().unwrap()]);
+    assert!(shown.code == 0 && shown.out.contains("exit code 3"), "{shown:?}");
 }
 
 #[test]

@@ -80,6 +80,34 @@ fn every_kind_of_text_is_found() {
 }
 
 #[test]
+fn errors_outside_of_calls_are_found_and_are_failures() {
+    let steno = filled();
+    let step = |kind: &str, name: &str, error: &str| {
+        json!({ "type": "step.completed", "path": "turn-0001",
+            "payload": { "name": name, "kind": kind, "error": error } })
+    };
+    let text = "API Error: 400 the request is bad";
+    let overload = "529 Scripted overload";
+    steno.recorded(
+        RUN,
+        &[step("retry", "api", overload), step("error", "unknown", text), step("turn", "turn-0001", text)],
+    );
+    check(&steno, &["API Error"], &[(8, "output")]);
+    check(&steno, &["--exact", overload], &[(7, "output")]);
+    check(&steno, &["/request is b.d/"], &[(8, "output")]);
+    check(&steno, &["bad tool:a"], &[]);
+    let failures = steno.run(&["failures", "--json"]).json();
+    let found: Vec<_> = failures.iter().map(|row| (&row["seq"], &row["class"])).collect();
+    assert_eq!(found, [(&json!(8), &json!("error")), (&json!(5), &json!("command"))]);
+    assert_eq!((&failures[0]["line"], &failures[0]["tool"]), (&json!(text), &json!(null)));
+    let said = steno.run(&["failures"]).out;
+    assert!(said.contains(&format!("✗  {text}\n")) && said.matches(text).count() == 1, "{said}");
+    assert_eq!(steno.run(&["ls", "--failed", "--json"]).json()[0]["failures"], 2);
+    let shown = steno.run(&["show", RUN]).out;
+    assert!(shown.contains("2 failed"), "{shown}");
+}
+
+#[test]
 fn prompt_comes_before_a_shorter_command() {
     let found = hits(&filled(), &["login"]);
     assert_eq!(found, [(3, "prompt".to_owned()), (5, "command".to_owned())]);

@@ -6,7 +6,7 @@ use steno_index::{CallRow, IndexedSession, RunRow, SessionUsageParts, TextRow, t
 use steno_journal::{Error as JournalError, Reader, Store};
 use steno_model::{RunId, Seq, with_causes};
 use steno_session::{Content, EventPosition, RunEvents, Session};
-use steno_views::digest::{CallDigest, SessionDigest, TextKind, each_text};
+use steno_views::digest::{CallDigest, ListEntry, SessionDigest, TextKind, each_text, entries_beside_calls};
 use steno_views::summary::state_name;
 
 use super::project::Projects;
@@ -140,7 +140,14 @@ fn calls(session: &Session) -> Vec<CallRow> {
             digest: CallDigest::of(call),
         }
     };
-    session.calls.iter().map(call).collect()
+    let entry = |entry: ListEntry| CallRow {
+        at: (session.run_of(entry.at), entry.at.seq),
+        at_ms: entry.time.and_then(|time| Some(time.instant()?.as_millisecond())),
+        outcome: entry.outcome,
+        digest: entry.digest,
+    };
+    let entries = entries_beside_calls(session).into_iter().map(entry);
+    session.calls.iter().map(call).chain(entries).collect()
 }
 
 fn texts(session: &Session, places: &RunLines) -> Vec<TextRow> {

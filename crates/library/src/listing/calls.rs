@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use steno_index::{CallFilter, IndexedCall, SessionRow};
-use steno_model::RunId;
 use steno_model::json::RawJson;
+use steno_model::{EventType, RunId};
 use steno_session::PayloadFields;
-use steno_views::digest::output_text;
+use steno_views::digest::{TextKind, error_output, unit_text};
 use steno_views::nodes::{FileDiff, RECORDED_PATCHES, call_diffs};
 
 use super::ListFilter;
@@ -21,6 +21,15 @@ pub struct CallList {
     pub calls: Vec<IndexedCall>,
     /// The top-level sessions that they are in.
     pub sessions: HashMap<RunId, SessionRow>,
+}
+
+/// The output of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallOutput {
+    /// All of it.
+    pub text: String,
+    /// What a command of `steno run` printed to standard error.
+    pub errors: Option<String>,
 }
 
 impl Library {
@@ -47,7 +56,12 @@ impl Library {
     #[must_use]
     pub fn call_arguments(&self, call: &IndexedCall) -> Option<RawJson> {
         let event = read_event(self.store.as_ref()?, call.arguments.as_ref()?)?;
-        PayloadFields::of(&event).json("input")
+        let fields = PayloadFields::of(&event);
+        match event.event_type.known() {
+            // The start of a command of `steno run`.
+            Some(EventType::RunStarted) => fields.json("wrap"),
+            _ => fields.json("input"),
+        }
     }
 
     /// Reads what a call changed, with the numbers of lines if its result has them.
@@ -62,11 +76,11 @@ impl Library {
         call_diffs(&arguments, patch.as_ref())
     }
 
-    /// Reads the output of a call; `None` if it has none.
+    /// Reads the output of a call, or the text of an error; `None` if there is none.
     #[must_use]
-    pub fn call_output(&self, call: &IndexedCall) -> Option<String> {
+    pub fn call_output(&self, call: &IndexedCall) -> Option<CallOutput> {
         let event = read_event(self.store.as_ref()?, call.output.as_ref()?)?;
-        let fields = PayloadFields::of(&event);
-        output_text(&fields.json("output")?, fields.error().as_ref())
+        let text = unit_text(&event, 0, TextKind::Output)?;
+        Some(CallOutput { text, errors: error_output(&event) })
     }
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use steno_index::{RunRow, SessionFilter, SessionRow, SourceRow};
 use steno_model::RunId;
 
-pub use self::calls::CallList;
+pub use self::calls::{CallList, CallOutput};
 pub use self::loss::{Loss, LossKind};
 pub use self::state::ListState;
 use crate::indexed::KnownFiles;

@@ -3,6 +3,7 @@
 //! [`SessionDigest`] has one value per question that a list answers. [`TextUnit`]s name the texts that a search looks at,
 //! by the event they stand in: nothing is copied.
 
+mod beside_calls;
 mod calls;
 mod failure_line;
 mod state;
@@ -18,10 +19,13 @@ use steno_session::{ItemKind, Outcome, PayloadFields, Session, Speaker};
 
 use crate::cost::{Cost, Prices};
 
+pub use beside_calls::{ListEntry, entries_beside_calls};
 pub use calls::{CallDigest, paths_changed};
 pub use failure_line::failure_line;
 pub use state::DigestState;
-pub use texts::{TextKind, TextUnit, arguments_text, each_text, output_text, tool_name, unit_text};
+pub use texts::{
+    TextKind, TextUnit, arguments_text, each_text, error_output, output_text, tool_name, unit_text,
+};
 
 /// What lists say of a session. Counts are of the session itself, without its child sessions.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +68,7 @@ pub struct SessionDigest {
     pub responses: u64,
     /// How many calls there are, each counted once.
     pub calls: u64,
-    /// How many calls failed.
+    /// How many calls, commands of `steno run` and turns failed; an error in a turn stands for the turn.
     pub failures: u64,
     /// How many calls were denied.
     pub denials: u64,
@@ -83,7 +87,7 @@ pub struct SessionDigest {
 pub struct SumsBelow {
     /// How many calls there are.
     pub calls: u64,
-    /// How many calls failed.
+    /// How many calls, commands of `steno run` and turns failed; an error in a turn stands for the turn.
     pub failures: u64,
     /// How many calls were denied.
     pub denials: u64,
@@ -161,7 +165,7 @@ impl SessionDigest {
             prompts: prompts(session),
             responses: session.responses.len() as u64,
             calls: session.calls.len() as u64,
-            failures: count(Outcome::Failed),
+            failures: count(Outcome::Failed) + failures_beside_calls(session),
             denials: count(Outcome::Denied),
             usage: session.used,
             used_by_model: session.used_by_model.clone(),
@@ -178,6 +182,12 @@ impl SessionDigest {
         cost.is_lower_bound |= used.is_lower_bound;
         Some(cost)
     }
+}
+
+/// Counts the commands of `steno run` and the errors that are failures.
+fn failures_beside_calls(session: &Session) -> u64 {
+    let entries = entries_beside_calls(session);
+    entries.iter().filter(|entry| entry.outcome == Outcome::Failed).count() as u64
 }
 
 /// Returns a text field, unless it is empty.

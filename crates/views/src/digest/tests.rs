@@ -205,6 +205,73 @@ fn every_text_is_named_once_by_its_event() {
     );
 }
 
+/// The events of a plain command of `steno run` that ends with an exit code.
+fn plain_command(exit_code: i64, error: &Value) -> Vec<Value> {
+    let mut head = started();
+    head[2] = json!({"name": "sh", "kind": "command", "source": {"channel": "wrap", "adapter": "command/1"},
+        "wrap": {"command": ["sh", "-c", "exit 42"]}});
+    vec![
+        head,
+        json!(["step.started", "command", {"name": "sh", "kind": "command"}]),
+        json!(["step.completed", "command", {"name": "sh", "kind": "command", "error": error,
+            "result": {"exit_code": exit_code, "stdout": "out\n", "stderr": "boom: bad\n"}}]),
+        json!(["run.completed", "", {"exit_code": exit_code}]),
+    ]
+}
+
+#[test]
+fn failed_command_of_steno_run_is_a_failure_with_its_words_and_its_output() {
+    let lines = plain_command(42, &json!("exit code 42"));
+    let (session, events) = fold(&lines);
+    let seen = SessionDigest::of(&session);
+    assert_eq!((seen.calls, seen.failures, seen.state), (0, 1, DigestState::Failed));
+    let entries = entries_beside_calls(&session);
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    let entry = &entries[0];
+    assert_eq!((entry.at.seq.get(), entry.outcome), (2, Outcome::Failed));
+    assert_eq!((&*entry.digest.tool, entry.digest.class.as_deref()), ("sh", Some("command")));
+    assert_eq!((entry.digest.exit_code, entry.digest.duration_ms), (Some(42), Some(1000)));
+    assert_eq!(error_output(&events[2]).as_deref(), Some("boom: bad\n"));
+    check_texts(
+        &lines,
+        &[(TextKind::Command, 1, 0, "sh\n-c\nexit 42"), (TextKind::Output, 3, 0, "out\n\nboom: bad\n")],
+    );
+    assert_eq!(digest(&plain_command(0, &json!(null))).failures, 0);
+}
+
+fn step(kind: &str, error: &Value) -> Value {
+    let name = if kind == "turn" { "turn-0001" } else { "api" };
+    json!(["step.completed", "turn-0001", {"name": name, "kind": kind, "error": error}])
+}
+
+#[track_caller]
+fn check_errors(lines: &[Value], failures: u64, texts: &[(u64, &str)]) {
+    let lines: Vec<Value> = [started(), turn()].into_iter().chain(lines.to_vec()).collect();
+    assert_eq!(digest(&lines).failures, failures, "{lines:?}");
+    let texts: Vec<_> = texts.iter().map(|(seq, text)| (TextKind::Output, *seq, 0, *text)).collect();
+    check_texts(&lines, &texts);
+}
+
+#[test]
+fn error_and_failed_turn_are_one_failure() {
+    let (overload, bad) = (json!("529 overloaded"), json!("API Error: 400"));
+    check_errors(&[step("error", &bad)], 1, &[(3, "API Error: 400")]);
+    check_errors(&[step("turn", &bad)], 1, &[(3, "API Error: 400")]);
+    check_errors(&[step("error", &bad), step("turn", &bad)], 1, &[(3, "API Error: 400")]);
+    check_errors(
+        &[step("error", &bad), step("turn", &json!("gave up"))],
+        1,
+        &[(3, "API Error: 400"), (4, "gave up")],
+    );
+    // An attempt that was repeated is no failure, but its text is found.
+    check_errors(&[step("retry", &overload), step("turn", &json!(null))], 0, &[(3, "529 overloaded")]);
+    check_errors(&[step("turn", &json!("interrupted"))], 0, &[]);
+    check_errors(&[step("error", &json!(null))], 0, &[]);
+    let mut copied = step("error", &bad);
+    copied.as_array_mut().unwrap().push(run_id(2).to_string().into());
+    check_errors(&[copied], 1, &[]);
+}
+
 #[test]
 fn copied_texts_are_left_to_their_origin() {
     let mut copied = prompt("Why?");

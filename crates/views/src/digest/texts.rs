@@ -7,6 +7,7 @@ use steno_model::json::{JsonString, RawJson, text_of};
 use steno_model::{EventType, ExchangeEvent};
 use steno_session::{Block, CallNumber, EventPosition, PayloadFields, Session, Speaker};
 
+use super::beside_calls::{COMMAND, ERROR, RETRY, each_other_error, entries_beside_calls};
 use crate::conversation::{BlockText, block_text, tool_output};
 
 /// What a text is.
@@ -91,17 +92,63 @@ pub fn each_text(session: &Session, mut take: impl FnMut(TextUnit, Option<String
             take(of_call(at, TextKind::Output), None);
         }
     }
-    for step in session.steps.iter().filter(|step| step.kind.as_ref().is_some_and(|kind| kind.is(COMMAND))) {
-        if let Some(at) = step.completed {
-            take(TextUnit { at, block: 0, kind: TextKind::Output, call: None }, None);
+    for (place, entry) in entries_beside_calls(session).into_iter().enumerate() {
+        if entry.is_copied {
+            continue;
+        }
+        let call = Some(CallNumber(session.calls.len() + place));
+        let of_entry = |at, kind| TextUnit { at, block: 0, kind, call };
+        let words = entry.words.and_then(|at| Some((at, command_words(session, at)?)));
+        if let Some((at, words)) = words {
+            take(of_entry(at, TextKind::Command), Some(words));
+        }
+        if let Some(at) = entry.output {
+            take(of_entry(at, TextKind::Output), None);
         }
     }
+    each_other_error(session, |unit| take(unit, None));
 }
 
-/// The kind of the step that a plain command is, and the fields of its result with what it printed. Of a long output,
-/// beginning and end are apart.
-const COMMAND: &str = "command";
+/// The fields of the result of a plain command with what it printed. Of a long output, beginning and end are apart.
 const PRINTED: [&str; 4] = ["stdout", "stdout_end", "stderr", "stderr_end"];
+
+/// Returns the words of the command that a run began with, one per line.
+fn command_words(session: &Session, at: EventPosition) -> Option<String> {
+    let run = session.runs.get(at.run.0)?;
+    wrap_words(&PayloadFields::parse(run.head.as_ref()?.as_str()))
+}
+
+fn wrap_words(start: &PayloadFields<'_>) -> Option<String> {
+    start.object("wrap").json("command").as_ref().and_then(arguments_text)
+}
+
+/// Returns what a plain command printed to standard error; `None` for other events, and if it is nothing.
+#[must_use]
+pub fn error_output(event: &ExchangeEvent) -> Option<String> {
+    let fields = PayloadFields::of(event);
+    let is_command = event.event_type.known() == Some(EventType::StepCompleted)
+        && fields.text("kind").is_some_and(|kind| kind == COMMAND);
+    is_command.then(|| printed(&fields, &PRINTED[2..])).flatten()
+}
+
+/// Returns some of what a command printed.
+fn printed(fields: &PayloadFields<'_>, names: &[&str]) -> Option<String> {
+    let result = fields.object("result");
+    let texts = names.iter().filter_map(|name| output_text(&result.json(name)?, None));
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+/// Returns the text of a step that has ended: what a command printed, or why something failed outside of calls.
+fn step_text(fields: &PayloadFields<'_>) -> Option<String> {
+    match &*fields.text("kind")? {
+        COMMAND => printed(fields, &PRINTED),
+        ERROR | RETRY | "turn" => {
+            fields.error().map(|error| without_escape_sequences(error.to_text().into_owned()))
+        }
+        _ => None,
+    }
+}
 
 /// Reads a text from its event; `None` if the event does not have it.
 #[must_use]
@@ -117,16 +164,11 @@ pub fn unit_text(event: &ExchangeEvent, block: u32, kind: TextKind) -> Option<St
         }
         EventType::ToolCall => arguments_text(&fields.json("input")?),
         EventType::ToolResult => output_text(&fields.json("output")?, fields.error().as_ref()),
-        EventType::StepCompleted if fields.text("kind").is_some_and(|kind| kind == COMMAND) => {
-            let result = fields.object("result");
-            let printed = PRINTED.iter().filter_map(|name| output_text(&result.json(name)?, None));
-            let printed: Vec<String> = printed.collect();
-            (!printed.is_empty()).then(|| printed.join("\n"))
-        }
+        EventType::RunStarted if kind == TextKind::Command => wrap_words(&fields),
+        EventType::StepCompleted => step_text(&fields),
         EventType::RunStarted
         | EventType::RunCompleted
         | EventType::StepStarted
-        | EventType::StepCompleted
         | EventType::CallWorkflowStarted
         | EventType::CallWorkflowCompleted => None,
     }
