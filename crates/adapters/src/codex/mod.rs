@@ -43,7 +43,7 @@ pub(crate) const PROVIDER: &str = "codex";
 const ENTRY_ADAPTER: &str = "codex_app_server";
 
 /// This adapter and its version.
-const ADAPTER: &str = "codex/3";
+const ADAPTER: &str = "codex/4";
 
 /// Reads a rollout file: `rollout-<time>-<thread>.jsonl`, decompressed.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Calls that the user or a rule refused, recognized by Codex's text.
+//! Calls that the user or a rule refused, or that Codex could not run, recognized by Codex's text.
 //!
 //! The output of a command never stands alone: Codex writes an exit code or a time before it. So a tool cannot pretend
 //! that it was refused.
@@ -43,6 +43,24 @@ pub(super) fn rejection_in(output: &RawJson, class: Class) -> Option<JsonString>
     let is_likely = may_be(MCP) || COMMANDS.iter().any(|(begins, _)| may_be(begins));
     let text = output.read::<&RawValue>().ok().filter(|_| is_likely).string()?;
     is_rejection(&text.to_text(), class).then_some(text)
+}
+
+/// Codex's text for a patch that does not fit its files, and for a call of a tool that it does not have: the name follows.
+const BAD_PATCH: &str = "apply_patch verification failed: ";
+const NO_TOOL: [&str; 2] = ["unsupported call: ", "unsupported custom tool call: "];
+
+/// Returns the text of an output that says that Codex could not run its call. A tool whose output is this text would have
+/// to name itself in it.
+pub(super) fn failure_in(output: &RawJson, class: Class, name: &str) -> Option<JsonString> {
+    let raw = output.as_str();
+    let may_be = |begins: &str| raw.strip_prefix('"').is_some_and(|text| text.starts_with(begins));
+    let is_likely = may_be(BAD_PATCH) || NO_TOOL.iter().any(|begins| may_be(begins));
+    let text = output.read::<&RawValue>().ok().filter(|_| is_likely).string()?;
+    let words = text.to_text();
+    let is_bad_patch = matches!(class, Class::Command | Class::FileChange) && words.starts_with(BAD_PATCH);
+    let is_no_tool =
+        !name.is_empty() && NO_TOOL.iter().any(|begins| words.strip_prefix(begins) == Some(name));
+    (is_bad_patch || is_no_tool).then(|| text.clone())
 }
 
 #[cfg(test)]
@@ -93,5 +111,22 @@ mod tests {
             check(text, Class::Command, false);
         }
         check("the user rejected MCP tool call", Class::Mcp, false);
+    }
+
+    #[test]
+    fn calls_that_codex_could_not_run_are_recognized_by_their_text() {
+        let check = |text: &str, class: Class, name: &str, want: bool| {
+            let output = JsonString::from(text).to_json();
+            assert_eq!(failure_in(&output, class, name).is_some(), want, "{text}");
+        };
+        let bad_patch = "apply_patch verification failed: Failed to find src/gone.py";
+        check(bad_patch, Class::FileChange, "apply_patch", true);
+        check(bad_patch, Class::Command, "shell", true);
+        check(bad_patch, Class::Mcp, "mcp__x__y", false);
+        check(&format!("Output:\n{bad_patch}"), Class::Command, "shell", false);
+        check("unsupported call: no_tool", Class::Other, "no_tool", true);
+        check("unsupported custom tool call: no_tool", Class::Other, "no_tool", true);
+        check("unsupported call: no_tool", Class::Other, "other_tool", false);
+        check("unsupported call: ", Class::Other, "", false);
     }
 }

@@ -10,7 +10,7 @@ use super::agents::{ended, is_spawn, strings};
 use super::items::{paragraphs, thought};
 use super::patch_commands::is_patch;
 use super::prompt;
-use super::rejections::rejection_in;
+use super::rejections::{failure_in, rejection_in};
 use super::session::{Session, plain_answer, thinking_block};
 use super::shapes::are_texts;
 use super::twins::{Side, Words};
@@ -261,22 +261,25 @@ fn output(session: &mut Session, item: &Payload<'_>, emit: &mut Emit<'_>) -> boo
     let Some(id) = item.call_id.string().or_else(|| item.id.string()) else { return false };
     let output = item.output.or(item.tools);
     let name = session.run.calls.get(&id.to_text()).map(|call| call.name.to_text().into_owned());
-    if let Some(name) = name {
-        subagents(session, &id, &name, output, emit);
+    if let Some(name) = &name {
+        subagents(session, &id, name, output, emit);
     }
     // The class of a call that is not in the file is unknown; refused calls are mostly commands.
     let class = session.run.calls.get(&id.to_text()).map_or(Class::Command, |call| call.class);
-    session.take_output(&id, answer(output, class), emit)
+    session.take_output(&id, answer(output, class, &name.unwrap_or_default()), emit)
 }
 
 /// Reads an output. Up to 0.7x the output of a command was JSON in a string, with the exit code; since then it is
 /// prose, from which nothing can be concluded.
-fn answer(output: Raw<'_>, class: Class) -> Answer {
+fn answer(output: Raw<'_>, class: Class, name: &str) -> Answer {
     let plain = || {
         let answer = plain_answer(output.map_or_else(|| string(""), RawJson::from_raw));
         match rejection_in(&answer.output, class) {
             error @ Some(_) => Answer { error, outcome: Outcome::Denied, ..answer },
-            None => answer,
+            None => match failure_in(&answer.output, class, name) {
+                error @ Some(_) => Answer { error, outcome: Outcome::Failed, ..answer },
+                None => answer,
+            },
         }
     };
     // An output can be large, and most need not be decoded to see that they are not JSON.

@@ -59,6 +59,17 @@ fn codex_output_of_a_refused_call_is_a_denial() {
     );
 }
 
+#[test]
+fn codex_calls_that_could_not_run_have_failed() {
+    let bad_patch = "apply_patch verification failed: Failed to find src/gone.py";
+    check_output("apply_patch", bad_patch, "failed");
+    check_output("shell", bad_patch, "failed");
+    check_output("some_tool", bad_patch, "unknown");
+    check_output("no_such_tool", "unsupported call: no_such_tool", "failed");
+    check_output("no_such_tool", "unsupported custom tool call: no_such_tool", "failed");
+    check_output("some_tool", "unsupported call: no_such_tool", "unknown");
+}
+
 #[track_caller]
 fn check_report(report: &str, want: &str) {
     let made = made_of_lines(codex::rollout(Source::named("s1")), &[META, &event(report)]);
