@@ -24,18 +24,17 @@ const WAIT_FOR_RUN: Duration = Duration::from_millis(50);
 
 pub fn run(args: &FollowArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let has_events = args.events || args.form.raw || args.form.json;
-    let run = match &args.run {
-        Some(name) => runs::find_run(name, settings).map_err(|failure| {
+    let run = if let Some(name) = &args.run {
+        runs::find_run(name, settings).map_err(|failure| {
             if args.wait && failure.exit == Exit::CheckFailed {
                 failure.with_hint("to wait for a run that does not exist yet, use its whole UUID")
             } else {
                 failure
             }
-        })?,
-        None => {
-            let find = if has_events { live_session::find_written } else { live_session::find };
-            live_session::find_or_wait(find, settings, output)?
-        }
+        })?
+    } else {
+        let find = if has_events { live_session::find_written } else { live_session::find };
+        live_session::find_or_wait(find, settings, output)?
     };
     if has_events {
         events(run, args, settings, output)
