@@ -107,6 +107,36 @@ fn title_of_the_agent_wins_and_the_last_one_counts() {
 }
 
 #[track_caller]
+fn check_title(prompts: &[&str], want: Option<&str>) {
+    let mut lines = vec![started(), turn()];
+    lines.extend(prompts.iter().map(|text| prompt(text)));
+    assert_eq!(digest(&lines).title.as_deref(), want, "{prompts:?}");
+}
+
+#[test]
+fn title_is_what_the_user_typed() {
+    let opened = "<ide_opened_file>The user opened a.toml.</ide_opened_file>";
+    let selected = "<ide_selection>let a = 1;\nlet b = 2;</ide_selection>";
+    let reminder = "<system-reminder>\nNo tasks.\n</system-reminder>";
+    check_title(&[opened, "Add owners."], Some("Add owners."));
+    check_title(&[&format!("{opened}\n{selected}\n{reminder}\n\nAdd owners.\nAll.")], Some("Add owners."));
+    check_title(&[&format!("Why? {reminder}")], Some("Why? <system-reminder>"));
+    check_title(&[opened], None);
+    // A tag that the user typed, or one that does not end, is the user's text.
+    check_title(&["<div>fix this</div>"], Some("<div>fix this</div>"));
+    check_title(&["<system-reminder> is a tag; why?"], Some("<system-reminder> is a tag; why?"));
+}
+
+#[test]
+fn title_of_a_command_is_its_name_and_arguments() {
+    let message =
+        "<command-message>review is running…</command-message>\n<command-name>/review</command-name>";
+    check_title(&[message], Some("/review"));
+    check_title(&[&format!("{message}\n<command-args>PR 7\nall</command-args>")], Some("/review PR 7"));
+    check_title(&["<command-name>is a tag"], Some("<command-name>is a tag"));
+}
+
+#[track_caller]
 fn check_state(lines: &[Value], want: DigestState) {
     let lines: Vec<Value> = [started(), turn(), prompt("Hi")].into_iter().chain(lines.to_vec()).collect();
     assert_eq!(digest(&lines).state, want, "{lines:?}");

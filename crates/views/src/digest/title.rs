@@ -6,6 +6,9 @@ use steno_session::{Block, ItemKind, PayloadFields, Session, Speaker};
 /// The number of characters that a title has at most.
 const CHARS_MAX: usize = 200;
 
+/// Tags of texts that Claude Code adds to a prompt. Editors add others, which begin with `ide_`.
+const ADDITIONS: [&str; 3] = ["system-reminder", "local-command-caveat", "user-prompt-submit-hook"];
+
 pub(super) struct Title {
     pub(super) text: String,
     /// Whether the agent gave it.
@@ -70,7 +73,40 @@ fn prompt_line(block: &Block) -> Option<String> {
     if fields.text("label").is_some() {
         return None;
     }
-    first_line(&fields.text("text")?)
+    let text = fields.text("text")?;
+    let words = without_additions(&text);
+    match slash_command(words) {
+        Some(command) => first_line(&command),
+        None => first_line(words),
+    }
+}
+
+/// Returns what the user typed: a text without the parts before it that an editor or the agent added.
+fn without_additions(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while let Some((tag, inside)) = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'))
+        && is_addition(tag)
+        && let Some((_, after)) = inside.split_once(&format!("</{tag}>"))
+    {
+        rest = after.trim_start();
+    }
+    rest
+}
+
+fn is_addition(tag: &str) -> bool {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    (tag.starts_with("ide_") || ADDITIONS.contains(&tag)) && tag.chars().all(is_name)
+}
+
+/// Returns a command of the agent as the user typed it: Claude Code records its parts, each with a tag.
+fn slash_command(text: &str) -> Option<String> {
+    if !["<command-message>", "<command-name>"].iter().any(|tag| text.starts_with(tag)) {
+        return None;
+    }
+    let part = |start: &str, end: &str| Some(text.split_once(start)?.1.split_once(end)?.0.trim());
+    let name = part("<command-name>", "</command-name>")?;
+    let arguments = part("<command-args>", "</command-args>").unwrap_or_default();
+    Some(format!("{name} {arguments}"))
 }
 
 /// Returns the first line that is not empty, cut to a bounded length.
