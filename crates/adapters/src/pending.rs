@@ -35,6 +35,16 @@ impl PendingRecords {
         std::mem::take(&mut self.0)
     }
 
+    /// Does the same, and gives the records before the first time the first time that waits.
+    pub(crate) fn take_from_first_time(&mut self) -> Vec<PendingItem> {
+        let mut items = self.take();
+        let first = items.iter().find_map(|item| item.record.clock.clone());
+        for item in &mut items {
+            item.record.clock = item.record.clock.take().or_else(|| first.clone());
+        }
+        items
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -153,7 +153,7 @@ impl Disk {
         if self.agents.is_empty() {
             self.open_unnamed();
         }
-        for waiter in self.waiting.take() {
+        for waiter in self.waiting.take_from_first_time() {
             emit.release(&waiter.record, |emit| match &waiter.what {
                 PendingKind::Unreadable(why) => self.unreadable_now(why, version, emit),
                 PendingKind::Record(_) => {
@@ -161,11 +161,25 @@ impl Disk {
                     line.version = line.version.or(version.version);
                     line.cwd = line.cwd.or(version.cwd);
                     line.git_branch = line.git_branch.or(version.git_branch);
+                    self.begin_fork(&mut line, version, emit);
                     let read = self.line(&line, emit);
                     emit.read_late(read);
                 }
             });
         }
+    }
+
+    /// Begins the run with a record that waited. The run is a fork if the first line that did not wait is a copy; the
+    /// record itself is not a copy.
+    fn begin_fork<'a>(&mut self, line: &mut Line<'a>, version: &Line<'a>, emit: &mut Emit<'_>) {
+        let kind = line.kind.text().unwrap_or(UNTYPED.into());
+        if is_bookkeeping(&kind, line) || version.forked_from.is_none() {
+            return;
+        }
+        let own = line.forked_from;
+        line.forked_from = own.or(version.forked_from);
+        begin(&mut self.agents[0].run, line, emit);
+        line.forked_from = own;
     }
 
     fn unreadable_now(&mut self, why: &str, line: &Line<'_>, emit: &mut Emit<'_>) {
@@ -305,7 +319,9 @@ impl Mapper for Disk {
             return Ok(RecordOutcome::Bookkeeping);
         }
         let is_open = self.open(&line);
-        if self.is_writing || (is_open && emit.has_time()) {
+        // What waits begins the run, with the directory of the first line that has one. The queue of prompts has none.
+        let is_queue = !self.waiting.is_empty() && line.kind.is("queue-operation") && line.cwd.is_none();
+        if self.is_writing || (is_open && emit.has_time() && !is_queue) {
             self.release(&line, emit);
             return Ok(self.line(&line, emit));
         }
@@ -366,7 +382,10 @@ pub(super) fn begin(run: &mut Run, line: &Line<'_>, emit: &mut Emit<'_>) {
     let mut extra = Extra::default();
     push(&mut extra, "cwd", line.cwd.json());
     push(&mut extra, "git", facts::git_of(line));
-    push(&mut extra, "forked_from", line.forked_from.and_then(|from| from.session_id.json()));
+    let fork_of = line.forked_from.and_then(|from| from.session_id.text());
+    let fork_of = fork_of.map(|from| run_id_of(PROVIDER, &from)).filter(|from| *from != run.id);
+    let fork_of = fork_of.map(|from| RawJson::object(|object| object.run_id("run_id", &from)));
+    push(&mut extra, "forked_from", fork_of);
     let version = line.version.string();
     let is_told = version.as_ref().is_some_and(|version| tells_approvals(&version.to_text()));
     if !is_told && emit.channel() == ABOUT.channel {

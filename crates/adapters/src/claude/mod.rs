@@ -33,7 +33,7 @@ const UNTYPED: &str = "untyped";
 const CHANNEL: AdapterInfo = AdapterInfo {
     provider: PROVIDER,
     entry_adapter: "claude_agent_sdk",
-    adapter: "claude/5",
+    adapter: "claude/6",
     channel: "disk",
     carries: &[
         "prompts",

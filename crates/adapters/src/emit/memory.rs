@@ -97,7 +97,7 @@ pub(crate) struct PendingRecord {
     pub(super) text: Arc<str>,
     pub(super) is_repaired: bool,
     pub(super) unreadable: Option<&'static str>,
-    pub(super) clock: Option<Timestamp>,
+    pub(crate) clock: Option<Timestamp>,
     pub(super) captured: Option<Timestamp>,
     pub(super) is_inferred: bool,
 }
