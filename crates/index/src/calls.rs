@@ -59,14 +59,15 @@ pub(crate) fn plain_path(path: &str) -> &str {
 
 impl Index {
     /// Returns the selected calls, the latest first. A call that was copied is returned only for the session that it
-    /// was copied from.
+    /// was copied from, which started earlier.
     ///
     /// # Errors
     /// An error of SQLite.
     pub fn calls(&self, filter: &CallFilter) -> Result<Vec<IndexedCall>, Error> {
         let failed = self.failed("list calls");
         let columns = "sessions.id, sessions.root, calls.number, runs.run, calls.seq, calls.tool, calls.class, \
-             calls.outcome, calls.exit_code, calls.at_ms, calls.duration_ms";
+             calls.outcome, calls.exit_code, calls.at_ms, calls.duration_ms, calls.call_id, sessions.provider, \
+             sessions.started_ms";
         let joins = "JOIN sessions ON sessions.id = calls.session JOIN runs ON runs.id = calls.run";
         let (statement, values) = match filter {
             CallFilter::Failed => (
@@ -88,7 +89,7 @@ impl Index {
         let rows =
             query.query_map(rusqlite::params_from_iter::<Vec<Value>>(values), found_call).map_err(&failed)?;
         let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
-        self.with_places(grouped(rows))
+        self.with_places(without_copies(grouped(rows)))
     }
 
     /// Adds the places of the texts of calls.
@@ -141,6 +142,35 @@ struct FoundCall {
     number: i64,
     root: RunId,
     call: CallRow,
+    provider: Option<String>,
+    started_ms: Option<i64>,
+}
+
+/// Removes calls that the same agent made at the same time with the same id in a session that started earlier. Some forks
+/// repeat the calls of another session and do not say so.
+fn without_copies(calls: Vec<FoundCall>) -> Vec<FoundCall> {
+    let mut firsts = HashMap::new();
+    for found in &calls {
+        if let Some(key) = found.key() {
+            let session = (found.started_ms, found.root);
+            let first = firsts.entry(key).or_insert(session);
+            *first = session.min(*first);
+        }
+    }
+    let is_copy = |found: &FoundCall| {
+        let first = found.key().and_then(|key| firsts.get(&key));
+        first.is_some_and(|(_, root)| *root != found.root)
+    };
+    let copies: Vec<bool> = calls.iter().map(is_copy).collect();
+    calls.into_iter().zip(copies).filter(|(_, is_copy)| !is_copy).map(|(found, _)| found).collect()
+}
+
+impl FoundCall {
+    /// Returns what a copy of it has too.
+    fn key(&self) -> Option<(Option<&str>, &str, i64, &str)> {
+        let digest = &self.call.digest;
+        Some((self.provider.as_deref(), digest.id.as_deref()?, self.call.at_ms?, &*digest.tool))
+    }
 }
 
 /// Puts the paths of each call together, and the calls of each session.
@@ -162,15 +192,23 @@ fn grouped(rows: Vec<FoundCall>) -> Vec<FoundCall> {
 fn found_call(row: &rusqlite::Row<'_>) -> rusqlite::Result<FoundCall> {
     let seq = Seq::new(row.get::<_, i64>(4)?.cast_unsigned()).ok_or(rusqlite::Error::InvalidQuery)?;
     let digest = CallDigest {
+        id: row.get(11)?,
         tool: row.get(5)?,
         class: row.get(6)?,
         exit_code: row.get(8)?,
         duration_ms: row.get(10)?,
-        paths: row.get::<_, Option<String>>(11)?.into_iter().collect(),
+        paths: row.get::<_, Option<String>>(14)?.into_iter().collect(),
     };
     let outcome = outcome_of(&row.get::<_, String>(7)?);
     let call = CallRow { at: (id(row, 3)?, seq), at_ms: row.get(9)?, outcome, digest };
-    Ok(FoundCall { session: row.get(0)?, number: row.get(2)?, root: id(row, 1)?, call })
+    Ok(FoundCall {
+        session: row.get(0)?,
+        number: row.get(2)?,
+        root: id(row, 1)?,
+        call,
+        provider: row.get(12)?,
+        started_ms: row.get(13)?,
+    })
 }
 
 fn id(row: &rusqlite::Row<'_>, number: usize) -> rusqlite::Result<RunId> {
@@ -186,5 +224,51 @@ fn outcome_of(name: &str) -> Outcome {
         "denied" => Outcome::Denied,
         "interrupted" => Outcome::Interrupted,
         _ => Outcome::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(root: u32, started_ms: i64, id: Option<&str>, at_ms: Option<i64>) -> FoundCall {
+        let root = RunId::parse(&format!("{root:08}-0000-4000-8000-000000000000")).unwrap();
+        let digest = CallDigest {
+            id: id.map(str::to_owned),
+            tool: "Bash".to_owned(),
+            class: None,
+            exit_code: Some(1),
+            duration_ms: None,
+            paths: Vec::new(),
+        };
+        let call = CallRow { at: (root, Seq::FIRST), at_ms, outcome: Outcome::Failed, digest };
+        let (provider, started_ms) = (Some("claude".to_owned()), Some(started_ms));
+        FoundCall { session: started_ms.unwrap(), number: 0, root, call, provider, started_ms }
+    }
+
+    #[track_caller]
+    fn check(calls: Vec<FoundCall>, want: &[i64]) {
+        let kept: Vec<i64> = without_copies(calls).iter().map(|found| found.session).collect();
+        assert_eq!(kept, want);
+    }
+
+    #[test]
+    fn copied_call_is_kept_only_for_the_session_that_started_first() {
+        let call = |root, started_ms| found(root, started_ms, Some("c1"), Some(50));
+        check(vec![call(1, 70), call(2, 40), call(3, 80)], &[40]);
+        // The first session has the call twice.
+        check(vec![call(1, 40), call(2, 70), call(1, 40)], &[40, 40]);
+    }
+
+    #[test]
+    fn calls_without_an_id_or_at_other_times_are_no_copies() {
+        let call = |root, id, at_ms| found(root, i64::from(root), id, at_ms);
+        check(vec![call(1, None, Some(50)), call(2, None, Some(50))], &[1, 2]);
+        check(vec![call(1, Some("c1"), Some(50)), call(2, Some("c1"), Some(51))], &[1, 2]);
+        check(vec![call(1, Some("c1"), Some(50)), call(2, Some("c2"), Some(50))], &[1, 2]);
+        check(vec![call(1, Some("c1"), None), call(2, Some("c1"), None)], &[1, 2]);
+        let mut other = call(2, Some("c1"), Some(50));
+        other.provider = Some("codex".to_owned());
+        check(vec![call(1, Some("c1"), Some(50)), other], &[1, 2]);
     }
 }

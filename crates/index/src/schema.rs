@@ -1,7 +1,7 @@
 //! The tables. `docs/format/index.md` describes them for users of SQL.
 
 /// The version of the tables and of what their rows mean. A database with another one is replaced.
-pub(crate) const VERSION: i64 = 9;
+pub(crate) const VERSION: i64 = 10;
 
 /// Makes all tables.
 pub(crate) const TABLES: &str = "
@@ -88,6 +88,7 @@ CREATE TABLE calls (
     number INTEGER NOT NULL,
     run INTEGER NOT NULL,
     seq INTEGER NOT NULL,
+    call_id TEXT,
     tool TEXT NOT NULL,
     class TEXT,
     outcome TEXT NOT NULL,

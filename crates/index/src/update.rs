@@ -213,13 +213,14 @@ impl Update<'_> {
     fn put_call(&self, session: i64, place: usize, run: i64, call: &CallRow) -> Result<(), Error> {
         let place = i64::try_from(place).unwrap_or(i64::MAX);
         self.run(
-            "INSERT INTO calls (session, number, run, seq, tool, class, outcome, exit_code, at_ms, duration_ms) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT INTO calls (session, number, run, seq, call_id, tool, class, outcome, exit_code, at_ms, \
+             duration_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             params![
                 session,
                 place,
                 run,
                 number(call.at.1),
+                call.digest.id,
                 call.digest.tool,
                 call.digest.class,
                 outcome_name(call.outcome),

@@ -90,6 +90,7 @@ fn is_copied(session: &Session, turn: TurnId) -> bool {
 
 fn error(at: EventPosition, time: Option<&Timestamp>, is_copied: bool) -> ListEntry {
     let digest = CallDigest {
+        id: None,
         tool: String::new(),
         class: Some(ERROR.to_owned()),
         exit_code: None,
@@ -110,6 +111,7 @@ fn command(session: &Session, fact: &Fact) -> Option<ListEntry> {
     let instant = |time: &Option<Timestamp>| Some(time.as_ref()?.instant()?.as_millisecond());
     let took = instant(&step.started_at).zip(instant(&step.ended_at)).map(|(began, ended)| ended - began);
     let digest = CallDigest {
+        id: None,
         tool: fact.name.as_ref().map(|name| name.to_text().into_owned()).unwrap_or_default(),
         class: Some(COMMAND.to_owned()),
         exit_code,

@@ -8,6 +8,8 @@ use crate::nodes::command_patch;
 /// What lists say of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallDigest {
+    /// The id that the agent gave it.
+    pub id: Option<String>,
     /// The tool.
     pub tool: String,
     /// The class of the tool.
@@ -28,6 +30,7 @@ impl CallDigest {
         let began = call.time.instant();
         let ended = result.and_then(|result| result.time.as_ref()?.instant());
         Self {
+            id: call.id.as_ref().map(|id| id.to_text().into_owned()),
             tool: call.name.as_ref().map(|name| name.to_text().into_owned()).unwrap_or_default(),
             class: call.class.as_ref().map(|class| class.to_text().into_owned()),
             exit_code: call.exit_code(),

@@ -336,6 +336,7 @@ fn digest_of_a_call_has_its_exit_code_and_duration() {
         result("c1", "ok", &json!("done")),
     ]);
     let want = CallDigest {
+        id: Some("c1".into()),
         tool: "tool".into(),
         class: Some("file_change".into()),
         exit_code: Some(0),
