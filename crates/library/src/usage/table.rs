@@ -73,6 +73,8 @@ pub struct UsageTable {
     pub rows: Vec<UsageRow>,
     /// All of them together.
     pub total: UsageRow,
+    /// What windows leave out: the usage of agents other than Claude Code. Without windows it is empty.
+    pub outside_windows: UsageRow,
 }
 
 impl UsageTable {
@@ -90,22 +92,28 @@ impl UsageTable {
         let all = Units::of(counted, counted.records.iter());
         let mut groups = BTreeMap::<Vec<(UsageColumn, String)>, Vec<&UsageRecord>>::new();
         let is_asked =
-            |record: &&UsageRecord| query.is_asked(record, &by) && query.only.accepts(record, &values);
+            |record: &&UsageRecord| query.is_in_time(record) && query.only.accepts(record, &values);
+        let has_windows = by.contains(&UsageColumn::Window);
+        let mut outside = Vec::new();
         for record in counted.records.iter().filter(is_asked) {
+            if has_windows && record.provider != "claude" {
+                outside.push(record);
+                continue;
+            }
             let group = by.iter().map(|column| (*column, values.of(*column, record))).collect();
             groups.entry(group).or_default().push(record);
         }
         let total = groups.values().flatten().copied().collect::<Vec<_>>();
         let row = |(group, records): (Vec<_>, Vec<&UsageRecord>)| UsageRow::of(group, &records, &all, prices);
-        let total = row((Vec::new(), total));
+        let (total, outside_windows) = (row((Vec::new(), total)), row((Vec::new(), outside)));
         let mut rows: Vec<UsageRow> = groups.into_iter().map(row).collect();
         order(&mut rows);
-        Self { rows, total }
+        Self { rows, total, outside_windows }
     }
 
     /// Marks all rows as lower bounds.
     pub fn mark_incomplete(&mut self) {
-        for row in self.rows.iter_mut().chain([&mut self.total]) {
+        for row in self.rows.iter_mut().chain([&mut self.total, &mut self.outside_windows]) {
             row.used.is_lower_bound = true;
             row.cost.is_lower_bound = true;
         }
@@ -113,15 +121,14 @@ impl UsageTable {
 }
 
 impl UsageQuery {
-    fn is_asked(&self, record: &UsageRecord, by: &[UsageColumn]) -> bool {
+    fn is_in_time(&self, record: &UsageRecord) -> bool {
         let is_limited = self.since_ms.is_some() || self.until_ms.is_some();
-        let is_in_time = match record.at_ms {
+        match record.at_ms {
             Some(at) => {
                 self.since_ms.is_none_or(|since| at >= since) && self.until_ms.is_none_or(|until| at < until)
             }
             None => !is_limited,
-        };
-        is_in_time && (record.provider == "claude" || !by.contains(&UsageColumn::Window))
+        }
     }
 }
 

@@ -107,6 +107,22 @@ fn windows_are_claudes() {
 }
 
 #[test]
+fn windows_say_what_they_leave_out() {
+    let left_out = |query: &UsageQuery| {
+        let row = UsageTable::of(&counted(), query, &Prices::default()).outside_windows;
+        (row.used.responses, row.sessions, row.cost.text())
+    };
+    let of_agent = |agent: &str| UsageQuery {
+        only: UsageFilter { agent: Some(agent.to_owned()), ..UsageFilter::default() },
+        ..query("window")
+    };
+    assert_eq!(left_out(&query("day")), (0, 0, "$0.00".to_owned()));
+    assert_eq!(left_out(&query("window,model")), (1, 1, "?".to_owned()));
+    assert_eq!(left_out(&of_agent("claude")), (0, 0, "$0.00".to_owned()));
+    assert_eq!(left_out(&of_agent("codex")), (1, 1, "?".to_owned()));
+}
+
+#[test]
 fn times_limit_what_counts() {
     let ms = |text: &str| Some(text.parse::<jiff::Timestamp>().unwrap().as_millisecond());
     let (since_ms, until_ms) = (ms("2026-11-15T22:30:00Z"), ms("2026-11-16T12:00:00Z"));

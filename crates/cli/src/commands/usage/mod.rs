@@ -10,7 +10,7 @@ use steno_library::{Library, UsageColumn, UsageFilter, UsageQuery, UsageTable};
 use steno_views::{count, thousands};
 
 use self::sources::{UsageResult, from_homes, from_paths, from_store};
-use self::table::{TableStyle, print_table};
+use self::table::{TableStyle, outside_windows, print_table};
 use super::session_filter::{agent_name, unknown_agent_hint};
 use crate::args::UsageArgs;
 use crate::failure::{Exit, Failure, Outcome};
@@ -82,10 +82,9 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
     }
     if table.rows.is_empty() {
         files.check()?;
-        let message = match () {
-            () if counted.records.is_empty() => format!("no usage found in {sources}"),
-            () if asked.query.only.is_empty() => format!("no usage found at that time in {sources}"),
-            () => format!("no usage in {sources} matches the filters"),
+        let message = match outside_windows(&table) {
+            Some(words) => format!("no usage of Claude Code found: {words}"),
+            None => no_usage_words(&asked.query, counted.records.is_empty(), &sources),
         };
         // Files that were named and are no agent's are a mistake, an empty answer is none.
         let is_mistake = files.total > 0 && files.known == 0 && runs.total == 0;
@@ -106,6 +105,10 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
         library.set_titles(&mut table)?;
     }
     if args.json {
+        // Only rows are on stdout.
+        if let Some(words) = outside_windows(&table) {
+            notice(&words);
+        }
         for row in &table.rows {
             output.json_line(row.json().as_str());
         }
@@ -128,6 +131,15 @@ fn print(args: &UsageArgs, answer: UsageResult, asked: &Question<'_>, output: &m
         return Err(Failure::could_not(message).with_hint("`steno verify` shows what is wrong with them"));
     }
     Ok(Exit::Done)
+}
+
+/// Says that no usage was found, and where.
+fn no_usage_words(query: &UsageQuery, is_nothing_there: bool, sources: &str) -> String {
+    match () {
+        () if is_nothing_there => format!("no usage found in {sources}"),
+        () if query.only.is_empty() => format!("no usage found at that time in {sources}"),
+        () => format!("no usage in {sources} matches the filters"),
+    }
 }
 
 /// Returns how much of what was read counts; nothing if all of it does.

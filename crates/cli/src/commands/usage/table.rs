@@ -6,7 +6,7 @@ use anstyle::Style;
 use steno_library::{IdIndex, UsageColumn, UsageRow, UsageTable};
 use steno_model::RunId;
 use steno_views::cost::Prices;
-use steno_views::{Lines, columns_of, cut, padding, visible};
+use steno_views::{Lines, columns_of, count, cut, padding, visible};
 
 use super::layout::Layout;
 use crate::id_lines::{IdMarks, shortest_part};
@@ -237,9 +237,21 @@ fn notes(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    notes.extend(outside_windows(table));
     let own = if style.prices.has_overrides() { ", and at your own prices" } else { "" };
     notes.push(format!("cost at list prices of {}{own}", Prices::date()));
     notes
+}
+
+/// Says what windows leave out.
+pub fn outside_windows(table: &UsageTable) -> Option<String> {
+    let others = &table.outside_windows;
+    let responses = others.used.responses;
+    let words = || {
+        let responses = count(responses, "response");
+        format!("windows are Claude Code's; other agents are left out: {responses}, {}", others.cost.text())
+    };
+    (responses > 0).then(words)
 }
 
 #[cfg(test)]
@@ -279,7 +291,19 @@ mod tests {
             agent_cost: is_lower_bound.then(AgentCost::default),
         };
         let total = UsageRow { group: Vec::new(), ..row("", true) };
-        UsageTable { rows: vec![row(names[0], false), row(names[1], true)], total }
+        let rows = vec![row(names[0], false), row(names[1], true)];
+        UsageTable { rows, total, ..UsageTable::default() }
+    }
+
+    #[test]
+    fn note_says_what_windows_leave_out() {
+        let mut table = table(UsageColumn::Window, ["2026-11-15 23:00", "2026-11-16 13:00"], 10);
+        assert_eq!(outside_windows(&table), None);
+        table.outside_windows.used = TokenUsage { responses: 12_345, ..TokenUsage::default() };
+        assert_eq!(
+            outside_windows(&table).as_deref(),
+            Some("windows are Claude Code's; other agents are left out: 12,345 responses, $0.00")
+        );
     }
 
     #[track_caller]
