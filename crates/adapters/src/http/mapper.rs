@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use steno_model::RunId;
 use steno_model::json::JsonString;
 
-use super::client::Caller;
+use super::client::{Caller, ClientFields};
 use super::exchange::Exchange;
 use super::gemini::model_in_path;
 use super::history::SentPart;
@@ -125,8 +125,7 @@ impl Http {
         emit: &mut Emit<'_>,
     ) -> RecordOutcome {
         let Some(view) = api.request(body) else {
-            self.open.insert(number, Exchange { api: Some(api), ..Exchange::other() });
-            return self.unknown("request", emit);
+            return self.malformed_request(number, api, headers, emit);
         };
         let caller = Caller::read(headers, &view.client, view.system.as_deref());
         let sent: Vec<SentPart> = view.parts.iter().map(|part| sent_part(part, caller.client)).collect();
@@ -153,6 +152,31 @@ impl Http {
         self.open.insert(number, Exchange::of(place, api));
         self.belongs(number, place);
         RecordOutcome::Understood
+    }
+
+    /// Takes a request whose body cannot be read. Only its headers can name a session.
+    fn malformed_request(
+        &mut self,
+        number: i64,
+        api: Api,
+        headers: Option<Headers<'_>>,
+        emit: &mut Emit<'_>,
+    ) -> RecordOutcome {
+        let caller = Caller::read(headers, &ClientFields::default(), None);
+        let marks = RequestMarks {
+            api,
+            number,
+            caller: &caller,
+            sent: &[],
+            // Whether it has tools is not known, so it is not put beside the session.
+            has_tools: true,
+            previous: None,
+            version: headers.and_then(|headers| version_in(&headers)),
+        };
+        let place = self.threads.of_request(&marks);
+        self.open.insert(number, Exchange::of(place, api));
+        self.belongs(number, place);
+        self.unknown("request", emit)
     }
 
     fn event(&mut self, number: i64, data: &str, is_cut: bool, emit: &mut Emit<'_>) -> RecordOutcome {
@@ -284,6 +308,12 @@ impl Http {
     }
 
     fn fail(&mut self, number: i64, error: &str, emit: &mut Emit<'_>) -> RecordOutcome {
+        let api = self.open.get(&number).and_then(|exchange| exchange.api);
+        if let Some(api) = api.filter(|_| !self.of_exchange.contains_key(&number)) {
+            // The body of the request was not recorded.
+            let place = self.threads.of_answer(api, number);
+            self.belongs(number, place);
+        }
         let Some(thread) = self.thread_of(number) else { return RecordOutcome::Bookkeeping };
         thread.fail(error, emit);
         RecordOutcome::Understood

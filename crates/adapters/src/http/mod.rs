@@ -36,7 +36,7 @@ use crate::wire::parse;
 const CHANNEL: AdapterInfo = AdapterInfo {
     provider: "openai",
     entry_adapter: "openai_http",
-    adapter: "http/2",
+    adapter: "http/3",
     channel: "http",
     carries: &["prompts", "calls", "results", "thinking", "usage", "retries"],
     detail_name: "http_record",

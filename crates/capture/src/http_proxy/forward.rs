@@ -1,6 +1,7 @@
 //! Forwards one request and its answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
@@ -16,6 +17,9 @@ use super::tapped_body::TappedBody;
 
 /// The body of an answer: the upstream's, or one of the proxy itself.
 pub(super) type AnswerBody = Either<TappedBody, Full<Bytes>>;
+
+/// How long a request that no server takes may last.
+const REST_OF_REQUEST: Duration = Duration::from_secs(5);
 
 /// Headers that belong to a connection and not to a message.
 const OF_CONNECTION: [HeaderName; 5] = [
@@ -76,10 +80,20 @@ async fn send(
     let host = HeaderValue::from_str(proxy.upstream.host())
         .map_err(|_| "the upstream has no valid name".to_owned())?;
     parts.headers.insert(header::HOST, host);
-    let body = TappedBody::new(body, tap.clone(), Side::Request);
-    let answered = proxy.client.request(Request::from_parts(parts, body)).await;
-    let answer = answered
-        .map_err(|error| format!("no answer from the upstream: {}", steno_model::with_causes(&error)))?;
+    let (body, mut rest) = TappedBody::new(body, tap.clone(), Side::Request).with_rest();
+    let answer = match proxy.client.request(Request::from_parts(parts, body)).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            // A server that cannot be reached reads nothing; the record has the request anyway.
+            if let Ok(rest) = rest.try_recv().map(TappedBody::drain)
+                && tap.keeps_bodies()
+            {
+                tokio::time::timeout(REST_OF_REQUEST, rest).await.ok();
+            }
+            return Err(format!("no answer from the upstream: {}", steno_model::with_causes(&error)));
+        }
+    };
+    drop(rest);
     let (mut parts, body) = answer.into_parts();
     // Each connection has its own HTTP version: the server may speak an older one.
     parts.version = Version::HTTP_11;

@@ -108,6 +108,11 @@ pub(super) struct ExchangeTap {
 }
 
 impl ExchangeTap {
+    /// Tells whether the bodies are recorded.
+    pub(super) fn keeps_bodies(&self) -> bool {
+        self.keeps_bodies
+    }
+
     /// Puts something in the queue.
     pub(super) fn tell(&self, content: TapContent) {
         let time = Timestamp::from_instant(jiff::Timestamp::now());

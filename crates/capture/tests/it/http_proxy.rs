@@ -178,7 +178,7 @@ fn upstream_that_cannot_be_reached_is_an_answer() {
     // Nobody listens on a port that was just given back.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let proxy = ProxyUnderTest::to(port);
-    let answer = String::from_utf8(proxy.ask(&post("/v1/messages", "", "{}"))).unwrap();
+    let answer = String::from_utf8(proxy.ask(&post("/v1/messages", "", r#"{"model": "m"}"#))).unwrap();
     assert!(
         answer.starts_with("HTTP/1.1 502 ") && answer.contains("no answer from the upstream"),
         "{answer}"
@@ -187,6 +187,11 @@ fn upstream_that_cannot_be_reached_is_an_answer() {
     assert_eq!(
         (kinds(&records), &records[1]["outcome"]),
         (vec!["request", "end"], &Value::from("no_response"))
+    );
+    let (request, bytes) = (&records[0], &Value::from(14));
+    assert_eq!(
+        (request["body"]["model"].as_str(), &request["bytes"], &request["cut"]),
+        (Some("m"), bytes, &Value::Null)
     );
 }
 

@@ -238,6 +238,45 @@ fn upstream_with_an_authority_of_its_own_needs_ca() {
 }
 
 #[test]
+fn request_is_recorded_if_the_upstream_cannot_be_reached() {
+    let steno = Steno::new();
+    // Nobody listens on a port that was just given back.
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let proxy = RunningProxy::start(&steno, &format!("http://127.0.0.1:{port}"), &[]);
+    let key = format!("Bearer {CANARY}-unreached");
+    let (status, _) = proxy.post(
+        "/v1/messages",
+        &[("authorization", &key)],
+        &json!({"model": "m-1", "messages": [{"role": "user", "content": format!("Is {CANARY}-unreached there?")}]}),
+    );
+    assert_eq!(status, 502);
+    proxy.stop();
+    assert_eq!(steno.run(&["ls", "--json"]).json().len(), 1);
+    let shown = steno.run(&["show", "last"]).out;
+    assert!(
+        shown.contains("Is [removed] there?") && shown.contains("no answer from the upstream"),
+        "{shown}"
+    );
+    assert_eq!(places_of(&steno.store(), CANARY), [] as [String; 0]);
+}
+
+#[test]
+fn malformed_request_does_not_join_the_session_of_another() {
+    let steno = Steno::new();
+    let proxy = RunningProxy::start(&steno, &one_call(), &[]);
+    proxy.post("/v1/messages", &[], &request(SESSION, "List them.", false));
+    proxy.post("/v1/messages", &[], &json!(["no", "request"]));
+    proxy.post("/v1/messages", &[("x-claude-code-session-id", SESSION)], &json!(["named"]));
+    proxy.stop();
+    let unknown = |run: &str| steno.run(&["show", run]).out.matches("1 record of unknown type").count();
+    let listed = steno.run(&["ls", "--json"]).json();
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    for session in &listed {
+        assert_eq!(unknown(session["run_id"].as_str().unwrap()), 1, "{session}");
+    }
+}
+
+#[test]
 fn calls_are_listed_while_the_proxy_runs() {
     let steno = Steno::new();
     let proxy = RunningProxy::start(&steno, &one_call(), &[]);
