@@ -149,14 +149,21 @@ impl Output {
         self.error.is_some()
     }
 
-    pub fn finish(mut self) -> io::Result<()> {
+    pub fn finish(self) -> io::Result<()> {
+        self.end().1
+    }
+
+    /// Finishes, and tells whether a pager has shown the output. A pager that was left early is no failure.
+    pub fn finish_page(self) -> bool {
+        self.end().0
+    }
+
+    fn end(mut self) -> (bool, io::Result<()>) {
         self.settle();
         // The pager waits for the end of its input.
         drop(self.stream);
-        if let Some(pager) = self.pager {
-            pager.wait();
-        }
-        self.error.take().map_or(Ok(()), Err)
+        let is_paged = self.pager.is_some_and(Pager::wait);
+        (is_paged, self.error.take().map_or(Ok(()), Err))
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -203,10 +210,19 @@ impl Write for CollectedLines {
     }
 }
 
-/// Prints a message on stderr that is neither data nor a warning.
+/// Prints a message on stderr that is neither data nor a warning. On a terminal, it is broken between words.
 pub fn notice(text: &str) {
+    notice_line(&wrapped_message(&visible(text, Lines::Escape), 0, stderr_width()));
+}
+
+/// Prints a message like [`notice`], but never breaks it: it ends with a command that users copy.
+pub fn notice_command(text: &str) {
+    notice_line(&visible(text, Lines::Escape));
+}
+
+fn notice_line(text: &str) {
     // Nothing can be done when stderr is gone.
-    writeln!(anstream::stderr(), "{}", visible(text, Lines::Escape)).ok();
+    writeln!(anstream::stderr(), "{text}").ok();
 }
 
 /// Joins parts with a gap, on as many lines as a terminal of this width needs.

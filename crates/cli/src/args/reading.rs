@@ -18,6 +18,9 @@ pub struct ViewArgs {
     /// Show every system step, instead of one line for several in a row
     #[arg(long)]
     pub all: bool,
+    /// Do not start a pager on a terminal
+    #[arg(long)]
+    pub no_pager: bool,
     /// Print one JSON object per line: a tree (`tree`), or the conversation of a session (`show`)
     #[arg(long)]
     pub json: bool,
@@ -31,9 +34,6 @@ pub struct ShowArgs {
     /// calls, 4 everything
     #[arg(short = 't', long, value_name = "LEVEL", default_value_t = DETAIL, value_parser = clap::value_parser!(u8).range(0..=4))]
     pub detail: u8,
-    /// Do not start a pager on a terminal
-    #[arg(long)]
-    pub no_pager: bool,
     /// List the branches of the session: copies that continued differently, each with its first event as RUN:SEQ
     #[arg(long, conflicts_with = "all")]
     pub branches: bool,
@@ -45,8 +45,8 @@ pub struct ShowArgs {
 impl ShowArgs {
     /// Returns the arguments of `steno show RUN`.
     pub fn of(run: RunId) -> Self {
-        let view = ViewArgs { run: run.to_string(), all: false, json: false };
-        Self { view, detail: DETAIL, no_pager: false, branches: false, channels: false }
+        let view = ViewArgs { run: run.to_string(), all: false, no_pager: false, json: false };
+        Self { view, detail: DETAIL, branches: false, channels: false }
     }
 }
 
@@ -90,6 +90,9 @@ pub struct LsArgs {
     /// List every run, including subagents, copies, streams and connections; filters do not apply
     #[arg(long, conflicts_with_all = FILTERS)]
     pub runs: bool,
+    /// Do not start a pager on a terminal
+    #[arg(long)]
+    pub no_pager: bool,
     /// Print one JSON object per session, or per run with `--runs`
     #[arg(long)]
     pub json: bool,

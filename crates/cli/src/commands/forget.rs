@@ -19,7 +19,7 @@ use steno_views::{Lines, count, cut, visible};
 use crate::args::ForgetArgs;
 use crate::connections::{forget_failure, import_leftover_connections};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, notice, size};
+use crate::output::{Output, notice, size, stderr_width, wrapped_message};
 use crate::recording::{journal_options, warn};
 use crate::runs;
 use crate::settings::Settings;
@@ -136,6 +136,9 @@ fn show(
     output: &mut Output,
 ) -> Result<Vec<String>, Failure> {
     let (mut total, mut titles) = (0, Vec::new());
+    if !args.json {
+        output.line(if args.dry_run { "would be deleted:" } else { "will be deleted:" });
+    }
     let mut line = |bytes: Option<u64>, words: &str, object: serde_json::Value| {
         total += bytes.unwrap_or(0);
         if args.json {
@@ -213,14 +216,15 @@ fn confirm(plan: &ForgetPlan, titles: &[String]) -> Result<(), Failure> {
     let mut stderr = io::stderr();
     let (titles, words) = (title_words(titles), words(plan));
     let what = if titles.is_empty() { words } else { format!("{titles} ({words})") };
-    write!(stderr, "delete {what} permanently? [y/N] ")?;
+    let question = wrapped_message(&format!("delete {what} permanently? [y/N]"), 0, stderr_width());
+    write!(stderr, "{question} ")?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
-    Err(Failure::nothing("nothing was forgotten"))
+    Err(Failure::empty("nothing was forgotten"))
 }
 
 /// Deletes everything. During a pause, recording processes are about to release their files: wait for them.

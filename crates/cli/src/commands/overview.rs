@@ -78,9 +78,7 @@ fn pick(head: &[String], settings: &Settings) -> Result<(Option<RunId>, Library)
 fn read(run: RunId, settings: &Settings) -> Result<bool, Failure> {
     let mut page = Output::new(settings.color.value);
     let shown = show::run(&ShowArgs::of(run), settings, &mut page);
-    let has_pager = page.has_pager();
-    // A pager that was left early is no failure.
-    page.finish().ok();
+    let has_pager = page.finish_page();
     if let Err(failure) = &shown {
         crate::report(failure);
     }

@@ -38,6 +38,9 @@ pub fn run(args: &ViewArgs, settings: &Settings, output: &mut Output) -> Outcome
             absent: related.absent_child(),
             ..TreeStyle::plain(&paint_ids)
         };
+        if !args.no_pager {
+            output.page();
+        }
         output.line(styled_text(&related.joined, &look).trim_end());
     }
     related.check()?;

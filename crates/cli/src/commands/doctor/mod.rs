@@ -15,7 +15,7 @@ use self::exclusions::unmatched_exclusions;
 use self::store::{DoctorFinding, StoreState, store_state};
 use crate::args::DoctorArgs;
 use crate::failure::Exit;
-use crate::output::{Output, size};
+use crate::output::{Output, size, wrapped_message};
 use crate::recording;
 use crate::settings::Settings;
 
@@ -236,8 +236,11 @@ fn print(examination: &Examination, settings: &Settings, output: &mut Output) {
             Severity::Advice => "-",
             Severity::Problem => "!",
         };
-        output.line(&format!("{mark} {}", visible(&finding.what, Lines::Escape)));
-        if let Some(mend) = &finding.mend {
+        let shown = |text: &str| wrapped_message(text, 2, output.width());
+        let (what, mend) =
+            (shown(&visible(&finding.what, Lines::Escape)), finding.mend.as_deref().map(shown));
+        output.line(&format!("{mark} {what}"));
+        if let Some(mend) = mend {
             output.line(&format!("  {mend}"));
         }
     }

@@ -12,7 +12,7 @@ use self::row::RowWriter;
 use super::session_filter::{no_session_matches, read_filter};
 use crate::args::LsArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::output::{Output, notice};
+use crate::output::{Output, notice, wrapped_message};
 use crate::recording::warn;
 use crate::runs as stores;
 use crate::settings::Settings;
@@ -23,6 +23,9 @@ const TERMINAL_LIMIT: usize = 40;
 
 pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     let library = stores::need_library(settings)?;
+    if !args.json && !args.no_pager {
+        output.page();
+    }
     if args.runs {
         return runs::run(&library, args, settings, output);
     }
@@ -43,15 +46,15 @@ pub fn run(args: &LsArgs, settings: &Settings, output: &mut Output) -> Outcome {
     } else {
         print_table(shown, sessions.len(), &writer(&library, args, settings, output)?, output);
     }
-    output.flush();
+    output.settle();
     if filter.is_empty() {
-        notice_sessions_without_events(&library);
+        notice_sessions_without_events(&library, output);
         if sessions.is_empty() {
             return Err(nothing_recorded(settings));
         }
     } else if sessions.is_empty() && filter.is_gone && filter.sessions.is_empty() && !filter.is_live {
-        return Err(Failure::empty("the agents still have every session that is archived".to_owned())
-            .with_hint("`steno up` notices files that became shorter or were rewritten"));
+        return Err(Failure::empty("no file of an archived session is deleted or shorter".to_owned())
+            .with_hint("a file that was rewritten and is not shorter is noticed by the next `steno up`"));
     } else if sessions.is_empty() {
         return Err(no_session_matches(&filter));
     }
@@ -132,7 +135,7 @@ fn print_gone(shown: &[ListedSession], writer: &RowWriter<'_>, store_flags: &str
 }
 
 /// Prints how many sessions have stored files but no events. Errors are warnings.
-fn notice_sessions_without_events(library: &Library) {
+fn notice_sessions_without_events(library: &Library, output: &mut Output) {
     let counts = match library.sessions_without_events() {
         Ok(counts) => counts,
         Err(error) => return warn(&Failure::from(error).message),
@@ -143,10 +146,16 @@ fn notice_sessions_without_events(library: &Library) {
     }
     let by: Vec<String> =
         counts.iter().map(|(name, count)| format!("{} {name}", thousands(*count))).collect();
-    notice(&format!(
+    let text = format!(
         "not listed: {} ({}) with stored files but no events; `steno du --by session --all` lists \
          all sessions, `steno restore SESSION` restores the files of one",
         count(total, "session"),
         by.join(", ")
-    ));
+    );
+    if output.has_pager() {
+        // The pager has the screen.
+        output.line(&wrapped_message(&visible(&text, Lines::Escape), 0, output.width()));
+    } else {
+        notice(&text);
+    }
 }

@@ -32,8 +32,8 @@ pub(super) fn run(library: &Library, args: &LsArgs, settings: &Settings, output:
         }
     }
     list_runs(library, args, output)?;
-    output.flush();
-    super::notice_sessions_without_events(library);
+    output.settle();
+    super::notice_sessions_without_events(library, output);
     if looks.is_empty() {
         return Err(nothing_recorded(settings));
     }

@@ -78,7 +78,7 @@ pub fn run(args: &ShowArgs, settings: &Settings, output: &mut Output) -> Outcome
             output.json_line(&json.map_err(|error| Failure::could_not(error.to_string()))?);
         }
     } else {
-        if !args.no_pager {
+        if !args.view.no_pager {
             output.page();
         }
         for (run, branches) in draw(sessions, &related, (args, event), settings, output) {

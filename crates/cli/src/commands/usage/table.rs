@@ -10,7 +10,7 @@ use steno_views::{Lines, columns_of, count, cut, padding, visible};
 
 use super::layout::Layout;
 use crate::id_lines::{IdMarks, shortest_part};
-use crate::output::Output;
+use crate::output::{Output, wrapped_message};
 
 /// How many columns of a name are shown at least.
 const NAME_COLUMNS_MIN: usize = 12;
@@ -86,7 +86,7 @@ fn lines(table: &UsageTable, style: &TableStyle<'_>) -> Vec<String> {
         "total".clone_into(cell);
     }
     lines.push(format!("{bold}{}{bold:#}", line(&total, &layout.cells(&table.total, table)).trim_end()));
-    lines.extend(notes(table, style));
+    lines.extend(notes(table, style).iter().map(|note| wrapped_message(note, 0, style.width)));
     lines
 }
 

@@ -39,7 +39,7 @@ while True:
     shown += piece
     if asked["until"].encode() in shown and not is_pressed:
         is_pressed = True
-        os.write(master, b"\x03")
+        os.write(master, asked["key"].encode())
 code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 print(json.dumps([shown.decode(errors="replace"), code]))
 "#;
@@ -73,6 +73,18 @@ fn on_terminal(
     variables: &Value,
     (file, until): (Option<&str>, &str),
 ) -> (String, i64) {
+    pressing("\u{3}", steno, args, variables, (file, until))
+}
+
+/// Runs a command on a terminal. Keys are pressed when a text is shown.
+#[track_caller]
+fn pressing(
+    key: &str,
+    steno: &Steno,
+    args: &[&str],
+    variables: &Value,
+    (file, until): (Option<&str>, &str),
+) -> (String, i64) {
     let mut words = vec![program().into_string().unwrap()];
     words.extend(args.iter().map(ToString::to_string));
     let mut all = json!({"TERM": "xterm-256color"});
@@ -82,7 +94,8 @@ fn on_terminal(
     python.env("STENO_HOME", steno.store()).env("TZ", "UTC");
     python.env("HOME", steno.dir.path()).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     python.arg("-c").arg(DRIVER);
-    python.arg(json!({"words": words, "variables": all, "file": file, "until": until}).to_string());
+    python
+        .arg(json!({"words": words, "variables": all, "file": file, "until": until, "key": key}).to_string());
     let said = run(python, b"");
     assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
     let answer = parsed(&said.out);
@@ -213,6 +226,11 @@ fn lists_are_paged_only_if_they_are_longer_than_the_screen() {
         (&["usage", "--by", "session"], true),
         (&["usage", "--by", "model"], false),
         (&["usage", "--by", "session", "--no-pager"], false),
+        (&["ls"], true),
+        (&["ls", "-n", "3"], false),
+        (&["ls", "--no-pager"], false),
+        (&["ls", "--json"], false),
+        (&["ls", "--runs"], true),
     ] {
         let (shown, code) = on_terminal(&steno, args, &pager, (None, "no such text"));
         assert_eq!((code, shown.contains("PAGED")), (0, is_paged), "{args:?}: {shown}");
@@ -221,12 +239,90 @@ fn lists_are_paged_only_if_they_are_longer_than_the_screen() {
 }
 
 #[test]
+fn output_is_printed_if_the_pager_cannot_be_started() {
+    needs!(tool("python3"), "python3 is not installed");
+    let warning = |variable: &str| format!("cannot start the pager `nosuch -x` that `{variable}` names");
+    // More than a pipe holds.
+    let steno = long_session();
+    for variable in ["PAGER", "STENO_PAGER"] {
+        let (shown, code) = show(&steno, &["-t", "4"], &json!({variable: "nosuch -x"}), None);
+        assert_eq!(code, 0);
+        assert!(shown.contains(&warning(variable)), "{}", &shown[..500]);
+        let items: Vec<&str> =
+            shown.lines().filter_map(|line| Some(line.rsplit_once("- item ")?.1)).collect();
+        // The title is the first line.
+        assert_eq!(items.len(), LINES + 1);
+        assert!(items[1..].iter().zip(1..).all(|(item, number)| *item == number.to_string()));
+    }
+    // Less than that, and a file that is no program.
+    let steno = many_sessions();
+    fs::write(steno.dir.path().join("file"), "no program").unwrap();
+    for (pager, code) in [("nosuch", 127), ("./file", 126)] {
+        let (shown, exit) = on_terminal(&steno, &["ls"], &json!({"PAGER": pager}), (None, "no such text"));
+        assert_eq!((exit, shown.matches("≥$0.00").count()), (0, 30), "{code}: {shown}");
+        assert!(shown.contains(&format!("cannot start the pager `{pager}`")), "{shown}");
+    }
+    // A pager that has read more than a pipe holds was started.
+    let late = json!({"PAGER": "cat > seen; exit 127"});
+    let (shown, code) = show(&long_session(), &["-t", "4"], &late, None);
+    assert_eq!((shown.as_str(), code), ("", 0));
+}
+
+#[test]
+fn tree_is_paged_if_it_is_longer_than_the_screen() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = Steno::new();
+    let prompts: Vec<Value> = (1..=40)
+        .map(|number| {
+            json!({
+                "type": "user", "sessionId": "550e8400-e29b-41d4-a716-446655440000", "version": "2.1.100",
+                "uuid": format!("u{number}"), "parentUuid": format!("u{}", number - 1),
+                "timestamp": "2026-06-08T08:14:00.000Z", "message": {"role": "user", "content": "Go on."},
+            })
+        })
+        .collect();
+    let lines: Vec<String> = prompts.iter().map(|prompt| format!("{prompt}\n")).collect();
+    fs::write(steno.dir.path().join("turns.jsonl"), lines.concat()).unwrap();
+    let pager = json!({"STENO_PAGER": "cat > /dev/null; echo PAGED"});
+    for (options, is_paged) in [(&[][..], true), (&["--no-pager"], false), (&["--json"], false)] {
+        let args = [&["tree", "turns.jsonl"], options].concat();
+        let (shown, code) = on_terminal(&steno, &args, &pager, (None, "no such text"));
+        assert_eq!((code, shown.contains("PAGED")), (0, is_paged), "{options:?}: {shown}");
+    }
+}
+
+#[test]
+fn no_to_the_question_of_forget_is_no_error() {
+    needs!(tool("python3"), "python3 is not installed");
+    let steno = many_sessions();
+    let args = ["forget", "1e1e"];
+    let (shown, code) = pressing("n\r", &steno, &args, &json!({}), (None, "[y/N] "));
+    assert!(code == 1 && shown.starts_with("will be deleted:\r\n"), "{code}: {shown}");
+    assert!(shown.ends_with("[y/N] n\r\nnothing was forgotten\r\n"), "{shown}");
+    assert_eq!(steno.run(&["ls", "--json"]).json().len(), 30);
+    // Nor is a question broken inside a word.
+    let titled = json!({
+        "type": "user", "sessionId": "550e8400-e29b-41d4-a716-446655440000", "version": "2.1.100", "uuid": "u1",
+        "timestamp": "2026-06-08T08:14:00.000Z",
+        "message": {"role": "user", "content": "Why does the checkout fail for orders with two coupons?"},
+    });
+    let dir = steno.dir.path().join(".claude/projects/-srv");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("550e8400-e29b-41d4-a716-446655440000.jsonl"), format!("{titled}\n")).unwrap();
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let (shown, _) = pressing("n\r", &steno, &["forget", "550e"], &json!({}), (None, "[y/N] "));
+    let question: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("delete ")).collect();
+    let words = "delete \"Why does the checkout fail for orders with two coupons?\" (1 file and 1\n  run) permanently? [y/N] n";
+    assert_eq!(question[..2].join("\n"), words, "{shown}");
+}
+
+#[test]
 fn follow_waits_for_a_session_on_a_terminal() {
     needs!(tool("python3"), "python3 is not installed");
     let steno = many_sessions();
     let (shown, code) = on_terminal(&steno, &["follow"], &json!({}), (None, "waiting for one"));
     assert_eq!(code, -2, "Ctrl-C ends it: {shown}");
-    assert!(shown.starts_with("no session is being recorded; the latest is "), "{shown}");
+    assert!(shown.starts_with("no session is being recorded; the latest is\r\n  "), "{shown}");
 }
 
 fn make_executable(path: &std::path::Path) {
