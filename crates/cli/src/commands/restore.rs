@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steno_library::{Library, SourceTarget, Target, TargetKind};
+use steno_library::{Library, LossKind, SourceTarget, Target, TargetKind};
 use steno_model::{RunId, with_causes};
 use steno_session::Content;
 use steno_vault::{Manifest, RestoreError, RestoreTarget, Sighting, Vault};
@@ -13,7 +13,7 @@ use steno_views::{Lines, count, visible};
 
 use crate::args::RestoreArgs;
 use crate::failure::{Exit, Failure, Outcome, cannot};
-use crate::output::{Output, notice, size};
+use crate::output::{Output, notice, notice_command, size};
 use crate::resume::resume_command;
 use crate::runs;
 use crate::settings::Settings;
@@ -74,7 +74,12 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
     }
     let is_in_place = args.to.is_none();
     let resume = if is_in_place { resume_words(&args.run, &library) } else { None };
-    for file in &plan {
+    let is_last = is_in_place && args.generation.is_none();
+    let earlier = || if is_last { earlier_version(&args.run, &library, settings) } else { None };
+    // What is left of a file is no restored session.
+    let is_left =
+        plan.first().is_some_and(|file| file.standing == RestoreTarget::Same) && earlier().is_some();
+    for file in plan.iter().skip(usize::from(is_left && !args.json)) {
         let aside = match file.standing {
             RestoreTarget::Different => Some(keep_aside(&file.path)?),
             RestoreTarget::Absent | RestoreTarget::Same => None,
@@ -85,21 +90,23 @@ pub fn run(args: &RestoreArgs, settings: &Settings, output: &mut Output) -> Outc
         print_outcome(file, aside.as_deref(), resume.as_deref(), args.json, output);
     }
     output.flush();
-    let is_last = is_in_place && args.generation.is_none();
-    if let Some(earlier) = is_last.then(|| earlier_version(&args.run, &library, settings)).flatten() {
-        notice(&earlier);
-    } else if let Some(resume) = resume.filter(|_| !args.json) {
-        notice(&format!("resume it with: {resume}"));
+    match (earlier(), resume) {
+        (Some(earlier), _) if is_left => return Err(earlier),
+        (Some(earlier), _) => notice(&earlier.hint.unwrap_or(earlier.message)),
+        (None, Some(resume)) if !args.json => notice_command(&format!("resume it with: {resume}")),
+        (None, _) => {}
     }
     Ok(Exit::Done)
 }
 
-/// Returns what to say if the last version of a session's file lacks something that an earlier one has.
-fn earlier_version(text: &str, library: &Library, settings: &Settings) -> Option<String> {
+/// Returns the failure to restore a session whose last version lacks something that an earlier one has.
+fn earlier_version(text: &str, library: &Library, settings: &Settings) -> Option<Failure> {
     let root = root_of(text, library)?;
     let loss = library.file_loss(root).filter(|loss| loss.generation.is_some())?;
     let command = loss.restore_command(&root.to_string(), &settings.store_flags());
-    Some(format!("the agent has {} this file; `{command}` restores the earlier version", loss.kind.name()))
+    let kind = if loss.kind == LossKind::Shortened { "shorter" } else { "rewritten" };
+    let failure = Failure::nothing(format!("not restored: a {kind} file is at `{}`", loss.path.display()));
+    Some(failure.with_hint(format!("`{command}` restores the earlier version")))
 }
 
 /// Returns the connection files of a session that has no file of its agent.

@@ -8,6 +8,9 @@ use crate::args::FilterArgs;
 use crate::failure::Failure;
 use crate::time_words::{now, read_time};
 
+/// What else `--agent` takes: programs that are not known by name, by the API, the protocol or the way that was recorded.
+const OTHER_SOURCES: [&str; 4] = ["anthropic", "openai", "mcp", "command"];
+
 /// Returns the failure for a filter that no session passes.
 pub fn no_session_matches(filter: &ListFilter) -> Failure {
     let hint = "`steno ls` without filters lists all sessions, `steno search` looks into their texts";
@@ -17,7 +20,8 @@ pub fn no_session_matches(filter: &ListFilter) -> Failure {
 
 /// Returns the names of the agents as a hint, if a filter names another one.
 pub fn unknown_agent_hint(agent: Option<&str>) -> Option<String> {
-    let names: Vec<&str> = Provider::ALL.iter().map(|known| known.as_str()).collect();
+    let agents = Provider::ALL.iter().map(|known| known.as_str());
+    let names: Vec<&str> = agents.chain(OTHER_SOURCES).collect();
     let agent =
         agent.filter(|agent| !names.iter().any(|known| known.eq_ignore_ascii_case(&agent_name(agent))))?;
     Some(format!("unknown agent `{agent}`; known agents: {}", names.join(", ")))

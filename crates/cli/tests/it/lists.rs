@@ -464,14 +464,40 @@ fn lost_sessions_are_listed_and_brought_back() {
     assert_eq!(steno.run(&["ls", "--gone", "--json"]).json().len(), 1, "it was shortened again");
 }
 
+#[test]
+fn gone_looks_at_the_files_as_they_are() {
+    let (steno, file, sample) = with_a_session();
+    let gone = || steno.run(&["ls", "--gone", "--json"]).json();
+    let short: String = sample.split_inclusive('\n').take(2).collect();
+    // No `steno up` has seen it.
+    fs::write(&file, &short).unwrap();
+    let found = gone();
+    assert_eq!(found[0]["gone"]["what"], json!("shortened"), "{found:?}");
+    let command = found[0]["gone"]["restore"].as_str().unwrap().to_owned();
+    assert_eq!(steno.run(&command.split(' ').skip(1).collect::<Vec<_>>()).code, 0, "{command}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), sample);
+    assert_eq!(gone().len(), 0);
+    // The archive knows the short file, and nothing of the restored one.
+    fs::write(&file, &short).unwrap();
+    assert_eq!(steno.run(&["import"]).code, 0);
+    let said = steno.run(&["restore", SESSION, "--generation", "0", "--replace"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(gone().len(), 0);
+    assert!(!steno.run(&["ls"]).out.starts_with("◌ "));
+    // It has other content of the same length.
+    fs::write(&file, sample.replacen("parse", "PARSE", 1)).unwrap();
+    assert_eq!(gone().len(), 1);
+}
+
 /// Checks that nobody is told to resume a session from its short file.
 #[track_caller]
 fn check_not_resumed_as_it_is(steno: &Steno, restore: &str) {
     let shown = steno.run(&["show", SESSION]).out;
     assert!(shown.contains(&format!("resume: {restore} && ")), "{shown}");
     let said = steno.run(&["restore", SESSION]);
-    assert!(said.err.contains("shortened") && said.err.contains(&format!("`{restore}`")), "{said:?}");
-    assert!(!said.err.contains("--resume"), "{said:?}");
+    assert!(said.code == 1 && said.err.contains("not restored: a shorter file is at `"), "{said:?}");
+    assert!(said.err.contains(&format!("`{restore}`")) && !said.err.contains("--resume"), "{said:?}");
+    assert!(!said.out.contains("already there"), "{said:?}");
 }
 
 /// A list without entries is no error, but scripts can tell it from one with entries.
@@ -480,7 +506,7 @@ fn list_without_entries_is_no_error() {
     let steno = filled();
     for (args, want) in [
         (&["ls", "nosuchword"][..], "no session matches"),
-        (&["ls", "--gone"], "the agents still have every session that is archived"),
+        (&["ls", "--gone"], "no file of an archived session is deleted or shorter"),
         (&["ls", "--gone", "--agent", "codex"], "no session matches"),
         (&["search", "nosuchword"], "no text matches; searched "),
         (&["changes", "src/nosuch.rs"], "no session changed `src/nosuch.rs`"),
@@ -510,8 +536,11 @@ fn unknown_agent_is_answered_with_the_known_ones() {
     let steno = filled();
     for args in [&["ls"][..], &["changes"], &["failures"], &["search", "login"], &["usage"]] {
         let said = steno.run(&[args, &["--agent", "codx", "--until", "2030-01-01"]].concat());
-        let hint = "hint: unknown agent `codx`; known agents: claude, codex, gemini";
+        let hint = "hint: unknown agent `codx`; known agents: claude, codex, gemini, copilot, opencode, anthropic, \
+                    openai, mcp, command\n";
         assert!(said.code == 1 && said.err.contains(hint), "{args:?}: {said:?}");
+        let said = steno.run(&[args, &["--agent", "mcp", "--until", "2030-01-01"]].concat());
+        assert!(said.code == 1 && !said.err.contains("unknown agent"), "{args:?}: {said:?}");
     }
 }
 

@@ -1,11 +1,14 @@
 //! What the agent's disk lacks of a session: its file was deleted, shortened or rewritten.
 
 use std::ffi::OsStr;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use steno_disk::{Links, open_regular};
 use steno_index::SourceRow;
 use steno_model::RunId;
+use steno_vault::{Manifest, Role, SourceId, Vault};
 
 use crate::Library;
 use crate::indexed::source_row;
@@ -76,8 +79,64 @@ impl Library {
         let source = head.source.filter(|_| head.channel.as_deref() == Some("disk"))?;
         let vault = self.vault().ok()?;
         let row = source_row(&vault.manifest(source).ok()??, vault);
-        Loss::of(&row, is_source_deleted(&row))
+        loss_now(&row, is_source_deleted(&row), vault, LookAt::EveryFile)
     }
+}
+
+/// Which files are looked at, beyond whether they exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LookAt {
+    /// Those of which the archive knows a loss: it may have been restored.
+    KnownLosses,
+    /// Also the others, which may have become shorter since.
+    EveryFile,
+}
+
+/// Returns what the agent's disk lacks of a file now.
+pub(super) fn loss_now(source: &SourceRow, is_deleted: bool, vault: &Vault, look: LookAt) -> Option<Loss> {
+    let known = Loss::of(source, is_deleted);
+    if is_deleted || known.is_none() && look == LookAt::KnownLosses {
+        return known;
+    }
+    let path = path_of(source)?;
+    let Some(manifest) = SourceId::parse(&source.source).and_then(|id| vault.manifest(id).ok()?) else {
+        return known;
+    };
+    match known {
+        Some(loss) => {
+            let is_back = loss.generation.is_some_and(|number| has_content(path, &manifest, number, vault));
+            (!is_back).then_some(loss)
+        }
+        None => shortened_since(path, &manifest, vault),
+    }
+}
+
+/// Returns the loss of a file that is shorter than what was archived last.
+fn shortened_since(path: &Path, manifest: &Manifest, vault: &Vault) -> Option<Loss> {
+    let last = manifest.generation_last().filter(|_| manifest.info.role == Role::Transcript)?;
+    let about = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    if about.len() >= vault.len(manifest, last).ok()? {
+        return None;
+    }
+    let at = about.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
+    let at = at.map(|at| at.to_string());
+    Some(Loss { kind: LossKind::Shortened, at, path: path.to_owned(), generation: Some(last) })
+}
+
+/// Tells whether a file begins with the content of a generation, as after `steno restore`.
+fn has_content(path: &Path, manifest: &Manifest, generation: u32, vault: &Vault) -> bool {
+    let Ok(mut file) = open_regular(path, Links::Followed) else { return false };
+    let is_long = |len: u64| file.metadata().is_ok_and(|about| about.len() >= len);
+    if !vault.len(manifest, generation).is_ok_and(is_long) {
+        return false;
+    }
+    let (mut found, mut is_same) = (Vec::new(), true);
+    let read = vault.read(manifest, generation, 0, |_, bytes| {
+        found.resize(bytes.len(), 0);
+        is_same = file.read_exact(&mut found).is_ok() && found == bytes;
+        is_same
+    });
+    read.is_ok() && is_same
 }
 
 /// Returns the path of a source; a damaged manifest has none.

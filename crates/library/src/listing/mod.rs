@@ -12,8 +12,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use jiff::Timestamp;
 use steno_index::{RunRow, SessionFilter, SessionRow, SourceRow};
 use steno_model::RunId;
+use steno_vault::Vault;
 
 pub use self::calls::{CallList, CallOutput};
+use self::loss::{LookAt, loss_now};
 pub use self::loss::{Loss, LossKind};
 pub use self::state::ListState;
 use crate::indexed::KnownFiles;
@@ -80,6 +82,8 @@ impl Library {
             runs: known.runs.iter().map(|run| (run.run, run)).collect(),
             sources: known.sources.iter().map(|row| (row.source.as_str(), row)).collect(),
             deleted: deleted_files(known),
+            vault: self.vault().ok().map(std::sync::Arc::as_ref),
+            look: if filter.is_gone { LookAt::EveryFile } else { LookAt::KnownLosses },
             locked,
             now,
         };
@@ -147,6 +151,8 @@ struct Facts<'a> {
     sources: HashMap<&'a str, &'a SourceRow>,
     /// The sources whose files are gone.
     deleted: HashSet<&'a str>,
+    vault: Option<&'a Vault>,
+    look: LookAt,
     /// The runs with a writer.
     locked: BTreeSet<RunId>,
     now: Timestamp,
@@ -161,9 +167,13 @@ impl<'a> Facts<'a> {
     fn loss(&self, session: &SessionRuns) -> Option<Loss> {
         let all = session.runs.iter().chain(&session.below).copied().collect::<Vec<_>>();
         let on_disk = self.rows(&all).filter(|run| run.channel.as_deref() == Some("disk"));
-        on_disk
-            .filter_map(|run| self.sources.get(run.source.as_deref()?))
-            .find_map(|source| Loss::of(source, self.deleted.contains(source.source.as_str())))
+        on_disk.filter_map(|run| self.sources.get(run.source.as_deref()?)).find_map(|source| {
+            let is_deleted = self.deleted.contains(source.source.as_str());
+            match self.vault {
+                Some(vault) => loss_now(source, is_deleted, vault, self.look),
+                None => Loss::of(source, is_deleted),
+            }
+        })
     }
 }
 
