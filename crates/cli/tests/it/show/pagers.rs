@@ -180,7 +180,8 @@ fn many_sessions() -> Steno {
     let steno = Steno::new();
     for number in 1..=30 {
         let call = |name: &str, class: &str, input: Value, outcome: &str| {
-            let both = json!({"name": name, "call_id": name, "class": class, "fidelity": "agent_emitted"});
+            let id = format!("{name}-{number}");
+            let both = json!({"name": name, "call_id": id, "class": class, "fidelity": "agent_emitted"});
             let with = |field: &str, value: &Value| {
                 let mut payload = both.clone();
                 payload[field] = value.clone();
