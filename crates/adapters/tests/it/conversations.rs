@@ -39,8 +39,8 @@ const MAIN: [Row; 19] = [
     Same("message: command failed"),
     Differs {
         claude: &["message: other failed, other failed"],
-        codex: &["message: file_change unknown, other unknown"],
-        why: "what is done to a missing file differs with the tools, and Codex says only in prose that a patch or an unknown tool failed",
+        codex: &["message: file_change failed, other failed"],
+        why: "what is done to a missing file differs with the tools",
     },
     Differs {
         claude: &["message: text, agent ok <completed>"],
