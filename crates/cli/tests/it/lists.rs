@@ -601,12 +601,10 @@ def code: .exit_code // (if .class == "command" then printed else null end) // 0
 fn failures_and_changes_are_those_of_the_transcripts() {
     let jq = needs!(tool("jq"), "there is no jq");
     let shared = needs!(shared_dir(), "../shared is absent");
-    let mut all = [0, 0, 0];
-    for part in ["captures", "recordings", "versions"] {
-        let counts = compare_with_transcripts(&shared.join(part).to_string_lossy(), &jq);
-        all = [all[0] + counts[0], all[1] + counts[1], all[2] + counts[2]];
-    }
-    let [sessions, failures, changes] = all;
+    let parts = ["captures", "recordings", "versions"];
+    let counts = parts.map(|part| compare_with_transcripts(&shared.join(part).to_string_lossy(), &jq));
+    let [sessions, failures, changes] =
+        [0, 1, 2].map(|of| counts.iter().map(|count| count[of]).sum::<usize>());
     assert!(sessions > 10 && failures > 3 && changes > 1, "{sessions} sessions, {failures}, {changes}");
 }
 
@@ -673,8 +671,7 @@ fn calls_of(steno: &Steno, run: &str) -> BTreeSet<(String, String)> {
     calls.map(|call| (call["payload"]["call_id"].to_string(), call["timestamp"].to_string())).collect()
 }
 
-/// What an update of the index changes must be what a new index has: sessions move below others, and sums of agents
-/// include them.
+/// An update of the index gives what a new one has: sessions move below others, and sums of agents include them.
 #[test]
 fn index_after_each_import_equals_a_new_one() {
     let shared = needs!(shared_dir(), "../shared is absent");
