@@ -97,7 +97,7 @@ impl PagerProcess {
             return;
         }
         warn(&format!(
-            "cannot start the pager `{}` that `{variable}` names; it is printed without one",
+            "cannot start the pager `{}` that `{variable}` names; the output is printed without it",
             name.to_string_lossy()
         ));
         self.is_direct = true;

@@ -186,8 +186,8 @@ pub enum Command {
     ///
     /// The header says what the session is, what it used, and what its record lacks. Messages are shown in full,
     /// changes as diffs, commands with exit code and duration; `-t` sets how much is shown. On a terminal, long outputs
-    /// are folded, and what is longer than the screen is shown in a pager (`STENO_PAGER`, else `PAGER`, else `less -R`). In a pipe nothing is folded or
-    /// wrapped. `--json` prints everything, one object per session.
+    /// are folded, and what is longer than the screen is shown in a pager (`STENO_PAGER`, else `PAGER`, else `less -R`).
+    /// In a pipe nothing is folded or wrapped. `--json` prints everything, one object per session.
     ///
     /// Subagents are shown below the call that started them, with less detail. Several files of one session are merged.
     /// With a session's file, the subagents in the directory next to it are read too.
@@ -198,12 +198,13 @@ pub enum Command {
     Show(ShowArgs),
     /// Show a session as it is recorded
     ///
-    /// It reads as with `steno show`; a call without a result is running. All runs of the session are read as one
-    /// conversation, also those that begin later. A fact that comes late is printed below the line of its call. Without
-    /// RUN, `follow` shows the session that is being recorded. If nothing is, it says which was the latest, and on a
-    /// terminal waits for the next. `--events`, `--json` and `--raw` print the events of one run instead.
+    /// The output has the form of `steno show`. A call without a result is shown as running. All runs of the session are
+    /// read as one conversation, also those that begin later. A fact that comes late is printed below the line of its
+    /// call. Without RUN, `follow` shows the session that is being recorded. If there is none, it names the latest
+    /// session, and on a terminal it waits for the next one. `--events`, `--json` and `--raw` print the events of one run
+    /// instead.
     ///
-    /// Stops when every run of the session is completed and no process records one any more.
+    /// Stops when all runs of the session are completed and no process records them.
     Follow(FollowArgs),
     /// List the sessions in the store
     ///
