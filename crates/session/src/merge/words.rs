@@ -71,7 +71,12 @@ pub(super) fn texts_of(event: &ExchangeEvent) -> Option<u64> {
 }
 
 pub(super) fn hash_of_texts(speaker: &str, texts: &[String]) -> u64 {
-    hash(&format!("{speaker}\0{}", texts.join("\0")))
+    // With their lengths: a text may contain any character.
+    let mut all = format!("{speaker}\0");
+    for text in texts {
+        all.push_str(&format!("{} {text}", text.len()));
+    }
+    hash(&all)
 }
 
 /// Returns the content hash of a message or a call.
