@@ -1,5 +1,7 @@
 //! What lists show beside the calls of a session: commands of `steno run`, and errors outside of calls.
 
+use std::collections::HashSet;
+
 use steno_model::Timestamp;
 use steno_session::{EventPosition, Fact, Outcome, PayloadFields, Session, State, Turn, TurnId, TurnStatus};
 
@@ -37,9 +39,9 @@ pub struct ListEntry {
 pub fn entries_beside_calls(session: &Session) -> Vec<ListEntry> {
     let commands = session.facts.iter().filter(|fact| is_kind(fact, COMMAND));
     let errors = session.facts.iter().filter(|fact| is_error(fact));
-    let turns = failed_turns(session).filter(|(turn, _)| {
-        !session.facts.iter().any(|fact| is_error(fact) && fact.turn == Some(*turn) && !fact.is_begun)
-    });
+    let with_errors: HashSet<TurnId> =
+        session.facts.iter().filter(|fact| is_error(fact)).filter_map(|fact| fact.turn).collect();
+    let turns = failed_turns(session).filter(|(turn, _)| !with_errors.contains(turn));
     commands
         .filter_map(|fact| command(session, fact))
         .chain(errors.map(|fact| error(fact.at, Some(&fact.time), fact.copied_from.is_some())))
